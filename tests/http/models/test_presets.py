@@ -45,9 +45,9 @@ def test_every_preset_plans_and_fills(server, presets):
     for preset in presets:
         assert preset["source"] and preset["certainty"] in CERTAINTY
         for named, config in requests_of(preset):
-            answer = server.post("/encode", {**named, **sequence_for(config)})
-            assert answer.status == 200, (named, answer)
-            body = answer.json()
+            request = {**named, **sequence_for(config)}
+            assert server.ask("/encode", **request, format="raw").body  # some have millions of numbers
+            body = server.ask("/encode", **request, data=False).json()
             assert body["scheme"] == config["scheme"] and body["tensors"]
             assert body["preset"]["certainty"] == preset["certainty"]
             for name, value in config.items():  # the preset's values are those used in the computation
