@@ -1,7 +1,6 @@
 """What each model_type's code does with a config.json, against a table of truth (hf_truth/*.jsonl) that was written from that code and from
 released checkpoints, not from our rows. No answer may differ from it; a config may be refused, by name, only if its type is one of those
 here whose positions no scheme gives, or that are refused for a reason."""
-import collections
 import functools
 import json
 import pathlib
@@ -10,9 +9,6 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent / "hf_truth"
 CASES = [json.loads(line) for path in sorted(HERE.glob("*.jsonl")) for line in path.read_text().splitlines()]
-BY_TYPE = collections.defaultdict(list)
-for each in CASES:
-    BY_TYPE[each["type"]].append(each)
 
 SEQUENCES = ({"len": 1}, {"grid": [2, 2]}, {})  # the last: the model's own window
 NO_SEQUENCE = ("/len", "/grid", "/positions", "/interpolate", "/axes_dim", "/channels", "/style", "/normalize")
@@ -126,7 +122,7 @@ def test_a_missing_field_is_a_named_default_or_was_not_read(session_server):
 def test_a_kinds_config_gives_the_models_tensors(session_server):
     """`config` of each kind in /explain's answer, sent to /encode with positions: the bytes of the model itself, also beyond the length it states."""
     n, differing = 0, []
-    encoded = functools.cache(lambda fields: session_server.post("/encode", fields.encode(), {"Content-Type": "application/json"}))  # many kinds are equal
+    encoded = functools.cache(lambda body: session_server.post("/encode", body.encode()))  # many kinds are equal
     for case in CASES:
         answer = session_server.post("/explain", {"hf_config": case["config"], "readers": []})
         kinds = [kind for kind in answer.json()["layers"] if kind["part"] == "text"] if answer.status == 200 else []
