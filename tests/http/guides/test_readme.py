@@ -2,7 +2,6 @@
 server, and so is the Python code."""
 import json
 import os
-import pathlib
 import re
 import shlex
 import subprocess
@@ -201,19 +200,3 @@ def test_the_readme_is_short_and_leads_to_every_page():
     assert len(text.encode()) <= 16 * 1024
     for page in PAGES[1:]:
         assert f"({page.relative_to(ROOT).as_posix()})" in text, page
-
-
-def test_every_promise_names_its_tests():
-    """Names in the table of promises are functions or files of tests, make targets, or folders of tests/."""
-    rows = [line.split("|")[2] for line in PROMISES.read_text().splitlines() if line.startswith("| **")]
-    written = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.[cp]*"))
-    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
-    assert len(rows) > 10
-    for row in rows:
-        names = re.findall(r"`([^`]+)`", row)
-        assert names, row
-        for name in names:
-            known = (re.search(rf"^def {name}\(|\bvoid {name}\(", written, re.M) if re.fullmatch(r"test_\w+", name) else
-                     name[5:] in targets if name.startswith("make ") else
-                     (ROOT / name).exists() or any((ROOT / "tests/http").rglob(name)))
-            assert known, f"{name}: no such test"

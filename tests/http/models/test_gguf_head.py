@@ -10,7 +10,6 @@ from truth import gguf_writer as gguf
 from truth.gguf_writer import head
 
 SMALL = [("general.architecture", "string", "llama"), ("llama.attention.key_length", "u32", 8)]
-GGUF = {"Content-Type": "application/x-gguf"}
 
 
 def send(server, body, query="len=2&data=false", path="/encode", content_type="application/x-gguf"):

@@ -1,12 +1,11 @@
 """What multiplies and caps the scores of a pasted configuration. Each port is float32 NumPy written from the attention code of the class in
 transformers; /check accepts its tables, rotations, scores and probabilities, and refuses the scores of one that scales, caps or weighs its
-queries in the usual way."""
+queries in the usual way. What scale is resolved, by class, file and preset: tests/cases/scores.jsonl."""
 import math
 
 import numpy as np
 import pytest
 
-from asking import refused
 from wrong_tensors import Tensor, inline
 
 N, HEADS = 6, 2
@@ -150,118 +149,3 @@ def test_usual_ports_of_them(server, name, kind):
         if kind == "scores" and word != "query_scale":
             assert any(f["pointer"] == f"/{word}" for f in answer["findings"]), (word, answer)
     assert wrong
-
-
-def attend(server, config, width, **more):
-    x = [[0.5] * width] * 2
-    return server.post("/attention", {"hf_config": config, "q": x, "k": x, "outputs": ["scores"], "data": False, **more})
-
-
-V2 = {"model_type": "deepseek_v2", **OF_V3, "rope_scaling": {**OF_V3["rope_scaling"], "mscale": 0.707, "mscale_all_dim": 0.707}}
-V3_SCALE, V2_SCALE = 192 ** -0.5 * magnitude(40, 1) ** 2, 192 ** -0.5 * magnitude(40, 0.707) ** 2
-
-RESOLVED = {
-    "yarn's magnitude": ({"model_type": "deepseek_v3", **OF_V3}, 192, V3_SCALE),
-    "not by this class": (V2, 192, 192 ** -0.5),
-    "no latent attention": ({"model_type": "ministral3", "head_dim": 32, "rope_parameters": OF_MINISTRAL}, 32, 32 ** -0.5),
-    "the class's default": ({"model_type": "granite", "hidden_size": 64, "num_attention_heads": 1}, 64, 1.0),
-    "null": ({"model_type": "mpt", "d_model": 64, "n_heads": 1, "attn_config": {"softmax_scale": None}}, 64, 0.125),
-    "null of a class that has the usual then": ({"model_type": "hyperclovax", "hidden_size": 64, "num_attention_heads": 1}, 64, 0.125),
-    "buckets of another model than T5": ({"model_type": "mpnet", "hidden_size": 64, "num_attention_heads": 1}, 64, 0.125),
-}
-
-
-@pytest.mark.parametrize("name", RESOLVED)
-def test_resolved(server, name):
-    config, width, scale = RESOLVED[name]
-    more = {"table": [[0.0]] * 32} if config["model_type"] == "mpnet" else {}
-    answer = attend(server, config, width, **more).json()
-    assert answer["config"]["softmax_scale"] == pytest.approx(scale, rel=1e-12)
-    assert attend(server, config, width, softmax_scale=0.3, **more).json()["config"]["softmax_scale"] == 0.3
-
-
-def test_the_vendor_of_deepseek_v2_differs(server):
-    notes = attend(server, V2, 192).json()["hf_config"]["notes"]
-    assert len(notes) == 1 and f"{192 ** -0.5:.6g}"[:8] in notes[0] and f"{V2_SCALE:.6g}" in notes[0]
-    assert server.post("/explain", {"hf_config": V2}).json()["notes"] == notes
-    x = [[0.5] * 192] * 2
-    of_preset = server.post("/attention", {"preset": "deepseek-v2", "q": x, "k": x, "data": False}).json()
-    assert of_preset["config"]["softmax_scale"] == pytest.approx(V2_SCALE)
-
-
-UNREAD = {"model_type": "internlm2", "hidden_size": 64, "num_attention_heads": 1}
-REFUSED = {
-    "a layer's own scale": ({"model_type": "gpt2", "scale_attn_by_inverse_layer_idx": True}, "/hf_config/scale_attn_by_inverse_layer_idx", ["layer", "1/sqrt(head_dim)/(l + 1)"]),
-    "a scale of a class not read": ({**UNREAD, "attention_multiplier": 0.1}, "/hf_config/attention_multiplier", ["was not read", "softmax_scale"]),
-    "a cap of a class not read": ({**UNREAD, "attn_logit_softcapping": 30.0}, "/hf_config/attn_logit_softcapping", ["was not read", "softcap"]),
-    "what no field states": ({"model_type": "timesfm", "hidden_size": 64, "num_attention_heads": 1}, "/hf_config/model_type", ["softmax_scale"]),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(server, name):
-    """Scores only, by /attention and /check; tables of the same configuration are answered."""
-    config, pointer, words = REFUSED[name]
-    x = inline(Tensor(np.ones((1, 2, 64)), "f32"))
-    check = {"hf_config": config, "q": x, "k": x, "scores": inline(Tensor(np.ones((1, 2, 2)), "f32"))}
-    refused(server, pointer, *words, path="/check", **check)
-    assert server.post("/encode", {"hf_config": config, "len": 2, **({"seed": 0} if config["model_type"] == "gpt2" else {})}).status == 200
-    assert server.post("/check", {**check, "softmax_scale": 1 / 64}).json()["fits"]
-
-
-def test_a_class_not_read_says_so(server):
-    notes = attend(server, UNREAD, 64).json()["hf_config"]["notes"]
-    assert len(notes) == 1 and "unverified" in notes[0] and "internlm2" in notes[0]
-    assert server.post("/explain", {"hf_config": UNREAD}).json()["notes"] == notes
-    assert "notes" not in attend(server, {**UNREAD, "model_type": "llama"}, 64).json()["hf_config"]
-
-
-def test_explained(server):
-    """In the kinds, and in the table of readers."""
-    config = {"model_type": "gemma3_text", "num_hidden_layers": 62, "hidden_size": 5376, "num_attention_heads": 32, "head_dim": 128, "query_pre_attn_scalar": 168}
-    answer = server.post("/explain", {"hf_config": config}).json()
-    assert [kind["with_attention"]["softmax_scale"] for kind in answer["layers"]] == [168 ** -0.5] * 2
-    posted = [*(kind["config"] for kind in answer["layers"]), *(one for tool in answer["readers"].values() for one in tool["configs"] if one)]
-    assert {server.post("/encode", {**one, "len": 2}).status for one in posted} == {200}, "each is a request of /encode, also a tool's"
-    [field] = [field for field in answer["fields"] if field["pointer"] == "/hf_config/query_pre_attn_scalar"]
-    assert all(taken["takes"] == pytest.approx(168 ** -0.5) for taken in field["readers"].values())
-    assert field["readers"]["transformers5"]["reads"] and not field["readers"]["llama.cpp"]["reads"]
-    [kind] = server.post("/explain", {"hf_config": {"model_type": "gpt_oss"}}).json()["layers"][:1]
-    assert kind["sinks"] == "self_attn.sinks"
-
-
-def of_gemma(name, layers, heads=32, width=5376, **more):
-    return {"general.architecture": name, f"{name}.block_count": layers, f"{name}.embedding_length": width, f"{name}.attention.head_count": heads,
-            f"{name}.attention.key_length": 128, f"{name}.rope.freq_base": 1e4, f"{name}.context_length": 8192,
-            **{f"{name}.{key.replace('__', '.')}": value for key, value in more.items()}}
-
-
-FILES = {
-    "gemma3 of 62 layers": (of_gemma("gemma3", 62), 168 ** -0.5, None),
-    "gemma3 of 48": (of_gemma("gemma3", 48), 128 ** -0.5, None),
-    "gemma2 of 46 layers": (of_gemma("gemma2", 46, width=4608), 144 ** -0.5, 50),
-    "gemma2 with its cap": (of_gemma("gemma2", 42, attn_logit_softcapping=30.0), 128 ** -0.5, 30),
-    "granite": (of_gemma("granite", 40, attention__scale=0.015625, rope__dimension_count=128), 0.015625, None),
-    "granite without": (of_gemma("granite", 40, rope__dimension_count=128), 128 ** -0.5, None),
-    "a key that others do not read": (of_gemma("qwen2", 40, attention__scale=0.015625), 128 ** -0.5, None),
-}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_files(server, name):
-    """llama.cpp, load_hparams of each architecture."""
-    keys, scale, cap = FILES[name]
-    x = [[0.5] * 128] * 2
-    config = server.post("/attention", {"gguf": keys, "q": x, "k": x, "data": False}).json()["config"]
-    assert config["softmax_scale"] == pytest.approx(scale) and config.get("softcap") == cap
-
-
-PRESETS = {"gemma-3-27b": 168 ** -0.5, "gemma-4": 1, "gemma-2-27b": 144 ** -0.5, "gemma-2": 256 ** -0.5, "deepseek-v3": V3_SCALE}
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_presets(server, name):
-    width = server.get(f"/presets/{name}").json()["config"]["head_dim"]
-    x = [[0.5] * width] * 2
-    config = server.post("/attention", {"preset": name, "q": x, "k": x, "data": False}).json()["config"]
-    assert config["softmax_scale"] == pytest.approx(PRESETS[name]) and config.get("softcap") == (50 if "gemma-2" in name else None)

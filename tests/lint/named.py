@@ -1,0 +1,81 @@
+"""What a guide names as holding a promise is there: the names in the column "held by" of server/PROMISES.md, and the names of tests in
+tests/README.md and the guides of its folders.
+
+    python3 tests/lint/named.py [--root .]
+
+A name is a test (`test_x`), a file of tests (`test_x.py`, `test_x.c`, `x.test.mjs`), rows of tests/cases (`cases/x.jsonl`, one of them as
+`x/id`), `make x`, or a path. In the column every name must be one of these; in guides, where other words stand too, what looks like a test or
+like rows. Prints one line per name that is not there; status 1 if there is one.
+"""
+import argparse
+import json
+import pathlib
+import re
+import sys
+
+NAME = re.compile(r"`([^`]+)`")
+PLACEHOLDER = re.compile(r"[A-Z]{2}")  # a guide says test_NAME.py of any of them
+LIKE_A_TEST = re.compile(r"test_\w+(\.(py|c))?|[\w-]+\.test\.mjs|(cases/)?[\w-]+\.jsonl")
+DEFINED = re.compile(r"^\s*(?:async )?def (test_\w+)\(|\bvoid (test_\w+)\(|^TEST(?:_BETWEEN)?\((\w+)", re.M)
+MAKEFILES = ("Makefile", "*.mk")
+
+
+class Tree:
+    """What there is to name."""
+
+    def __init__(self, root):
+        self.root, tests = root, root / "tests"
+        files = [path for path in tests.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+        sources = [path for path in files if path.name.startswith("test_") and path.suffix in (".py", ".c")]
+        self.files = {path.name for path in files}
+        self.defined = {name for path in sources for found in DEFINED.findall(path.read_text()) for name in found if name}
+        self.rows = {path.stem: ids(path) for path in tests.glob("cases/*.jsonl")}
+        text = "".join(path.read_text() for pattern in MAKEFILES for path in root.glob(pattern))
+        self.targets = {target for line in re.findall(r"^([\w -]+):", text, re.M) for target in line.split()}
+
+    def has(self, name):
+        if name.startswith("make "):
+            return name[5:].split()[0] in self.targets
+        if re.fullmatch(r"test_\w+", name):
+            return name in self.defined or name[5:] in self.defined
+        if name.endswith(".jsonl"):
+            return name.removeprefix("cases/") in self.files
+        if self.is_row(name):
+            return name.partition("/")[2] in self.rows[name.partition("/")[0]]
+        return name in self.files or (self.root / name).exists()
+
+    def is_row(self, name):
+        file, slash, row = name.partition("/")
+        return bool(slash and row) and file in self.rows and not (self.root / "tests" / name).exists()
+
+
+def ids(path):
+    return {json.loads(line)["id"] for line in path.read_text().splitlines() if line.strip()}
+
+
+def named(root, tree):
+    """(guide, line, name) of everything that is named as a test."""
+    for number, line in enumerate((root / "server/PROMISES.md").read_text().splitlines(), 1):
+        cells = line.split("|")
+        if line.startswith("| **"):
+            names = NAME.findall(cells[2])
+            yield from (("server/PROMISES.md", number, name) for name in names or ["(no test)"])
+    for guide in [root / "tests/README.md", *sorted((root / "tests").glob("*/README.md"))]:
+        for number, line in enumerate(guide.read_text().splitlines() if guide.exists() else (), 1):
+            for name in NAME.findall(line):
+                if not PLACEHOLDER.search(name) and (LIKE_A_TEST.fullmatch(name) or tree.is_row(name)):
+                    yield guide.relative_to(root).as_posix(), number, name
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
+    root = parser.parse_args().root
+    tree = Tree(root)
+    wrong = [f"{guide}:{number}: {name}: no such test, row or path" for guide, number, name in named(root, tree) if not tree.has(name)]
+    print("\n".join(wrong), end="\n" if wrong else "")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
