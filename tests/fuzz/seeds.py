@@ -11,7 +11,8 @@ import struct
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/http/transport")]
+import heads as head_table  # noqa: E402
 from truth import gguf_writer  # noqa: E402
 HTTP = "{} HTTP/1.1\r\nHost: h\r\n{}\r\n{}"
 
@@ -121,6 +122,10 @@ def headers():
 
 
 def heads():
+    for _, raw, _ in head_table.rows():
+        line, _, fields = raw.decode("latin1").partition("\r\n\r\n")[0].partition("\r\n")
+        if len(raw) < 400 and " " in line:
+            yield line.partition(" ")[2] + "\n" + fields.replace("\r\n", "\n")
     yield "/encode?len=4 HTTP/1.1\nHost: localhost:8080\nContent-Length: 12\nX-Request-Id: a.b-c"
     yield "/a%20b%2f HTTP/1.0\nTransfer-Encoding: chunked"
     yield "http://h/x?y HTTP/1.1\nHost: [::1]:80\nTransfer-Encoding: Chunked\nContent-Length: 3"
