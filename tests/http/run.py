@@ -45,6 +45,7 @@ MADE = {
     "$normal": lambda spec: {"dtype": spec.get("dtype", "f64"), "shape": spec["$normal"], "data": drawn(spec).ravel().tolist()},
     "$range": lambda spec: list(range(*spec["$range"])),
     "$repeat": lambda spec: spec["$repeat"] * spec["times"],  # a list or a text, several times
+    "$join": lambda spec: "".join(made(part) for part in spec["$join"]),  # texts, one behind the other
 }
 
 
