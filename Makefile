@@ -403,8 +403,8 @@ bench-against: ## ours now and at an earlier commit, in pairs (REV=HEAD~10; ROWS
 bench-readme: ## put the table of build/bench.md into tests/bench/SPEEDS.md
 	@$(PYTHON) tests/lint/splice.py write tests/bench/SPEEDS.md bench=$(BUILD)/bench.md
 
-B ?= bench_waves bench_numbers bench_attend bench_answers
-bench-one: ## the benches in C as they print (B=bench_waves for one)
+B ?= bench_kernels bench_numbers bench_answers
+bench-one: ## the benches in C as they print (B=bench_kernels for one)
 	@$(MAKE) --no-print-directory -j$(JOBS) $(BENCHES)
 	@for b in $(B); do echo "== $$b"; $(BUILD)/tests/bench/$$b || exit 1; done
 
