@@ -37,6 +37,9 @@ static const struct {
     {"/attention", "{\"scheme\":\"shaw\",\"tokens\":WORDS,\"num_heads\":2,\"dim\":8,\"seed\":0,\"digits\":4}"},
     {"/attention", "{\"scheme\":\"cope\",\"tokens\":[\"a\",\"b\",\"c\"],\"num_heads\":2,\"dim\":8,\"npos_max\":8,"
                    "\"seed\":0,\"digits\":3}"},
+    {"/encode", "{\"scheme\":\"sinusoidal\",\"len\":4000,\"dim\":64,\"format\":\"png\"}"},
+    {"/encode",
+     "{\"scheme\":\"alibi\",\"num_heads\":1,\"q_len\":1,\"k_len\":1000000,\"format\":\"text\",\"ascii\":true}"},
     {"/encode", "{\"scheme\":\"floater\",\"len\":40,\"dim\":16,\"seed\":1,\"substeps\":2,\"format\":\"png\"}"},
     {"/encode", "{\"scheme\":\"recursive\",\"len\":400,\"dim\":16,\"seed\":1,\"format\":\"text\",\"ascii\":true}"},
     {"/encode", "{\"scheme\":\"recursive\",\"len\":300,\"dim\":600,\"hidden\":4,\"seed\":1,\"format\":\"npz\"}"},
@@ -121,6 +124,8 @@ TEST(test_what_was_given_up_is_refused)
                          stays.n_asked, got.status,
                          got.n == expected.n && memcmp(got.body, expected.body, got.n) == 0 ? "the usual bytes"
                                                                                             : "other bytes");
+            assert_true(got.status == 503 && strstr(got.body, "left"));
+            assert_int_equal(leaves.n_asked, k); /* it stops at the first yes */
             n_given_up++;
             answer_drop(&got);
         }

@@ -16,6 +16,8 @@ static const char inference[] =
     "\"scores\"}],\"parameters\":{\"dim\":4,\"num_heads\":1}}"
     "\1\0\0\0a\1\0\0\0b\1\0\1";
 
+#define STORE "scheme=alibi&num_heads=2&len=10&outputs=bias&chunk=120"
+
 static const struct {
     const char *method, *path, *query, *type; /* type: of the content; for /v2 the length of the JSON */
     const char *body;
@@ -56,6 +58,11 @@ static const struct {
     {"POST", "/v2/models/rope/infer", NULL, "0", "\1\0\0\0\0\0\0", 8, 200},
     {"GET", "/v2/models", NULL, NULL, "", 0, 200},
     {"GET", "/v2/models/rope/config", NULL, NULL, "", 0, 200},
+    {"GET", "/zarr/" STORE "/.zmetadata", NULL, NULL, "", 0, 200},
+    {"GET", "/zarr/" STORE "/zarr.json", NULL, NULL, "", 0, 200},
+    {"GET", "/zarr/" STORE "/bias/.zarray", NULL, NULL, "", 0, 200},
+    {"GET", "/zarr/" STORE "/bias/1.3.0", NULL, NULL, "", 0, 200},
+    {"GET", "/zarr/" STORE "/bias/9.9.9", NULL, NULL, "", 0, 404},
     {"POST", "/v2/repository/models/rope/load", NULL, NULL, "{\"parameters\":{\"config\":\"\"}}", 0, 501},
 };
 
