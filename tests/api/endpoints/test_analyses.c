@@ -142,41 +142,6 @@ TEST(the_work_has_a_limit)
                   WORDS("--max-analysis", "1.8e+06", "1e+03"));
 }
 
-/* Each allocation in turn: the answer is the same, or there is none. */
-TEST(every_allocation_may_fail)
-{
-    static const char *const calls[][2] = {
-        {"/analyze", "{\"configs\":[{\"scheme\":\"learned\",\"table\":[[1,2],[3,4]],\"len\":2},{\"scheme\":\"rope\","
-                     "\"head_dim\":8}],\"len\":4,\"lang\":\"zh\"}"},
-        {"/diagnose", ROTATED},
-        {"/diagnose", "{\"w_believed\":[[1,2],[3,4],[5,6],[7,8]],\"w_found\":[[2,4],[10,12],[6,8],[14,16]],"
-                      "\"num_heads\":1}"},
-        {"/diagnose", "{\"w_believed\":[[1],[2],[3],[4]],\"w_found\":[[3],[4],[1],[2]],\"num_heads\":2}"},
-        {"/diagnose/probe", "{\"scheme\":\"rope\",\"head_dim\":4,\"layout\":\"half\",\"len\":3}"},
-        {"/diagnose",
-         "{\"scheme\":\"rope\",\"head_dim\":4,\"values\":[{\"tensor\":\"cos\",\"position\":1,\"channel\":0,"
-         "\"value\":\"0.5403\"}]}"},
-    };
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        long before = alloc_count();
-        struct answer whole = post(calls[i][0], calls[i][1]);
-        long n = alloc_count() - before, step = n / 500 + 1; /* hundreds of hypotheses allocate alike */
-        assert_int_equal(whole.status, 200);
-        for (long k = 0; k < n; k += k < 200 ? 1 : step) {
-            struct api_call call = {
-                .method = "POST", .path = calls[i][0], .body = calls[i][1], .body_bytes = strlen(calls[i][1])};
-            alloc_fail_at(k);
-            struct api_reply *reply = api_answer(&host, &call);
-            alloc_fail_at(-1);
-            struct answer a = gather(reply);
-            if (a.status != 503 && (a.status != 200 || strcmp(a.body, whole.body) != 0))
-                fail_msg("%s, allocation %ld of %ld: %d %s", calls[i][0], k, n, a.status, a.body);
-            answer_drop(&a);
-        }
-        answer_drop(&whole);
-    }
-}
-
 static bool always_gone(void *caller)
 {
     (void)caller;

@@ -2,10 +2,8 @@
  * must not be read beyond their end. What is refused with which status is the table tests/cases/heads.jsonl, which
  * tests/http/transport/test_hostile_heads.py sends over a socket. */
 #include "server/transport/heads.h"
-#include "tests/support/cmocka.h"
+#include "tests/support/rows.h"
 
-#include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,20 +58,15 @@ static struct row row_of(json_t *json)
 
 static void each_row(void (*check)(const struct row *row))
 {
-    FILE *file = fopen("tests/cases/heads.jsonl", "r");
-    char line[8192];
-    size_t n = 0;
-    assert_non_null(file);
-    for (; fgets(line, sizeof line, file); n++) {
-        json_t *json = json_loads(line, JSON_ALLOW_NUL, NULL);
-        assert_non_null(json);
+    json_t *rows = rows_of("heads"), *json;
+    size_t i;
+    json_array_foreach(rows, i, json)
+    {
         struct row row = row_of(json);
         check(&row);
         free(row.head);
-        json_decref(json);
     }
-    fclose(file);
-    assert_true(n > 300);
+    json_decref(rows);
 }
 
 /* ---- The whole way of a head --------------------------------------------------------------------------------------
