@@ -16,8 +16,10 @@ import time
 import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/http"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "tests/http"), str(ROOT / "tests/http/transport"), str(ROOT / "tests")]
 
+import heads  # noqa: E402
+import run  # noqa: E402
 from conftest import start_server  # noqa: E402
 from connection import Client, get, wait_until  # noqa: E402
 from faults import LIBRARY, REQUESTS, WEIGHTS, ask, control, put  # noqa: E402
@@ -43,41 +45,24 @@ def as_method(request, method):
 
 
 def path_of(request):
-    return request.split(b" ", 2)[1].decode()
+    return (request.split(b" ", 2) + [b"", b""])[1].decode("latin1")
 
 
-EVERY_PATH = ["/encode?scheme=rope&head_dim=8&len=4", "/zarr/scheme=rope&len=8/zarr.json", "/zarr/scheme=rope&len=8/cos/c/0/0", "/schemes", "/schemes/rope",
-              "/schemes/roqe", "/presets", "/presets/llama-3.1", "/presets/none", "/cmaps", "/weights", "/weights/t5", "/weights/none", "/openapi.json",
-              "/healthz", "/readyz", "/metrics", "/version", "/limits", "/", "/docs", "/clients/posenc.py", "/ui/x/index.html", "/v2",
-              "/v2/health/live", "/v2/health/ready", "/v2/models", "/v2/models/stats", "/v2/models/rope", "/v2/models/rope/ready",
-              "/v2/models/rope/config", "/v2/models/rope/stats", "/v2/models/none", "/v2/models/rope/versions/1", "/nothing",
-              "/encode?scheme=rope&head_dim=7", "/encode?scheme=sinusoidal&len=300&dim=64&format=npy", "/encode?scheme=alibi&len=64&format=png"]
-BODIES = {
-    "/analyze": {"scheme": "rope", "len": 64, "head_dim": 16, "metrics": ["bounds"], "outputs": [], "digits": 6},
-    "/diagnose": {"scheme": "rope", "layout": "interleaved", "offset": 5, "q": [[1, 2, 3, 4]], "q_out": [[3.160435, 1.7975838, -0.107937716, 4.0949593]]},
-    "/experiments": {"task": "local", "configs": [{"scheme": "rope"}], "steps": 2, "train_len": 16, "eval_len": 16, "seed": 1},
-    "/v2/repository/index": {},
-    "/v2/models/rope/infer": {"inputs": [{"name": "q", "shape": [1, 1, 1, 2], "datatype": "FP32", "data": [1, 0]}], "parameters": {"offset": 1}},
-    "/attention": {"scheme": "alibi", "num_heads": 1, "q": [[[[1, 2]]]], "k": [[[[3, 4]]]], "outputs": ["scores"]},
-}
-# A name that is in memory only on one of two tries, deadlines of each kind, bodies that are no request.
+def of_row(row):
+    """A row of tests/cases as bytes."""
+    method, path, body, headers = run.sent(row)
+    return call(method.upper(), path, *(f"{name}: {value}" for name, value in headers.items()), body=body or b"")
+
+
+EVERY_PATH = ["/encode?scheme=rope&head_dim=8&len=4", "/zarr/scheme=rope&len=8/zarr.json", "/schemes", "/schemes/rope", "/presets", "/presets/llama-3.1", "/cmaps", "/weights",
+              "/weights/t5", "/openapi.json", "/healthz", "/readyz", "/metrics", "/version", "/limits", "/", "/docs", "/clients/posenc.py", "/v2", "/v2/models",
+              "/v2/models/rope/config", "/v2/models/stats", "/encode?scheme=sinusoidal&len=300&dim=64&format=npy", "/encode?scheme=alibi&len=64&format=png"]
+LIVE = {"task": "local", "configs": [{"scheme": "rope"}], "steps": 2, "train_len": 16, "eval_len": 16, "seed": 1}
+# What no row has: a name that is in memory only on one of two tries, deadlines of each kind, another origin.
 ODD = {
-    "no length": b"POST /encode HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    "chunked": b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
-    "no host": b"GET /schemes HTTP/1.1\r\n\r\n",
-    "HTTP/1.0": b"GET /encode?scheme=rope&len=300&head_dim=64 HTTP/1.0\r\n\r\n",
-    "wrong method": call("DELETE", "/encode"),
-    "unknown method": call("BREW", "/encode"),
     "OPTIONS": call("OPTIONS", "/encode", "Origin: http://a.example", "Access-Control-Request-Method: POST"),
     "of another origin": call("PUT", "/weights/x", "Origin: http://a.example", body=b"1"),
-    "coding": call("POST", "/encode", "Content-Encoding: gzip", body=b"1"),
-    "too large": b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n",
-    "no JSON": ask()[:-2] + b"[1",
-    "an unknown field": ask(scheme="rope", heads=3),
-    "not acceptable": get("/encode?scheme=rope&len=4&head_dim=8", "Accept: image/gif"),
     "wrong timeout": get("/schemes", "X-Request-Timeout: soon"),
-    "timeout as parameter": ask("/v2/models/rope/infer", **BODIES["/v2/models/rope/infer"]).replace(b'"offset": 1', b'"timeout":1'),
-    "too long a target": get("/encode?" + "x" * 9000),
     "expectation": call("POST", "/encode", "Expect: 200-maybe", body=b"{}"),
     "no such weights": ask(scheme="t5", num_heads=2, len=9, format="raw", weights="none"),
     "PUT of a preset": call("PUT", "/presets/mine", "Content-Type: application/json", body=json.dumps({"scheme": "rope", "head_dim": 8}).encode()),
@@ -86,9 +71,11 @@ ODD = {
     **{f"late: {name}": with_header(request, "X-Request-Timeout: 0.000001") for name, request in [
         ("light", get("/encode?scheme=rope&len=4&head_dim=6")), ("stream", ask(scheme="alibi", num_heads=4, len=511, outputs=["bias"], format="raw")),
         ("worker", ask("/analyze", **SLOW)), ("HEAD", call("HEAD", "/encode?scheme=rope&len=4000&head_dim=66")), ("refused", get("/nothing")),
-        ("live", ask("/experiments", **BODIES["/experiments"]))]},
+        ("live", ask("/experiments", **LIVE))]},
 }
-BASE = {**REQUESTS, **{path: get(path) for path in EVERY_PATH}, **{"POST " + path: ask(path, **body) for path, body in BODIES.items()}}
+BASE = {**REQUESTS, **{path: get(path) for path in EVERY_PATH}, "live": ask("/experiments", **LIVE)}
+ROWS = {run.name_of(row): of_row(row) for row in run.every() if "flags" not in row}
+HEADS = {f"heads/{id}": raw for id, raw, _ in heads.rows()}
 VARIED = {
     "HEAD": lambda r: as_method(r, "HEAD") if r.startswith(b"GET") else None,
     "QUERY": lambda r: as_method(r, "QUERY") if r.startswith(b"POST") else None,
@@ -98,7 +85,7 @@ VARIED = {
     "any tag": lambda r: with_header(r, "If-None-Match: *"),
     "again": lambda r: r,
 }
-CALLS = {**BASE, **ODD, **{f"{how}: {name}": vary(r) for (how, vary), (name, r) in itertools.product(VARIED.items(), BASE.items()) if vary(r)}}
+CALLS = {**BASE, **ODD, **ROWS, **HEADS, **{f"{how}: {name}": vary(r) for (how, vary), (name, r) in itertools.product(VARIED.items(), BASE.items()) if vary(r)}}
 
 
 def sent(server, request, tries=5):
@@ -119,6 +106,8 @@ def answer(server, request):
     request = with_header(request, "X-Request-Id: the-same") if b"HTTP/1.1" in request else request
     said = sent(server, request).replace(b"HTTP/1.1 100 Continue\r\n\r\n", b"")  # which comes if the body comes late
     head, _, body = said.partition(b"\r\n\r\n")
+    if b"application/x-ndjson" in head:  # its chunks are as long as the times in them
+        body = re.sub(rb"(?m)^[0-9a-f]+\r\n", b"", body)
     head = re.sub(rb"(?m)^Date:.*$", b"Date:", head)
     head = re.sub(rb'"[0-9a-f]{32}"', b'"TAG"', head) # the commit is part of it
     head = re.sub(rb"(?m)^Server-Timing:.*$", lambda m: re.sub(rb"[\d.]+", b"", m[0]), head)
@@ -191,7 +180,7 @@ def ended(server, request):
 
 # ---- Allocations -----------------------------------------------------------------------------------------------------------------
 
-SMALL = ["GET", "HEAD", "json", "refused", "text", "oip", "/healthz", "/schemes/rope", "limits", "POST /attention", "POST /analyze"]
+SMALL = ["GET", "HEAD", "json", "refused", "text", "oip", "/healthz", "/schemes/rope", "limits"]
 
 
 def allocations(server, request, is_new):
