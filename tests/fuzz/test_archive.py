@@ -11,7 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import archive  # noqa: E402
-import run  # noqa: E402
+import targets  # noqa: E402
 
 TARGETS = sorted(p.stem[len("fuzz_"):] for p in HERE.glob("fuzz_*.c"))
 INPUTS = {"b": b"\0\xff" * 300, "a": b"", "words_of_a_person": b"x"}
@@ -37,16 +37,16 @@ def test_a_folder_loses_what_the_archive_does_not_have(tmp_path):
     assert archive.from_folder(tmp_path) == INPUTS
 
 def test_the_shortest_inputs_are_kept_and_named_ones_stay(monkeypatch):
-    monkeypatch.setattr(run, "FILES_MAX", 3)
-    monkeypatch.setattr(run, "BYTES_MAX", 100)
+    monkeypatch.setattr(targets, "FILES_MAX", 3)
+    monkeypatch.setattr(targets, "BYTES_MAX", 100)
     given = {"words_of_a_person": b"g" * 50}
     merged = {"c" * 40: b"3" * 3, "a" * 40: b"2" * 2, "b" * 40: b"1"}
-    assert set(run.chosen(given, merged)) == {"words_of_a_person", "b" * 40, "a" * 40}
-    assert set(run.chosen(given, {"a" * 40: b"x" * 51, "b" * 40: b"y" * 50})) == {"words_of_a_person", "b" * 40}
+    assert set(targets.chosen(given, merged)) == {"words_of_a_person", "b" * 40, "a" * 40}
+    assert set(targets.chosen(given, {"a" * 40: b"x" * 51, "b" * 40: b"y" * 50})) == {"words_of_a_person", "b" * 40}
 
 def test_every_target_has_an_archive():
     assert sorted(p.name[:-len(".tar.gz")] for p in archive.CORPUS.iterdir()) == TARGETS
-    assert sorted(run.TARGETS) == TARGETS
+    assert sorted(targets.TARGETS) == TARGETS
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_archive_of(name, tmp_path):
@@ -59,6 +59,6 @@ def test_the_archive_of(name, tmp_path):
     for member in members:
         assert member.isreg() and re.fullmatch(r"[A-Za-z0-9_]+", member.name)  # the replay skips hidden files
         assert (member.mtime, member.uid, member.gid, member.uname, member.gname) == (0, 0, 0, "", "")
-    assert len(members) <= run.FILES_MAX + sum(len(n) != 40 for n in names)
+    assert len(members) <= targets.FILES_MAX + sum(len(n) != 40 for n in names)
     subprocess.run(["tar", "-xzf", path, "-C", tmp_path], check=True)
     assert archive.from_folder(tmp_path) == archive.read(path)

@@ -1,7 +1,7 @@
 """Runs fuzz targets for a count of executions or a time, one line each at the end, and writes build/fuzz.json.
 
-    python3 tests/fuzz/run.py --build build/fuzz [--runs 10000000 | --seconds 30] [NAME …]
-    python3 tests/fuzz/run.py --build build/fuzz --keep [NAME …]      renews tests/fuzz/corpus
+    python3 tests/fuzz/targets.py --build build/fuzz [--runs 10000000 | --seconds 30] [NAME …]
+    python3 tests/fuzz/targets.py --build build/fuzz --keep [NAME …]      renews tests/fuzz/corpus
 """
 import argparse
 import json
