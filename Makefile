@@ -403,8 +403,8 @@ bench-against: ## ours now and at an earlier commit, in pairs (REV=HEAD~10; ROWS
 bench-readme: ## put the table of build/bench.md into tests/bench/SPEEDS.md
 	@$(PYTHON) tests/lint/splice.py write tests/bench/SPEEDS.md bench=$(BUILD)/bench.md
 
-B ?= bench_waves bench_numbers bench_attend bench_answers
-bench-one: ## the benches in C as they print (B=bench_waves for one)
+B ?= bench_kernels bench_numbers bench_answers
+bench-one: ## the benches in C as they print (B=bench_kernels for one)
 	@$(MAKE) --no-print-directory -j$(JOBS) $(BENCHES)
 	@for b in $(B); do echo "== $$b"; $(BUILD)/tests/bench/$$b || exit 1; done
 
@@ -416,11 +416,11 @@ fuzz-build:
 	@$(MAKE) --no-print-directory -j$(JOBS) fuzz-programs BUILD=$(FUZZ_BUILD) CC=clang SANITIZE=fuzzer-no-link,address,undefined
 fuzz-programs: $(FUZZERS)
 fuzz: fuzz-build ## every reader of foreign bytes: FUZZ_SECONDS (30) or FUZZ_RUNS each, FUZZ="query http" for some
-	@$(PYTHON) tests/fuzz/run.py --build $(FUZZ_BUILD) --json $(BUILD)/fuzz.json --seconds $(FUZZ_SECONDS) \
+	@$(PYTHON) tests/fuzz/targets.py --build $(FUZZ_BUILD) --json $(BUILD)/fuzz.json --seconds $(FUZZ_SECONDS) \
 	    $(if $(FUZZ_RUNS),--runs $(FUZZ_RUNS)) $(FUZZ)
 
 fuzz-corpus: fuzz-build ## keep in tests/fuzz/corpus what long runs have found, at most 200 small inputs each
-	@$(PYTHON) tests/fuzz/run.py --build $(FUZZ_BUILD) --keep $(FUZZ)
+	@$(PYTHON) tests/fuzz/targets.py --build $(FUZZ_BUILD) --keep $(FUZZ)
 .PHONY: fuzz-build fuzz-programs fuzz-corpus
 
 # ---- Text, look, documents ---------------------------------------------------------------------------------------------

@@ -5,6 +5,9 @@
 #include "api/api.h"
 #include "tests/support/cmocka.h"
 
+#define REQUIRE(law) assert_true(law)
+#include "tests/support/answer.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -49,42 +52,6 @@ static const struct api_host host = {.max_body = 1 << 20,
                                      .page = &some_page,
                                      .metrics_print = metrics_print};
 
-/* A reply with its pieces put together. */
-struct answer {
-    struct api_reply *reply;
-    int status;
-    char *body; /* NUL-terminated */
-    size_t n;
-};
-
-static inline struct answer gather(struct api_reply *reply)
-{
-    struct answer a = {.reply = reply, .status = reply->status};
-    char *piece = aligned_alloc(64, (reply->body->piece_max + 64) / 64 * 64);
-    assert_non_null(piece);
-    for (uint64_t i = 0; i < reply->body->n_pieces; i++) {
-        size_t n = api_reply_piece(reply, i, piece);
-        if (n == 0 && reply->body->n_pieces == UINT64_MAX)
-            break;
-        assert_true(n >= 1 && n <= reply->body->piece_max);
-        a.body = realloc(a.body, a.n + n + 1);
-        memcpy(a.body + a.n, piece, n);
-        a.n += n;
-    }
-    a.body = a.body ? a.body : calloc(1, 1);
-    a.body[a.n] = '\0';
-    free(piece);
-    if (reply->body->length != API_LENGTH_UNKNOWN)
-        assert_int_equal(a.n, reply->body->length);
-    return a;
-}
-
-static inline void answer_drop(struct answer *a)
-{
-    free(a->body);
-    api_reply_free(a->reply);
-}
-
 /* POST of a JSON body. */
 static inline struct answer post(const char *path, const char *json)
 {
@@ -96,14 +63,6 @@ static inline struct answer get(const char *path)
 {
     struct api_call call = {.method = "GET", .path = path};
     return gather(api_answer(&host, &call));
-}
-
-static inline const char *header_of(const struct answer *a, const char *name)
-{
-    for (size_t i = 0; i < a->reply->n_headers; i++)
-        if (strcmp(a->reply->headers[i].name, name) == 0)
-            return a->reply->headers[i].value;
-    return NULL;
 }
 
 /* Asserts status and that the body has each of the words (NULL ends them). */

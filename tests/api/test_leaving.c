@@ -2,9 +2,9 @@
  * plan, texts, checksums) still gives them the right bytes. Fresh memory is poisoned, so that bytes that a fill has
  * skipped are detected. */
 #include "tests/api/ask.h"
+#include "tests/support/rows.h"
 
 #include <malloc.h>
-#include <stdio.h>
 
 struct caller {
     long n_asked, leaves_at; /* gone from that check on; 0: never */
@@ -17,75 +17,28 @@ static bool is_gone(void *self)
     return caller->leaves_at && caller->n_asked >= caller->leaves_at;
 }
 
-/* WORDS and TENSORS stand for tokens and for q and k of the given length. */
-enum { N_WORDS = 300 };
+enum { N_WORDS = 300, N_SORTS = 37, TRIES = 60 };
 
-static const struct {
-    const char *path, *json;
-} cases[] = {
-    {"/attention",
-     "{\"scheme\":\"cope\",\"tokens\":WORDS,\"num_heads\":2,\"dim\":8,\"npos_max\":8,\"seed\":0,\"format\":\"png\"}"},
-    {"/attention",
-     "{\"scheme\":\"rope\",\"tokens\":WORDS,\"num_heads\":2,\"dim\":8,\"seed\":0,\"format\":\"text\",\"columns\":40}"},
-    {"/attention",
-     "{\"scheme\":\"none\",\"tokens\":WORDS,\"num_heads\":2,\"dim\":8,\"seed\":0,\"format\":\"png\",\"legend\":true,"
-     "\"slice\":[null,[null,null,7],[null,null,3]],\"reduce\":\"mean\"}"},
-    {"/attention", "{\"scheme\":\"transformer_xl\",\"tokens\":WORDS,\"num_heads\":2,\"dim\":8,\"seed\":0,\"format\":"
-                   "\"npz\",\"outputs\":["
-                   "\"probs\",\"row_entropy\"]}"},
-    {"/attention", "{\"scheme\":\"deberta\",\"tokens\":WORDS,\"num_heads\":2,\"dim\":8,\"seed\":0,\"format\":\"raw\"}"},
-    {"/attention", "{\"scheme\":\"shaw\",\"tokens\":WORDS,\"num_heads\":2,\"dim\":8,\"seed\":0,\"digits\":4}"},
-    {"/attention", "{\"scheme\":\"cope\",\"tokens\":[\"a\",\"b\",\"c\"],\"num_heads\":2,\"dim\":8,\"npos_max\":8,"
-                   "\"seed\":0,\"digits\":3}"},
-    {"/encode", "{\"scheme\":\"floater\",\"len\":40,\"dim\":16,\"seed\":1,\"substeps\":2,\"format\":\"png\"}"},
-    {"/encode", "{\"scheme\":\"recursive\",\"len\":400,\"dim\":16,\"seed\":1,\"format\":\"text\",\"ascii\":true}"},
-    {"/encode", "{\"scheme\":\"recursive\",\"len\":300,\"dim\":600,\"hidden\":4,\"seed\":1,\"format\":\"npz\"}"},
-    {"/encode", "{\"scheme\":\"swinv2\",\"grid\":[12,12],\"num_heads\":4,\"hidden\":8,\"seed\":0,\"format\":\"npz\"}"},
-    {"/encode", "{\"scheme\":\"swinv2\",\"grid\":[12,12],\"num_heads\":4,\"hidden\":8,\"seed\":0}"},
-    {"/encode", "{\"scheme\":\"alibi\",\"len\":400,\"num_heads\":3,\"causal\":true}"},
-    {"/encode", "{\"scheme\":\"t5\",\"len\":400,\"num_heads\":3,\"seed\":0}"},
-    {"/encode", "{\"scheme\":\"sinusoidal\",\"len\":900,\"dim\":60,\"format\":\"png\",\"slice\":[[null,null,30]],"
-                "\"reduce\":\"max\"}"},
-    {"/encode", "{\"scheme\":\"sinusoidal\",\"len\":9000,\"dim\":60,\"slice\":[[null,null,300]],\"reduce\":\"mean\"}"},
-    {"/v2/models/attention-cope/infer",
-     "{\"inputs\":[{\"name\":\"tokens\",\"datatype\":\"BYTES\",\"shape\":[300],\"data\":WORDS}],\"parameters\":{\"num_"
-     "heads\":2,"
-     "\"dim\":8,\"npos_max\":8,\"seed\":0},\"outputs\":[{\"name\":\"row_entropy\"},{\"name\":\"probs\",\"parameters\":{"
-     "\"binary_data\":true}}]}"},
-    {"/v2/models/rope/infer", "{\"inputs\":[],\"parameters\":{\"len\":700,\"head_dim\":200},\"outputs\":[{\"name\":"
-                              "\"cos\"},{\"name\":\"sin\",\"parameters\":{"
-                              "\"binary_data\":true}}]}"},
-    {"/v2/models/attention-rope/infer", "{\"inputs\":[{\"name\":\"tokens\",\"datatype\":\"BYTES\",\"shape\":[300],"
-                                        "\"data\":WORDS}],\"parameters\":{\"num_heads\":2,"
-                                        "\"dim\":8,\"seed\":0}}"},
-    {"/v2/models/recursive/infer", "{\"inputs\":[],\"parameters\":{\"len\":20,\"dim\":4,\"seed\":0}}"},
-};
+static json_t *rows; /* of tests/cases/left.jsonl */
+static size_t n_rows;
 
-enum { N_CASES = sizeof cases / sizeof *cases, TRIES = 60 };
-
-static const char *json_of(size_t i)
-{
-    static char json[1 << 14];
-    const char *from = cases[i].json, *words = strstr(from, "WORDS");
-    size_t n = (size_t)snprintf(json, sizeof json, "%.*s", (int)(words ? words - from : (long)strlen(from)), from);
-    for (int k = 0; words && k < N_WORDS; k++)
-        n += (size_t)snprintf(json + n, sizeof json - n, "%s\"%d\"", k ? "," : "[", k * k % 37);
-    snprintf(json + n, sizeof json - n, "%s%s", words ? "]" : "", words ? words + 5 : "");
-    return json;
-}
+static const char *name_of(size_t i) { return row_text(json_array_get(rows, i), "id"); }
 
 static struct api_reply *ask(size_t i, struct caller *caller)
 {
-    const char *json = json_of(i);
+    const json_t *row = json_array_get(rows, i);
+    char *json = row_request(json_object_get(row, "request"), N_WORDS, N_SORTS);
     struct api_call call = {.method = "POST",
-                            .path = cases[i].path,
+                            .path = row_text(row, "path"),
                             .body = json,
                             .body_bytes = strlen(json),
                             .is_gone = is_gone,
                             .caller = caller};
     struct api_host of_pictures = host;
     of_pictures.max_pictures = 1 << 26;
-    return api_answer(&of_pictures, &call);
+    struct api_reply *reply = api_answer(&of_pictures, &call);
+    free(json);
+    return reply;
 }
 
 static struct answer whole(size_t i)
@@ -93,14 +46,14 @@ static struct answer whole(size_t i)
     struct caller stays = {0};
     struct answer a = gather(ask(i, &stays));
     if (a.status != 200)
-        fail_msg("%s: %d %.300s", cases[i].json, a.status, a.body);
+        fail_msg("%s: %d %.300s", name_of(i), a.status, a.body);
     return a;
 }
 
 static void assert_same(size_t i, long k, const struct answer *got, const struct answer *expected)
 {
     if (got->n != expected->n || memcmp(got->body, expected->body, got->n) != 0)
-        fail_msg("%s %s, left at question %ld: other bytes", cases[i].path, cases[i].json, k);
+        fail_msg("%s, left at question %ld: other bytes", name_of(i), k);
 }
 
 /* Some of the checks 1 … n: all if they are few, else the first, the last and some between. */
@@ -109,7 +62,7 @@ static long next_question(long k, long n) { return k + 1 + (k > TRIES / 2 && n -
 TEST(test_what_was_given_up_is_refused)
 {
     long n_given_up = 0;
-    for (size_t i = 0; i < N_CASES; i++) {
+    for (size_t i = 0; i < n_rows; i++) {
         struct caller stays = {0};
         struct answer expected = gather(ask(i, &stays));
         assert_int_equal(expected.status, 200);
@@ -117,10 +70,11 @@ TEST(test_what_was_given_up_is_refused)
             struct caller leaves = {.leaves_at = k};
             struct answer got = gather(ask(i, &leaves));
             if (got.status == 200 || got.reply->is_repeatable)
-                fail_msg("%s %s, left at question %ld of %ld: status %d, %s", cases[i].path, cases[i].json, k,
-                         stays.n_asked, got.status,
+                fail_msg("%s, left at question %ld of %ld: status %d, %s", name_of(i), k, stays.n_asked, got.status,
                          got.n == expected.n && memcmp(got.body, expected.body, got.n) == 0 ? "the usual bytes"
                                                                                             : "other bytes");
+            assert_true(got.status == 503 && strstr(got.body, "left"));
+            assert_int_equal(leaves.n_asked, k); /* it stops at the first yes */
             n_given_up++;
             answer_drop(&got);
         }
@@ -142,7 +96,7 @@ static void make_some(const struct api_reply *reply, struct caller *caller)
 
 TEST(test_those_who_stay_get_their_bytes)
 {
-    for (size_t i = 0; i < N_CASES; i++) {
+    for (size_t i = 0; i < n_rows; i++) {
         struct answer expected = whole(i);
         struct caller stays = {0}, nobody = {0};
         struct api_reply *fresh = ask(i, &nobody);
@@ -160,4 +114,11 @@ TEST(test_those_who_stay_get_their_bytes)
     }
 }
 
-void tests_begin(void) { mallopt(M_PERTURB, 0x5a); }
+void tests_begin(void)
+{
+    mallopt(M_PERTURB, 0x5a);
+    rows = rows_of("left");
+    n_rows = json_array_size(rows);
+}
+
+void tests_end(void) { json_decref(rows); }

@@ -1,9 +1,9 @@
 /* --max-work counts the work that is really done: a multiplication takes about as long in a part of an answer as in the
  * whole. */
 #include "tests/api/ask.h"
+#include "tests/support/rows.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <time.h>
 
 static double cpu_now(void)
@@ -59,118 +59,56 @@ static double spent(const char *path, const char *json, double enough, double mo
     return best;
 }
 
-/* {plain[,part]}, where TOKENS stands for two thousand words. */
-static void print_request(char *json, size_t room, const char *plain, const char *part)
+enum { FACTOR = 4, N_WORDS = 2000, ROWS_MAX = 32 };
+
+/* A row's request, with a part of the answer or without. Owned. */
+static char *request_of(const json_t *row, const json_t *part)
 {
-    const char *tokens = strstr(plain, "TOKENS");
-    size_t n = (size_t)snprintf(json, room, "{%.*s", (int)(tokens ? tokens - plain : (long)strlen(plain)), plain);
-    for (int i = 0; tokens && i < 2000; i++)
-        n += (size_t)snprintf(json + n, room - n, "%s\"%d\"%s", i ? "," : "[", i % 100, i == 1999 ? "]" : "");
-    snprintf(json + n, room - n, "%s%s%s}", tokens ? tokens + 6 : "", part ? "," : "", part ? part : "");
+    json_t *request = json_copy(json_object_get(row, "request"));
+    if (part)
+        json_object_update(request, (json_t *)(uintptr_t)part);
+    char *text = row_request(request, N_WORDS, 100);
+    json_decref(request);
+    return text;
 }
 
-enum { PARTS_MAX = 10, FACTOR = 4 };
-
-static const struct {
-    const char *path, *plain;
-    bool is_typical; /* its elements are computed one by one, by plain code */
-    const char *parts[PARTS_MAX];
-} cases[] = {
-    {"/encode",
-     "\"scheme\":\"sinusoidal\",\"dim\":512,\"len\":40000,\"format\":\"raw\"",
-     false,
-     {"\"slice\":[[null,null,40000],null],\"reduce\":\"mean\"", "\"slice\":[null,[null,null,512]],\"reduce\":\"max\"",
-      "\"slice\":[[null,null,100],[null,null,100]],\"reduce\":\"absmax\"", "\"slice\":[null,[null,null,2]]",
-      "\"slice\":[null,[null,null,60]]", "\"slice\":[null,[null,null,100]]", "\"slice\":[null,5]",
-      "\"slice\":[[null,null,3],null]", "\"slice\":[null,[null,2]]"}},
-    {"/encode",
-     "\"scheme\":\"rope\",\"head_dim\":4,\"form\":\"matrix\",\"len\":200000,\"format\":\"raw\"",
-     false,
-     {"\"slice\":[[null,null,200000]],\"reduce\":\"mean\"", "\"slice\":[null,0,1,0]",
-      "\"slice\":[null,[null,null,2],[null,null,2],[null,null,2]],\"reduce\":\"min\""}},
-    {"/encode",
-     "\"scheme\":\"xpos\",\"head_dim\":64,\"len\":4000,\"format\":\"raw\",\"outputs\":[\"scale\"]",
-     false,
-     {"\"slice\":[[null,null,4000],null],\"reduce\":\"mean\"", "\"slice\":[null,5]", "\"slice\":[null,[null,null,8]]"}},
-    {"/encode",
-     "\"scheme\":\"alibi\",\"num_heads\":4,\"len\":2048,\"format\":\"raw\",\"outputs\":[\"bias\"]",
-     false,
-     {"\"slice\":[null,[null,null,2048],null],\"reduce\":\"max\"",
-      "\"slice\":[null,null,[null,null,2048]],\"reduce\":\"max\"", "\"slice\":[null,null,3]",
-      "\"slice\":[null,[null,null,64],[null,null,64]],\"reduce\":\"mean\"", "\"slice\":[null,null,[null,null,100]]",
-      "\"slice\":[[null,null,4]],\"reduce\":\"mean\""}},
-    {"/encode",
-     "\"scheme\":\"floater\",\"dim\":64,\"len\":2000,\"seed\":1,\"format\":\"raw\"",
-     true,
-     {"\"slice\":[[null,null,2000],null],\"reduce\":\"max\"", "\"slice\":[null,5]", "\"slice\":[[null,null,7],null]",
-      "\"slice\":[-1]"}},
-    {"/encode",
-     "\"scheme\":\"recursive\",\"dim\":16,\"len\":100000,\"seed\":1,\"format\":\"raw\"",
-     true,
-     {"\"slice\":[[null,null,100000],null],\"reduce\":\"max\"", "\"slice\":[null,5]",
-      "\"slice\":[[null,null,1000],[null,null,4]],\"reduce\":\"mean\"", "\"slice\":[-1]"}},
-    {"/encode",
-     "\"scheme\":\"swinv2\",\"grid\":[40,40],\"num_heads\":4,\"seed\":1,\"format\":\"raw\",\"outputs\":[\"bias\"]",
-     false,
-     {"\"slice\":[null,[null,null,1600],null],\"reduce\":\"max\"", "\"slice\":[null,null,5]",
-      "\"slice\":[null,null,[null,null,1600]],\"reduce\":\"max\""}},
-    {"/encode",
-     "\"scheme\":\"sinusoidal\",\"style\":\"detr\",\"dim\":512,\"grid\":[100,100],\"format\":\"raw\",\"channels_"
-     "first\":true",
-     false,
-     {"\"slice\":[[null,null,512]],\"reduce\":\"mean\"",
-      "\"slice\":[null,[null,null,100],[null,null,100]],\"reduce\":\"max\"", "\"slice\":[null,null,7]",
-      "\"slice\":[[null,null,8],[null,null,8]]"}},
-    {"/attention",
-     "\"scheme\":\"alibi\",\"tokens\":TOKENS,\"num_heads\":4,\"dim\":64,\"seed\":1,\"format\":\"raw\"",
-     false,
-     {"\"slice\":[null,[null,null,2000],null],\"reduce\":\"max\"", "\"slice\":[[null,null,4]],\"reduce\":\"mean\"",
-      "\"slice\":[null,null,[null,null,2000]],\"reduce\":\"max\"",
-      "\"slice\":[[null,null,3],[null,null,2000],[null,null,2000]],\"reduce\":\"mean\"", "\"slice\":[null,null,3]",
-      "\"slice\":[null,[null,null,3],null]", "\"slice\":[null,[null,null,5],[null,null,5]],\"reduce\":\"mean\"",
-      "\"slice\":[null,[null,null,150],[null,null,2]],\"reduce\":\"min\"", "\"slice\":[null,null,[null,null,100]]"}},
-    {"/attention",
-     "\"scheme\":\"rope\",\"tokens\":TOKENS,\"num_heads\":4,\"dim\":64,\"seed\":1,\"format\":\"raw\",\"outputs\":["
-     "\"output\"],\"tensor_layout\":\"bnhd\"",
-     false,
-     {"\"slice\":[[null,null,2000]],\"reduce\":\"max\"", "\"slice\":[null,null,3]",
-      "\"slice\":[null,[null,null,4]],\"reduce\":\"mean\""}},
-    {"/attention",
-     "\"scheme\":\"cope\",\"npos_max\":8,\"tokens\":TOKENS,\"num_heads\":2,\"dim\":8,\"seed\":1,\"format\":\"raw\","
-     "\"outputs\":[\"row_entropy\"]",
-     false,
-     {"\"slice\":[[null,null,2]],\"reduce\":\"mean\"", "\"slice\":[null,[null,null,2000]],\"reduce\":\"max\"",
-      "\"slice\":[null,7]"}},
-};
-
-enum { N_CASES = sizeof cases / sizeof *cases };
-
-static char json[1 << 16];
-
-/* Seconds per multiplication: of the slowest plain answer, because a row that is only copied multiplies nothing. */
-static double slowest_plain(double *speeds)
+/* Seconds per multiplication: of the slowest plain answer, because a row that is only copied multiplies nothing.
+ * Typical is one whose elements are computed one by one, by plain code. */
+static double slowest_plain(const json_t *rows, double *speeds)
 {
     double slowest = 0;
-    for (size_t i = 0; i < N_CASES; i++) {
-        print_request(json, sizeof json, cases[i].plain, NULL);
-        speeds[i] = spent(cases[i].path, json, 0, HUGE_VAL) / counted(cases[i].path, json);
-        slowest = fmax(slowest, cases[i].is_typical ? speeds[i] : 0);
+    size_t i;
+    json_t *row;
+    json_array_foreach(rows, i, row)
+    {
+        char *json = request_of(row, NULL);
+        speeds[i] = spent(row_text(row, "path"), json, 0, HUGE_VAL) / counted(row_text(row, "path"), json);
+        slowest = fmax(slowest, json_object_get(row, "is_typical") ? speeds[i] : 0);
+        free(json);
     }
     return slowest;
 }
 
 TEST(test_parts_cost_what_is_counted)
 {
-    double speeds[N_CASES], slowest = slowest_plain(speeds);
-    for (size_t i = 0; i < N_CASES; i++)
-        for (size_t k = 0; cases[i].parts[k]; k++) {
-            print_request(json, sizeof json, cases[i].plain, cases[i].parts[k]);
-            double work = counted(cases[i].path, json), most = FACTOR * work * fmax(speeds[i], slowest);
-            double seconds = spent(cases[i].path, json, most, 3 * most + 0.1);
+    json_t *rows = rows_of("work"), *row, *part;
+    double speeds[ROWS_MAX], slowest = slowest_plain(rows, speeds);
+    size_t i, k;
+    json_array_foreach(rows, i, row)
+    {
+        const char *path = row_text(row, "path");
+        json_array_foreach(json_object_get(row, "parts"), k, part)
+        {
+            char *json = request_of(row, part);
+            double work = counted(path, json), most = FACTOR * work * fmax(speeds[i], slowest);
+            double seconds = spent(path, json, most, 3 * most + 0.1);
             if (seconds > most)
-                fail_msg("%.60s, %s: %.3g multiplications take %.1f ms; allowed: %.1f", cases[i].plain,
-                         cases[i].parts[k], work, seconds * 1e3, most * 1e3);
+                fail_msg("%s, part %zu: %.3g multiplications take %.1f ms; allowed: %.1f", row_text(row, "id"), k, work,
+                         seconds * 1e3, most * 1e3);
+            free(json);
         }
+    }
+    json_decref(rows);
 }
 
 /* Both passes over the values count, and the one that vmin and vmax save does not. */

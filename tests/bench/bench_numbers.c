@@ -1,6 +1,6 @@
 /* How fast numbers become text and text numbers, beside libc and jansson, in one process and in
  * turn. Prints the median over the rounds of millions of numbers per second of thread CPU time.
- * Link with api/numbers_*.c, core/numeric/dtype.c, jansson, m. */
+ */
 #include "api/numbers/numbers.h"
 #include "tests/bench/bench.h"
 
@@ -20,43 +20,36 @@ static volatile double sink;
 
 /* ---- Contestants: each handles the N numbers once ---- */
 
-static void print_f32(void) { api_numbers_print(text, PE_F32, table, N, API_DIGITS_SHORTEST); }
-static void print_f64(void) { api_numbers_print(text, PE_F64, doubles, N, API_DIGITS_SHORTEST); }
-static void print_fixed_f32(void) { api_numbers_print(text, PE_F32, table, N, 4); }
-static void print_fixed_f64(void) { api_numbers_print(text, PE_F64, doubles, N, 17); }
+/* How numbers are printed: by us with so many digits, by libc in the form g or f; or read. */
+struct contestant {
+    const char *name;
+    void (*run)(const struct contestant *self);
+    enum pe_dtype dtype;
+    const void *numbers;
+    int digits;
+    const char *form, *json;
+};
 
-static void print_map(void)
+static void print_ours(const struct contestant *c) { api_numbers_print(text, c->dtype, c->numbers, N, c->digits); }
+
+static void print_map(const struct contestant *c)
 {
     struct api_elements elements;
-    api_elements_init(&elements, PE_F32, (uint64_t[]){SIDE, SIDE}, 2, API_DIGITS_SHORTEST);
+    api_elements_init(&elements, PE_F32, (uint64_t[]){SIDE, SIDE}, 2, c->digits);
     sink = (double)api_elements_print(&elements, map, 0, N, text);
 }
 
-static void print_map_plain(void) { api_numbers_print(text, PE_F32, map, N, API_DIGITS_SHORTEST); }
-
-static void print_libc_9(void)
+static void print_libc(const struct contestant *c)
 {
     char *p = text;
     for (size_t i = 0; i < N; i++)
-        p += sprintf(p, "%.9g,", (double)table[i]);
+        p += sprintf(p, *c->form == 'f' ? "%.*f," : "%.*g,", c->digits,
+                     c->dtype == PE_F64 ? doubles[i] : (double)table[i]);
 }
 
-static void print_libc_17(void)
+static void print_jansson(const struct contestant *c)
 {
-    char *p = text;
-    for (size_t i = 0; i < N; i++)
-        p += sprintf(p, "%.17g,", doubles[i]);
-}
-
-static void print_libc_fixed(void)
-{
-    char *p = text;
-    for (size_t i = 0; i < N; i++)
-        p += sprintf(p, "%.4f,", (double)table[i]);
-}
-
-static void print_jansson(void)
-{
+    (void)c;
     json_t *array = json_array();
     for (size_t i = 0; i < N; i++)
         json_array_append_new(array, json_real((double)table[i]));
@@ -66,63 +59,51 @@ static void print_jansson(void)
 
 /* Into memory that is there already, like strtod; what the first touch of fresh pages costs is the
  * kernel's. */
-static void read_ours(const char *json)
+static void read_ours(const struct contestant *c)
 {
     static struct api_doubles out;
     uint64_t shape[PE_RANK_MAX];
     unsigned rank;
-    const char *p = json;
+    const char *p = c->json;
     out.n = 0;
-    if (api_numbers_read(&p, json + strlen(json), &out, shape, &rank) != API_READ_OK || out.n != N)
+    if (api_numbers_read(&p, c->json + strlen(c->json), &out, shape, &rank) != API_READ_OK || out.n != N)
         abort();
     sink = out.values[N - 1];
 }
 
-static void read_libc(const char *json)
+static void read_libc(const struct contestant *c)
 {
-    char *p = (char *)(uintptr_t)(json + 1);
+    char *p = (char *)(uintptr_t)(c->json + 1);
     for (size_t i = 0; i < N; i++, p++)
         sink = strtod(p, &p);
 }
 
-static void read_jansson(const char *json)
+static void read_jansson(const struct contestant *c)
 {
-    json_t *array = json_loads(json, 0, NULL);
+    json_t *array = json_loads(c->json, 0, NULL);
     sink = json_real_value(json_array_get(array, N - 1));
     json_decref(array);
 }
 
-static void read_f32_ours(void) { read_ours(json_f32); }
-static void read_f32_libc(void) { read_libc(json_f32); }
-static void read_f32_jansson(void) { read_jansson(json_f32); }
-static void read_f64_ours(void) { read_ours(json_f64); }
-static void read_f64_libc(void) { read_libc(json_f64); }
-static void read_f64_jansson(void) { read_jansson(json_f64); }
-static void read_fixed_ours(void) { read_ours(json_fixed); }
-static void read_fixed_libc(void) { read_libc(json_fixed); }
-
-static const struct {
-    const char *name;
-    void (*run)(void);
-} contestants[] = {
-    {"print f32 shortest", print_f32},
-    {"  snprintf %.9g", print_libc_9},
-    {"  jansson build and dump, 9 digits", print_jansson},
-    {"print a bias map", print_map},
-    {"  number by number", print_map_plain},
-    {"print f64 shortest", print_f64},
-    {"  snprintf %.17g", print_libc_17},
-    {"print f32, 4 digits", print_fixed_f32},
-    {"  snprintf %.4f", print_libc_fixed},
-    {"print f64, 17 digits", print_fixed_f64},
-    {"read shortest f32", read_f32_ours},
-    {"  strtod", read_f32_libc},
-    {"  jansson", read_f32_jansson},
-    {"read shortest f64", read_f64_ours},
-    {"  strtod", read_f64_libc},
-    {"  jansson", read_f64_jansson},
-    {"read 4 digits", read_fixed_ours},
-    {"  strtod", read_fixed_libc},
+static const struct contestant contestants[] = {
+    {"print f32 shortest", print_ours, PE_F32, table, API_DIGITS_SHORTEST, NULL, NULL},
+    {"  snprintf %.9g", print_libc, PE_F32, NULL, 9, "g", NULL},
+    {"  jansson build and dump, 9 digits", print_jansson, PE_F32, NULL, 9, NULL, NULL},
+    {"print a bias map", print_map, PE_F32, map, API_DIGITS_SHORTEST, NULL, NULL},
+    {"  number by number", print_ours, PE_F32, map, API_DIGITS_SHORTEST, NULL, NULL},
+    {"print f64 shortest", print_ours, PE_F64, doubles, API_DIGITS_SHORTEST, NULL, NULL},
+    {"  snprintf %.17g", print_libc, PE_F64, NULL, 17, "g", NULL},
+    {"print f32, 4 digits", print_ours, PE_F32, table, 4, NULL, NULL},
+    {"  snprintf %.4f", print_libc, PE_F32, NULL, 4, "f", NULL},
+    {"print f64, 17 digits", print_ours, PE_F64, doubles, 17, NULL, NULL},
+    {"read shortest f32", read_ours, PE_F32, NULL, 0, NULL, json_f32},
+    {"  strtod", read_libc, PE_F32, NULL, 0, NULL, json_f32},
+    {"  jansson", read_jansson, PE_F32, NULL, 0, NULL, json_f32},
+    {"read shortest f64", read_ours, PE_F64, NULL, 0, NULL, json_f64},
+    {"  strtod", read_libc, PE_F64, NULL, 0, NULL, json_f64},
+    {"  jansson", read_jansson, PE_F64, NULL, 0, NULL, json_f64},
+    {"read 4 digits", read_ours, PE_F32, NULL, 4, NULL, json_fixed},
+    {"  strtod", read_libc, PE_F32, NULL, 4, NULL, json_fixed},
 };
 enum { N_CONTESTANTS = sizeof contestants / sizeof *contestants };
 
@@ -153,7 +134,7 @@ int main(void)
     for (int round = 0; round < N_ROUNDS; round++)
         for (int i = 0; i < N_CONTESTANTS; i++) {
             double start = seconds();
-            contestants[i].run();
+            contestants[i].run(&contestants[i]);
             times[i][round] = seconds() - start;
         }
     for (int i = 0; i < N_CONTESTANTS; i++) {

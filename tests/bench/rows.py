@@ -25,12 +25,11 @@ class Row:
     measure: object  # run -> Outcome
 
 
-def row(name, what, sort, needs=(), quick=False):
-    """Declares the function below it as a row; quick: also of `make bench-quick`."""
-    def declare(measure):
-        ALL.append(Row(name, measure.__module__, what, sort, tuple(needs), quick, measure))
-        return measure
-    return declare
+def group(group_name):
+    """What adds rows to a group; quick: also of `make bench-quick`."""
+    def row(name, what, sort, measure, needs=(), quick=False):
+        ALL.append(Row(name, group_name, what, sort, tuple(needs), quick, measure))
+    return row
 
 
 @dataclasses.dataclass

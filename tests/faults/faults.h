@@ -5,6 +5,7 @@
 #ifndef TESTS_FAULTS_H
 #define TESTS_FAULTS_H
 
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -51,5 +52,11 @@ static inline bool faults_hit(atomic_long *armed, atomic_long *count, atomic_lon
     atomic_fetch_add(failed, 1);
     return true;
 }
+
+/* The function that ours is in place of. */
+#define NEXT(name)                                                                                                     \
+    static __typeof__(&name) next;                                                                                     \
+    if (!next)                                                                                                         \
+        *(void **)&next = dlsym(RTLD_NEXT, #name);
 
 #endif

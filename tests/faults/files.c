@@ -11,11 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NEXT(name)                                                                                                     \
-    static __typeof__(&name) next;                                                                                     \
-    if (!next)                                                                                                         \
-        *(void **)&next = dlsym(RTLD_NEXT, #name);
-
 static bool hits(void)
 {
     return faults_hit(&faults->file_armed, &faults->file_count, &faults->file_first, &faults->file_burst,

@@ -163,9 +163,7 @@ int posix_memalign(void **place, size_t alignment, size_t n)
 /* The C library's own mappings (stacks, large blocks of the heap) do not arrive here. */
 void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset)
 {
-    static void *(*next)(void *, size_t, int, int, int, off_t);
-    if (!next)
-        *(void **)&next = dlsym(RTLD_NEXT, "mmap");
+    NEXT(mmap)
     if (fails(__builtin_return_address(0)))
         return MAP_FAILED;
     void *block = next(at, n, protection, flags, fd, offset);
@@ -176,9 +174,7 @@ void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset)
 
 int munmap(void *block, size_t n)
 {
-    static int (*next)(void *, size_t);
-    if (!next)
-        *(void **)&next = dlsym(RTLD_NEXT, "munmap");
+    NEXT(munmap)
     atomic_fetch_sub_explicit(&faults->live_blocks, 1, memory_order_relaxed);
     return next(block, n);
 }

@@ -13,11 +13,6 @@
 
 enum { KIND_SHORT = 1, KIND_INTERRUPTED = 2, KIND_AGAIN = 4, KIND_RESET = 8, N_KINDS = 4, FDS_MAX = 4096 };
 
-#define NEXT(name)                                                                                                     \
-    static __typeof__(&name) next;                                                                                     \
-    if (!next)                                                                                                         \
-        *(void **)&next = dlsym(RTLD_NEXT, #name);
-
 /* ---- Edges ------------------------------------------------------------------------------------------------------- */
 
 /* An edge-triggered caller takes a short or refused call as "wait for the next edge". The kernel does not know of the

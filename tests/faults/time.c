@@ -15,9 +15,7 @@ static _Thread_local bool is_worker;
 
 int pthread_setname_np(pthread_t thread, const char *name)
 {
-    static int (*next)(pthread_t, const char *);
-    if (!next)
-        *(void **)&next = dlsym(RTLD_NEXT, "pthread_setname_np");
+    NEXT(pthread_setname_np)
     if (pthread_equal(thread, pthread_self()))
         is_worker = strcmp(name, "worker") == 0;
     return next(thread, name);
@@ -39,9 +37,7 @@ static void dawdle(void)
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
-    static int (*next)(clockid_t, struct timespec *);
-    if (!next)
-        *(void **)&next = dlsym(RTLD_NEXT, "clock_gettime");
+    NEXT(clock_gettime)
     dawdle();
     int failed = next(clock, now);
     if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)

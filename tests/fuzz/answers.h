@@ -3,7 +3,7 @@
 #define TESTS_FUZZ_ANSWERS_H
 
 #include "tests/fuzz/laws.h"
-#include "api/api.h"
+#include "tests/support/answer.h"
 
 #include <jansson.h>
 
@@ -27,62 +27,17 @@ static inline struct api_host small_host(void)
                              .metrics_print = print_metrics};
 }
 
-/* A reply with its pieces put together. */
-struct answer {
-    struct api_reply *reply;
-    char *body; /* NUL-terminated */
-    size_t n;
-};
-
-static inline size_t make_piece(const struct api_reply *reply, uint64_t i, char *dst)
-{
-    size_t n = api_reply_piece(reply, i, dst);
-    REQUIRE(n >= 1 && n <= reply->body->piece_max);
-    return n;
-}
-
 /* Pieces computed in the opposite order are the same: they depend only on their number. */
-static inline void make_backwards(const struct answer *a, char *piece)
+static inline void make_backwards(const struct answer *a)
 {
+    char *piece = aligned_alloc(64, (a->reply->body->piece_max + 64) / 64 * 64);
     size_t at = a->n;
     for (uint64_t i = a->reply->body->n_pieces; i-- > 0;) {
-        size_t n = make_piece(a->reply, i, piece);
+        size_t n = api_reply_piece(a->reply, i, piece);
         REQUIRE(n <= at && memcmp(a->body + (at -= n), piece, n) == 0);
     }
     REQUIRE(at == 0);
-}
-
-static inline struct answer gather(struct api_reply *reply)
-{
-    struct answer a = {.reply = reply};
-    char *piece = aligned_alloc(64, (reply->body->piece_max + 64) / 64 * 64);
-    for (uint64_t i = 0; i < reply->body->n_pieces; i++) {
-        size_t n = make_piece(reply, i, piece);
-        a.body = realloc(a.body, a.n + n + 1);
-        memcpy(a.body + a.n, piece, n);
-        a.n += n;
-    }
-    a.body = a.body ? a.body : calloc(1, 1);
-    a.body[a.n] = '\0';
-    if (reply->body->n_pieces > 1 && is_one_of(8))
-        make_backwards(&a, piece);
-    REQUIRE(reply->body->length == API_LENGTH_UNKNOWN || reply->body->length == a.n);
     free(piece);
-    return a;
-}
-
-static inline void answer_drop(struct answer *a)
-{
-    free(a->body);
-    api_reply_free(a->reply);
-}
-
-static inline const char *header_of(const struct answer *a, const char *name)
-{
-    for (size_t i = 0; i < a->reply->n_headers; i++)
-        if (strcmp(a->reply->headers[i].name, name) == 0)
-            return a->reply->headers[i].value;
-    return NULL;
 }
 
 static inline const char *string_of(const json_t *object, const char *name)
@@ -150,6 +105,8 @@ static inline bool ask_once(const struct api_host *host, const struct api_call *
     if (!reply)
         return false;
     *a = gather(reply);
+    if (reply->body->n_pieces > 1 && is_one_of(8))
+        make_backwards(a);
     check_answer(a);
     return true;
 }

@@ -4,13 +4,7 @@
 #include "api/inputs/inputs.h"
 #include "api/json/json.h"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc;
-    (void)argv;
-    api_json_setup();
-    return 0;
-}
+SETUP(api_json_setup())
 
 static volatile uint8_t sink;
 

@@ -1,7 +1,6 @@
 /* Accept, Accept-Language and Accept-Encoding: any text selects one format, or none, one language, and one coding, or
- * none. These changes do not affect the
- * choice: the case of letters, empty elements of the list and, outside of quotes, a repeated list or a range of weight
- * 0. */
+ * none. These changes do not affect the choice: the case of letters, empty elements of the list and, outside of quotes,
+ * a repeated list or a range of weight 0. */
 #define _GNU_SOURCE /* strcasestr */
 #include "tests/fuzz/laws.h"
 #include "api/requests/requests.h"
@@ -16,25 +15,37 @@ static bool is_among_ours(const struct api_format *format)
     return format == NULL;
 }
 
-static const struct api_format *choose(const char *before, const char *accept, const char *after)
+static char *joined(const char *before, const char *list, const char *after)
 {
-    size_t room = strlen(before) + strlen(accept) + strlen(after) + 1;
+    size_t room = strlen(before) + strlen(list) + strlen(after) + 1;
     char *text = malloc(room);
-    snprintf(text, room, "%s%s%s", before, accept, after);
+    snprintf(text, room, "%s%s%s", before, list, after);
+    return text;
+}
+
+static const struct api_format *choose(const char *before, const char *list, const char *after)
+{
+    char *text = joined(before, list, after);
     const struct api_format *format = api_negotiate(text);
     free(text);
     return format;
 }
 
-static enum pe_lang speak(const char *before, const char *accept, const char *after)
+static enum pe_lang speak(const char *before, const char *list, const char *after)
 {
     enum pe_lang lang = PE_N_LANGS;
-    size_t room = strlen(before) + strlen(accept) + strlen(after) + 1;
-    char *text = malloc(room);
-    snprintf(text, room, "%s%s%s", before, accept, after);
+    char *text = joined(before, list, after);
     REQUIRE(api_lang_choose(NULL, &(struct api_call){.accept_language = text}, &lang, NULL) && lang < PE_N_LANGS);
     free(text);
     return lang;
+}
+
+static enum api_coding pack(const char *before, const char *list, const char *after)
+{
+    char *text = joined(before, list, after);
+    enum api_coding coding = api_coding_choose(text);
+    free(text);
+    return coding;
 }
 
 /* A language of the greatest weight that comes first is chosen; one that we do not speak changes nothing; Chinese must
@@ -47,16 +58,6 @@ static void check_languages(const char *list, enum pe_lang lang)
     REQUIRE(speak("", list, ",fr;q=0.5") == lang && speak("fr, ", list, "") == lang);
     REQUIRE(speak("zh, ", list, "") == PE_ZH && speak("en, ", list, "") == PE_EN);
     REQUIRE(lang == PE_EN || strcasestr(list, "zh") || strchr(list, '*') || strcasestr(list, "en"));
-}
-
-static enum api_coding pack(const char *before, const char *list, const char *after)
-{
-    size_t room = strlen(before) + strlen(list) + strlen(after) + 1;
-    char *text = malloc(room);
-    snprintf(text, room, "%s%s%s", before, list, after);
-    enum api_coding coding = api_coding_choose(text);
-    free(text);
-    return coding;
 }
 
 /* A coding that we do not have changes nothing; gzip must be asked for; none is left only where one is excluded. */

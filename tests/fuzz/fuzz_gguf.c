@@ -3,12 +3,6 @@
 #include "tests/fuzz/laws.h"
 #include "api/inputs/inputs.h"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc, (void)argv;
-    return 0;
-}
-
 static volatile double sink;
 
 static void touch(const struct pe_value *value)

@@ -6,12 +6,7 @@
 
 #include <strings.h>
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc, (void)argv;
-    api_setup();
-    return 0;
-}
+SETUP(api_setup())
 
 /* If the head was refused early, the whole request is refused with the same status. */
 static void check_early(const struct api_host *host, const struct api_call *call, const struct answer *a)

@@ -3,13 +3,7 @@
  * comes back as it was written. Large lists are left out: their cost is not the message's. */
 #include "tests/fuzz/answers.h"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc, (void)argv;
-    pe_gemm_setup();
-    api_setup();
-    return 0;
-}
+SETUP(pe_gemm_setup(), api_setup())
 
 /* The value of the first member "id" of the answer, as it is written. */
 static const char *id_of(const struct answer *a)

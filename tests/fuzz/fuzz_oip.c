@@ -4,13 +4,7 @@
  * may be moved within itself, so that a sanitizer detects accesses beyond it. */
 #include "tests/fuzz/answers.h"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc, (void)argv;
-    pe_gemm_setup();
-    api_setup();
-    return 0;
-}
+SETUP(pe_gemm_setup(), api_setup())
 
 static void answer(const char *path, const char *header, const uint8_t *body, size_t n)
 {

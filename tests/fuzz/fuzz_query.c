@@ -2,12 +2,7 @@
  * pairs does not matter, and the answer to HEAD has the same headers. */
 #include "tests/fuzz/answers.h"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc, (void)argv;
-    api_setup();
-    return 0;
-}
+SETUP(api_setup())
 
 /* "a&b&c" becomes "b&c&a"; false: there is only one pair. */
 static bool turn(const char *query, char *turned)

@@ -3,13 +3,7 @@
  * sent on to a worker by the endpoints that compute before they answer. */
 #include "tests/fuzz/answers.h"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc, (void)argv;
-    pe_gemm_setup();
-    api_setup();
-    return 0;
-}
+SETUP(pe_gemm_setup(), api_setup())
 
 /* Splits the next word off a line; NULL when there is none. */
 static const char *next_word(char **line)

@@ -3,12 +3,7 @@
  * of plan.h. */
 #include "tests/fuzz/plan.h"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc, (void)argv;
-    api_json_setup();
-    return 0;
-}
+SETUP(api_json_setup())
 
 static void check_ignored(const struct pe_value *ignored)
 {

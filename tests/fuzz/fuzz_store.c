@@ -7,12 +7,6 @@
 
 enum { NAMES_MAX = 8 };
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc, (void)argv;
-    return 0;
-}
-
 static void check_list(const char *text)
 {
     struct store_list list = {0};

@@ -36,6 +36,15 @@ static inline bool is_one_of(unsigned n)
 #endif
 }
 
+/* What a target does once, before its first input. */
+#define SETUP(...)                                                                                                     \
+    int LLVMFuzzerInitialize(int *argc, char ***argv)                                                                  \
+    {                                                                                                                  \
+        (void)argc, (void)argv;                                                                                        \
+        __VA_ARGS__;                                                                                                   \
+        return 0;                                                                                                      \
+    }
+
 /* Not assert: it must also hold in a build without asserts. */
 #define REQUIRE(law)                                                                                                   \
     do {                                                                                                               \

@@ -1,7 +1,9 @@
 """A checker that cannot fail checks nothing: feeds layers.py, rooms.py, texts.py, words.py, named.py and core/models/rows.awk what
 breaks one rule each, and what breaks none."""
+import contextlib
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,6 +15,8 @@ WORDS = pathlib.Path(__file__).with_name("words.py")
 NAMED = pathlib.Path(__file__).with_name("named.py")
 ROWS = pathlib.Path(__file__).parents[2] / "core/models/rows.awk"
 LIST = ROWS.parent / "hf/list.h"
+# What a checker prints beside its verdict: counts of words, a warning of msgfmt.
+SILENT = r"words to be rare|.*header field"
 
 CLEAN = {
     "core/posenc.h": "#include <stddef.h>\n",
@@ -56,44 +60,49 @@ CASES = [
     ({"server/transport/http.c": '#include "api/replies/replies.h"\n', "api/replies/replies.h": ""}, "server/transport/http.c: reaches api/replies/replies.h"),
 ]
 
-
-def write(root, files):
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-
-def run(root, *flags):
-    done = subprocess.run([sys.executable, CHECKER, "--root", root, *flags], capture_output=True, text=True)
-    return done.returncode, done.stdout + done.stderr
-
-
-def check_includes(extra, words):
+@contextlib.contextmanager
+def tree(files):
+    """A small tree of these files."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
-        write(root, CLEAN | extra)
-        status, said = run(root)
-    ok = status == 0 and not said if words is None else status == 1 and words in said
-    return ok, f"{extra}: expected {words!r}, got status {status}: {said.strip()}"
+        for name, text in files.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        yield root
 
+def compiled(root, files, *flags):
+    """Their objects, where the Makefile would put them."""
+    for name in files:
+        obj = (root / "build/obj" / name).with_suffix(".o")
+        obj.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["gcc", *flags, "-c", root / name, "-o", obj], check=True)
+
+def judged(what, words, *command, **more):
+    """What a checker makes of a tree: it accepts it (words None), or prints these words. (whether it does, a sentence)"""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **more)
+    said = "".join(line for line in (done.stdout + done.stderr).splitlines(True) if not re.match(SILENT, line))
+    ok = done.returncode == 0 or not said if words is None else done.returncode and words in said
+    return ok, f"{what}: expected {words!r}, got status {done.returncode}: {said.strip()}"
+
+def python(checker, root, *flags):
+    return sys.executable, checker, "--root", root, *flags
+
+def check_includes(extra, words):
+    with tree(CLEAN | extra) as root:
+        return judged(extra, words, *python(CHECKER, root))
 
 def check_calls(call, allowed):
     """An object that calls something, in a tree of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder)
-        write(root, {"core/plan.c": f"extern void {call}(void);\nvoid f(void);\nvoid f(void) {{ {call}(); }}\n"})
-        (root / "build/obj/core").mkdir(parents=True)
-        subprocess.run(["gcc", "-fno-builtin", "-c", root / "core/plan.c", "-o", root / "build/obj/core/plan.o"], check=True)
-        status, said = run(root, "--calls", "--build", root / "build")
-    return (status == 0) == allowed, f"core calling {call}: status {status}: {said.strip()}"
-
+    files = {"core/plan.c": f"extern void {call}(void);\nvoid f(void);\nvoid f(void) {{ {call}(); }}\n"}
+    with tree(files) as root:
+        compiled(root, files, "-fno-builtin")
+        return judged(f"core calling {call}", None if allowed else call, *python(CHECKER, root, "--calls", "--build", root / "build"))
 
 def function(name, *callees):
     """C text of a function that calls others."""
     calls = "".join(f"void {callee}(void);\n" for callee in callees)
     return f"{calls}void {name}(void);\nvoid {name}(void) {{ {' '.join(f'{callee}();' for callee in callees)} }}\n"
-
 
 RING = {f"core/waves/{a}.c": function(a, b) for a, b in ("ab", "bc", "cd")}
 
@@ -109,20 +118,10 @@ ROOM_CASES = [
     ({"core/attic/a.c": function("a")}, "core/attic/ is no room"),
 ]
 
-
 def check_rooms(files, words):
-    with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder)
-        write(root, files)
-        for name in files:
-            obj = (root / "build/obj" / name).with_suffix(".o")
-            obj.parent.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["gcc", "-c", root / name, "-o", obj], check=True)
-        done = subprocess.run([sys.executable, ROOMS, "--root", root, "--build", root / "build"], capture_output=True, text=True)
-    said = done.stdout + done.stderr
-    ok = done.returncode == 0 and not said if words is None else done.returncode == 1 and words in said
-    return ok, f"rooms {list(files)}: expected {words!r}, got status {done.returncode}: {said.strip()}"
-
+    with tree(files) as root:
+        compiled(root, files)
+        return judged(f"rooms {list(files)}", words, *python(ROOMS, root, "--build", root / "build"))
 
 # English and Chinese of an entry, and the words that texts.py must print (None: it must accept them)
 TEXT_CASES = [
@@ -144,7 +143,6 @@ TEXT_CASES = [
 ]
 TEXT_HEAD = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n\n'
 
-
 # What fails, and the words that texts.py must print: the file has Chinese for "%s is odd".
 REFUSALS = [
     ('void f(struct pe_failure *err)\n{\n    pe_fail(err, "/x", "%s is odd", "x");\n}\n', None),
@@ -156,7 +154,6 @@ REFUSALS = [
      "'both of them': no Chinese"),
 ]
 
-
 # Further files, and the words that texts.py must print
 UNTRANSLATED = [
     ({"core/a.c": 'const struct pe_member rows[] = {{.name = "a", .summary = "one number"}};\n'}, "'one number': no Chinese"),
@@ -167,34 +164,21 @@ UNTRANSLATED = [
       "api/zh.po": TEXT_HEAD + '#: core/models/types.txt\nmsgid "one table"\nmsgstr "一张表"\n'}, "'one table': stale, core/models/types.txt"),
 ]
 
-
 def check_texts(english, chinese, words, row=None, comment="", code="", files=()):
     """row: another text than the entry's English; code: more of the file; files: further ones."""
-    with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder)
-        flag = "#, c-format\n" if "%" in english else ""
-        write(root, {"core/rows.c": f'static const char *const values[] = {{"half", "key"}};\nconst char *row = "{row or english}";\n{code}',
-                     "core/glossary.txt": "window | 窗口 | 框\n",
-                     "core/zh.po": f'{TEXT_HEAD}{comment}#: core/rows.c\n{flag}msgid "{english}"\nmsgstr "{chinese}"\n', **dict(files)})
-        done = subprocess.run([sys.executable, TEXTS, "--root", root], capture_output=True, text=True)
-    said = "".join(line for line in (done.stdout + done.stderr).splitlines(True) if "header field" not in line)
-    ok = not said if words is None else done.returncode == 1 and words in said
-    return ok, f"texts {english!r}, {chinese!r}: expected {words!r}, got status {done.returncode}: {said.strip()}"
-
+    flag = "#, c-format\n" if "%" in english else ""
+    with tree({"core/rows.c": f'static const char *const values[] = {{"half", "key"}};\nconst char *row = "{row or english}";\n{code}',
+               "core/glossary.txt": "window | 窗口 | 框\n",
+               "core/zh.po": f'{TEXT_HEAD}{comment}#: core/rows.c\n{flag}msgid "{english}"\nmsgstr "{chinese}"\n', **dict(files)}) as root:
+        return judged(f"texts {english!r}, {chinese!r}", words, *python(TEXTS, root))
 
 # English and Chinese of a story, and the words that texts.py must print
 STORY_CASES = [("A window.\n\nA door.", "窗口。\n\n门。", None), ("A window.\n\nA door.", "门。\n\n门。", "paragraph 1: 'window' is 窗口"), ("a\n\nb", "甲", "1 paragraphs")]
 
-
 def check_story(english, chinese, words):
-    with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder)
-        write(root, {"core/glossary.txt": "window | 窗口 | 框\n", "server/page/text/en.json": '{"a": "a window"}', "server/page/text/zh.json": '{"a": "窗口"}',
-                     "server/page/stories/a.en.md": english, "server/page/stories/a.zh.md": chinese})
-        done = subprocess.run([sys.executable, TEXTS, "--root", root], capture_output=True, text=True)
-    ok = not done.stdout if words is None else done.returncode == 1 and words in done.stdout
-    return ok, f"texts of a story {english!r}, {chinese!r}: expected {words!r}, got status {done.returncode}: {done.stdout.strip()}"
-
+    with tree({"core/glossary.txt": "window | 窗口 | 框\n", "server/page/text/en.json": '{"a": "a window"}', "server/page/text/zh.json": '{"a": "窗口"}',
+               "server/page/stories/a.en.md": english, "server/page/stories/a.zh.md": chinese}) as root:
+        return judged(f"texts of a story {english!r}, {chinese!r}", words, *python(TEXTS, root))
 
 # a file, and the words that words.py must print (None: it must accept the file)
 WORD_CASES = [
@@ -207,16 +191,9 @@ WORD_CASES = [
     ("server/page/stories/a.en.md", "A row says.\n", None),
 ]
 
-
 def check_words(name, text, words):
-    with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder)
-        write(root, {name: text})
-        done = subprocess.run([sys.executable, WORDS, "--root", root], capture_output=True, text=True)
-    said = done.stdout + done.stderr
-    ok = done.returncode == 0 if words is None else done.returncode == 1 and words in said
-    return ok, f"words {name} {text!r}: expected {words!r}, got status {done.returncode}: {said.strip()}"
-
+    with tree({name: text}) as root:
+        return judged(f"words {name} {text!r}", words, *python(WORDS, root))
 
 # blocks of core/models, the line of the mistake, and the words that rows.awk must print (None: it must accept them)
 PRESET = "a-1\n    label      A 1\n    source     a file\n    certainty  checkpoint\n    fields     scheme=rope base=1e4\n"
@@ -254,15 +231,11 @@ BLOCK_CASES = [
     ("types", TYPE.replace("rope\n", "parts\n") + "    layers     x|y\n", 6, 'refers to "a-1/x"'),
 ]
 
-
 def check_blocks(table, text, line, words):
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / f"{table}.txt"
-        path.write_text(text)
-        done = subprocess.run(["awk", "-v", f"table={table}", "-v", f"list={LIST}", "-f", ROWS, path], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
-    ok = done.returncode == 0 if words is None else done.returncode and f"{table}.txt:{line}: " in done.stderr and words in done.stderr
-    return ok, f"blocks {text!r}: expected {words!r} at line {line}, got status {done.returncode}: {done.stderr.strip()}"
-
+    with tree({f"{table}.txt": text}) as root:
+        command = "awk", "-v", f"table={table}", "-v", f"list={LIST}", "-f", ROWS, root / f"{table}.txt"
+        ok, what = judged(f"blocks {text!r}", words, *command, env={**os.environ, "LC_ALL": "C"})
+        return ok and (words is None or f"{table}.txt:{line}: " in what), f"{what} (line {line})"
 
 # names in the column of promises, in a guide of tests, and what is printed
 NAMED_CASES = [
@@ -299,7 +272,6 @@ def main():
         if not ok:
             print(f"selftest: {text}")
     sys.exit(0 if all(ok for ok, _ in results) else 1)
-
 
 if __name__ == "__main__":
     main()

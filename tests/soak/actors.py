@@ -11,10 +11,8 @@ from wire import Closed, Wire, request
 
 IDLE_SECONDS = 2.0  # a kept connection idle for longer may be closed by the server at the moment we send
 
-
 class Wrong(Exception):
     pass
-
 
 class Client:
     """What one thread of one process has: its randomness, a connection it may keep, the name of its weights."""
@@ -40,7 +38,6 @@ class Client:
             self.kept.close()
             self.kept = None
 
-
 def is_busy(answer):
     """503 and 429 must say which limit, its flag and when to come again; whether it was reached the server's counters tell."""
     if answer.status not in (429, 503):
@@ -49,7 +46,6 @@ def is_busy(answer):
     if not (answer.headers["Retry-After"] or "").isdigit() or "--" not in problem["detail"]:
         raise Wrong(f"{answer.status} without Retry-After or without the limit's flag: {answer}")
     return True
-
 
 def exchange(client, ask, look=None):
     """Sends one request and reads its answer, which must come whole."""
@@ -66,7 +62,6 @@ def exchange(client, ask, look=None):
     client.keep(wire)
     return answer
 
-
 def perform(client, ask):
     answer = exchange(client, ask)
     if is_busy(answer):
@@ -79,10 +74,8 @@ def perform(client, ask):
         raise Wrong(f"{ask}: {type(error).__name__}: {str(error)[:300]}") from None
     return "right"
 
-
 def of(*asks):
     return lambda client: perform(client, client.rng.choice(asks)(client.rng))
-
 
 def conditional(client):
     """A tag given back is answered 304 without a body."""
@@ -96,14 +89,12 @@ def conditional(client):
         raise Wrong(f"{ask} with its own tag: {again}, not 304")
     return "right"
 
-
 def weights(client):
     for i, ask in enumerate(values.weights_steps(client.rng, client.name)):
         if perform(client, ask) == "busy":
             take_away(client, 404 if i in (0, 4) else 204)
             return "busy"
     return "right"
-
 
 def take_away(client, status, seconds=20):
     """After a refusal on the way: what was refused changed nothing, so the name is stored (204) or not (404)."""
@@ -115,11 +106,9 @@ def take_away(client, status, seconds=20):
     if answer.status != status:
         raise Wrong(f"DELETE /weights/{client.name} after a step that was refused: {answer}, not {status}")
 
-
 def header_bytes(answer, format_):
     """Of npy and safetensors: what stands before [8, n, n] float32 is the rest of the length."""
     return int(answer.headers["Content-Length"]) % 4096 if format_ != "raw" else 0
-
 
 def stream(client, n=None):
     """Tens of MiB in every binary format, each element looked at as it comes."""
@@ -154,31 +143,10 @@ def stream(client, n=None):
         raise Wrong(f"stream of {format_}, n {n}: {answer}")
     return "right"
 
-
 def whole_map(client):
     """npz and JSON of millions of bytes, read as a whole."""
     n, format_ = client.rng.choice([128, 256]), client.rng.choice(["npz", "json"])
     return perform(client, values.posted(values.stream_fields(n, format_), {"bias": values.alibi(n).reshape(8, n, n)}, 0))
-
-
-REFUSALS = [
-    (422, {"scheme": "rop", "len": 4}), (422, {"scheme": "rope", "len": -1}), (422, {"scheme": "rope", "len": 4, "head_dim": 3}),
-    (422, {"scheme": "rope", "len": 4, "positions": [1]}), (413, {"scheme": "alibi", "len": 1 << 22, "num_heads": 64}),
-    (406, {"scheme": "rope", "len": 4, "format": "npy"}), (422, {"scheme": "t5", "len": 3, "weights": "nobody-has-this"}),
-    (422, {"len": 4}), (422, {"scheme": "sinusoidal", "len": "4"}), (422, {"scheme": "sinusoidal", "len": 4, "dimm": 3}),
-]
-
-
-def refusal(client):
-    """What is wrong is said with the right status, as a problem."""
-    status, fields = client.rng.choice(REFUSALS)
-    answer = exchange(client, values.Ask("POST", "/encode", None, json.dumps(fields).encode()))
-    if is_busy(answer):
-        return "busy"
-    if answer.status != status or answer.json()["status"] != status or not answer.json()["detail"]:
-        raise Wrong(f"{fields}: {answer}, not {status}")
-    return "refused"
-
 
 def burst(client):
     """More requests at once than --max-queue holds: each is right or told to come again."""
@@ -200,7 +168,6 @@ def burst(client):
     client.more = {"busy": busy, "right": len(wires) - busy}
     return "burst"
 
-
 def burst_answer(answer, want):
     if is_busy(answer):
         return 1
@@ -208,12 +175,10 @@ def burst_answer(answer, want):
     values.near(np.frombuffer(answer.body, "<f4").reshape(want.shape), want, values.NEAR["f32"])
     return 0
 
-
 # name, weight among the well-behaved, function
 ACTORS = [
     ("small", 60, of(*values.SMALL)), ("conditional", 6, conditional), ("stream", 3, stream), ("map", 2, whole_map),
     ("rotate", 12, of(values.ask_rotate)), ("upload", 1, of(values.ask_upload)), ("weights", 4, weights),
     ("attention", 5, of(values.ask_attention)), ("analysis", 3, of(values.ask_analysis)),
     ("diagnosis", 1, of(values.ask_diagnosis)), ("picture", 4, of(values.ask_picture)), ("oip", 6, of(values.ask_oip)),
-    ("refusal", 8, refusal),
 ]

@@ -1,9 +1,8 @@
 /* Toeplitz maps as JSON: the text copied from lines equals the text of each number by itself, for any shape, mask,
- * dtype and digits, and any order and thread of the pieces; maps without lines are answered as well. */
+ * dtype and digits; maps without lines are answered as well. */
 #include "api/numbers/numbers.h"
 #include "tests/api/ask.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
 struct sample {
@@ -83,54 +82,4 @@ TEST(each_number_as_by_itself)
         assert_map(&samples[i], a.body);
         answer_drop(&a);
     }
-}
-
-/* ---- Pieces in any order, by several threads ---- */
-
-enum { THREADS = 4 };
-
-struct part {
-    const struct api_reply *reply;
-    uint64_t last; /* piece: from the end, so that no thread is at the start of a line */
-    char **pieces; /* [n_pieces], NUL-terminated */
-};
-
-static void *make_pieces(void *argument)
-{
-    const struct part *part = argument;
-    char *piece = aligned_alloc(64, (part->reply->body->piece_max + 64) / 64 * 64);
-    for (uint64_t i = part->last + THREADS; i >= THREADS;) {
-        i -= THREADS;
-        size_t n = api_reply_piece(part->reply, i, piece);
-        part->pieces[i] = strndup(piece, n);
-    }
-    free(piece);
-    return NULL;
-}
-
-TEST(threads_share_lines)
-{
-    static const struct sample large = {
-        "\"scheme\":\"kerple\",\"num_heads\":2,\"q_len\":400,\"k_len\":300", PE_F32, -1, 2, 400, 300};
-    char json[512];
-    struct api_reply *reply = ask_for(&large, "json", json, sizeof json);
-    assert_true(reply->body->n_pieces > 2 * THREADS);
-    char **pieces = calloc(reply->body->n_pieces, sizeof *pieces), *body = calloc(1, large.heads * 400 * 300 * 16);
-    pthread_t threads[THREADS];
-    struct part parts[THREADS];
-    for (uint64_t i = 0; i < THREADS; i++) {
-        parts[i] = (struct part){reply, reply->body->n_pieces - 1 - i, pieces};
-        assert_int_equal(pthread_create(&threads[i], NULL, make_pieces, &parts[i]), 0);
-    }
-    for (size_t i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
-    char *end = body;
-    for (uint64_t i = 0; i < reply->body->n_pieces; i++) {
-        end = stpcpy(end, pieces[i]);
-        free(pieces[i]);
-    }
-    assert_map(&large, body);
-    free(pieces);
-    free(body);
-    api_reply_free(reply);
 }

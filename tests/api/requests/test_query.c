@@ -1,4 +1,4 @@
-/* Queries: decoding, the types of values, and repeated names. */
+/* Queries: decoding, and the types of values. What is refused is in tests/cases/refused_api.jsonl. */
 #include "api/requests/requests.h"
 #include "tests/api/ask.h"
 
@@ -80,32 +80,6 @@ TEST(test_decoding)
     assert_int_equal(field("d")->integer, 1);
     assert_string_equal(field("e")->string, "==");
     api_request_drop(&request);
-}
-
-TEST(test_refused)
-{
-    static const struct {
-        const char *query;
-        int status;
-        const char *pointer, *words;
-    } cases[] = {
-        {"len=1&len=2", 400, "/len", "twice"},
-        {"a=%", 400, "", "hexadecimal"},
-        {"a=%4", 400, "", "hexadecimal"},
-        {"a=%zz", 400, "", "hexadecimal"},
-        {"a=%00", 400, "", "hexadecimal"},
-        {"x=[1,2", 400, "", "\"x\" in the query"},
-        {"x={},\"y\":{}", 400, "", "\"x\" in the query"}, /* one value, not a door to others */
-        {"x=[[1],[2,3]]", 422, "/x", "ragged"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        if (read_query(cases[i].query))
-            fail_msg("accepted: %s", cases[i].query);
-        if (problem.status != cases[i].status || strcmp(problem.error.pointer, cases[i].pointer) != 0 ||
-            !strstr(problem.error.detail, cases[i].words))
-            fail_msg("%s: %d %s %s", cases[i].query, problem.status, problem.error.pointer, problem.error.detail);
-        api_request_drop(&request);
-    }
 }
 
 TEST(test_null_is_not_given)

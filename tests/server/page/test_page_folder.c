@@ -9,41 +9,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct {
-    const char *name;
-    bool is_valid;
-} names[] = {
-    {"index.html", true},
-    {"views/table.js", true},
-    {"stories/designing.zh.md", true},
-    {"a/b/c/d-e_F.0", true},
-    {"", false},
-    {"/", false},
-    {"/index.html", false},
-    {"views/", false},
-    {"views//table.js", false},
-    {".", false},
-    {"..", false},
-    {"../x", false},
-    {"views/../x", false},
-    {"views/..", false},
-    {"./x", false},
-    {".git/config", false},
-    {"views/.x", false},
-    {"a..b", true}, /* a name like any other */
-    {"a b", false},
-    {"a\\b", false},
-    {"a%2e", false},
-    {"a\n", false},
-    {"\xc3\xa9", false},
-};
-
 TEST(test_names)
 {
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (page_folder_name_is_valid(names[i].name) != names[i].is_valid)
-            fail_msg("%s", names[i].name);
+    static const char *const good[] = {"index.html", "views/table.js", "stories/designing.zh.md", "a/b/c/d-e_F.0",
+                                       "a..b"};
+    static const char *const bad[] = {"",         "/",        "/index.html", "views/", "views//table.js",
+                                      ".",        "..",       "./x",         "../x",   "views/../x",
+                                      "views/..", "views/.x", ".git/config", "a b",    "a\\b",
+                                      "a%2e",     "a\n",      "\xc3\xa9"};
     char step[300];
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_true(page_folder_name_is_valid(good[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (page_folder_name_is_valid(bad[i]))
+            fail_msg("%s", bad[i]);
     memset(step, 'a', sizeof step - 1);
     step[sizeof step - 1] = '\0';
     assert_false(page_folder_name_is_valid(step));

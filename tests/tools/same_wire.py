@@ -1,27 +1,28 @@
-"""Two builds of the server send the same bytes: POSENCD, and an older one that POSENCD_REFERENCE names. For changes of code that must not be
-noticed; without that variable all of this is skipped.
+"""Two builds of the server send the same bytes: for changes of code that must not be noticed. Run by hand.
 
-    POSENCD_REFERENCE=/tmp/posencd-before python3 -m pytest tests/http/transport/test_same_wire.py
+    python3 tests/tools/same_wire.py OLDER [NEWER]     programs; NEWER is build/posencd
 
 Compared are status, headers and body, but for dates, digits of Server-Timing, and what tells the build or counts requests; of requests that
-are cut off, what the log says of them; of small requests, the allocations, of which the newer build makes no more."""
+are cut off, what the log has of them; of small requests, the allocations, of which the newer build makes no more. Prints what differs; the
+status is 1 if anything does."""
 import contextlib
 import itertools
 import json
-import os
+import pathlib
 import re
 import socket
+import sys
 import time
 import uuid
 
-import pytest
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/http"), str(ROOT / "tests/http/transport"), str(ROOT / "tests")]
 
-from conftest import POSENCD, start_server
-from connection import Client, get, wait_until
-from faults import LIBRARY, REQUESTS, WEIGHTS, ask, control, put
-
-REFERENCE = os.environ.get("POSENCD_REFERENCE")
-pytestmark = pytest.mark.skipif(not REFERENCE, reason="POSENCD_REFERENCE names no other build")
+import heads  # noqa: E402
+import run  # noqa: E402
+from conftest import start_server  # noqa: E402
+from connection import Client, get, wait_until  # noqa: E402
+from faults import LIBRARY, REQUESTS, WEIGHTS, ask, control, put  # noqa: E402
 
 FLAGS = ["--workers", "1", "--max-queue", "8", "--log-format", "json", "--experiments", "1", "--experiment-seconds", "1"]
 # Answers that are about the process: only their heads are compared, without their lengths.
@@ -44,41 +45,24 @@ def as_method(request, method):
 
 
 def path_of(request):
-    return request.split(b" ", 2)[1].decode()
+    return (request.split(b" ", 2) + [b"", b""])[1].decode("latin1")
 
 
-EVERY_PATH = ["/encode?scheme=rope&head_dim=8&len=4", "/zarr/scheme=rope&len=8/zarr.json", "/zarr/scheme=rope&len=8/cos/c/0/0", "/schemes", "/schemes/rope",
-              "/schemes/roqe", "/presets", "/presets/llama-3.1", "/presets/none", "/cmaps", "/weights", "/weights/t5", "/weights/none", "/openapi.json",
-              "/healthz", "/readyz", "/metrics", "/version", "/limits", "/", "/docs", "/clients/posenc.py", "/ui/x/index.html", "/v2",
-              "/v2/health/live", "/v2/health/ready", "/v2/models", "/v2/models/stats", "/v2/models/rope", "/v2/models/rope/ready",
-              "/v2/models/rope/config", "/v2/models/rope/stats", "/v2/models/none", "/v2/models/rope/versions/1", "/nothing",
-              "/encode?scheme=rope&head_dim=7", "/encode?scheme=sinusoidal&len=300&dim=64&format=npy", "/encode?scheme=alibi&len=64&format=png"]
-BODIES = {
-    "/analyze": {"scheme": "rope", "len": 64, "head_dim": 16, "metrics": ["bounds"], "outputs": [], "digits": 6},
-    "/diagnose": {"scheme": "rope", "layout": "interleaved", "offset": 5, "q": [[1, 2, 3, 4]], "q_out": [[3.160435, 1.7975838, -0.107937716, 4.0949593]]},
-    "/experiments": {"task": "copy", "schemes": ["rope"], "steps": 2, "seed": 1},
-    "/v2/repository/index": {},
-    "/v2/models/rope/infer": {"inputs": [{"name": "q", "shape": [1, 1, 1, 2], "datatype": "FP32", "data": [1, 0]}], "parameters": {"offset": 1}},
-    "/attention": {"scheme": "alibi", "num_heads": 1, "q": [[[[1, 2]]]], "k": [[[[3, 4]]]], "outputs": ["scores"]},
-}
-# A name that is in memory only on one of two tries, deadlines of each kind, bodies that are no request.
+def of_row(row):
+    """A row of tests/cases as bytes."""
+    method, path, body, headers = run.sent(row)
+    return call(method.upper(), path, *(f"{name}: {value}" for name, value in headers.items()), body=body or b"")
+
+
+EVERY_PATH = ["/encode?scheme=rope&head_dim=8&len=4", "/zarr/scheme=rope&len=8/zarr.json", "/schemes", "/schemes/rope", "/presets", "/presets/llama-3.1", "/cmaps", "/weights",
+              "/weights/t5", "/openapi.json", "/healthz", "/readyz", "/metrics", "/version", "/limits", "/", "/docs", "/clients/posenc.py", "/v2", "/v2/models",
+              "/v2/models/rope/config", "/v2/models/stats", "/encode?scheme=sinusoidal&len=300&dim=64&format=npy", "/encode?scheme=alibi&len=64&format=png"]
+LIVE = {"task": "local", "configs": [{"scheme": "rope"}], "steps": 2, "train_len": 16, "eval_len": 16, "seed": 1}
+# What no row has: a name that is in memory only on one of two tries, deadlines of each kind, another origin.
 ODD = {
-    "no length": b"POST /encode HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    "chunked": b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
-    "no host": b"GET /schemes HTTP/1.1\r\n\r\n",
-    "HTTP/1.0": b"GET /encode?scheme=rope&len=300&head_dim=64 HTTP/1.0\r\n\r\n",
-    "wrong method": call("DELETE", "/encode"),
-    "unknown method": call("BREW", "/encode"),
     "OPTIONS": call("OPTIONS", "/encode", "Origin: http://a.example", "Access-Control-Request-Method: POST"),
     "of another origin": call("PUT", "/weights/x", "Origin: http://a.example", body=b"1"),
-    "coding": call("POST", "/encode", "Content-Encoding: gzip", body=b"1"),
-    "too large": b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n",
-    "no JSON": ask()[:-2] + b"[1",
-    "an unknown field": ask(scheme="rope", heads=3),
-    "not acceptable": get("/encode?scheme=rope&len=4&head_dim=8", "Accept: image/gif"),
     "wrong timeout": get("/schemes", "X-Request-Timeout: soon"),
-    "timeout as parameter": ask("/v2/models/rope/infer", **BODIES["/v2/models/rope/infer"]).replace(b'"offset": 1', b'"timeout":1'),
-    "too long a target": get("/encode?" + "x" * 9000),
     "expectation": call("POST", "/encode", "Expect: 200-maybe", body=b"{}"),
     "no such weights": ask(scheme="t5", num_heads=2, len=9, format="raw", weights="none"),
     "PUT of a preset": call("PUT", "/presets/mine", "Content-Type: application/json", body=json.dumps({"scheme": "rope", "head_dim": 8}).encode()),
@@ -87,9 +71,11 @@ ODD = {
     **{f"late: {name}": with_header(request, "X-Request-Timeout: 0.000001") for name, request in [
         ("light", get("/encode?scheme=rope&len=4&head_dim=6")), ("stream", ask(scheme="alibi", num_heads=4, len=511, outputs=["bias"], format="raw")),
         ("worker", ask("/analyze", **SLOW)), ("HEAD", call("HEAD", "/encode?scheme=rope&len=4000&head_dim=66")), ("refused", get("/nothing")),
-        ("live", ask("/experiments", **BODIES["/experiments"]))]},
+        ("live", ask("/experiments", **LIVE))]},
 }
-BASE = {**REQUESTS, **{path: get(path) for path in EVERY_PATH}, **{"POST " + path: ask(path, **body) for path, body in BODIES.items()}}
+BASE = {**REQUESTS, **{path: get(path) for path in EVERY_PATH}, "live": ask("/experiments", **LIVE)}
+ROWS = {run.name_of(row): of_row(row) for row in run.every() if "flags" not in row}
+HEADS = {f"heads/{id}": raw for id, raw, expect in heads.rows() if "status" in expect}
 VARIED = {
     "HEAD": lambda r: as_method(r, "HEAD") if r.startswith(b"GET") else None,
     "QUERY": lambda r: as_method(r, "QUERY") if r.startswith(b"POST") else None,
@@ -99,7 +85,7 @@ VARIED = {
     "any tag": lambda r: with_header(r, "If-None-Match: *"),
     "again": lambda r: r,
 }
-CALLS = {**BASE, **ODD, **{f"{how}: {name}": vary(r) for (how, vary), (name, r) in itertools.product(VARIED.items(), BASE.items()) if vary(r)}}
+CALLS = {**BASE, **ODD, **ROWS, **HEADS, **{f"{how}: {name}": vary(r) for (how, vary), (name, r) in itertools.product(VARIED.items(), BASE.items()) if vary(r)}}
 
 
 def sent(server, request, tries=5):
@@ -118,7 +104,10 @@ def sent(server, request, tries=5):
 def answer(server, request):
     """All that arrives until the server closes, without what no two runs have in common."""
     request = with_header(request, "X-Request-Id: the-same") if b"HTTP/1.1" in request else request
-    head, _, body = sent(server, request).partition(b"\r\n\r\n")
+    said = sent(server, request).replace(b"HTTP/1.1 100 Continue\r\n\r\n", b"")  # which comes if the body comes late
+    head, _, body = said.partition(b"\r\n\r\n")
+    if b"application/x-ndjson" in head:  # its chunks are as long as the times in them
+        body = re.sub(rb"(?m)^[0-9a-f]+\r\n", b"", body)
     head = re.sub(rb"(?m)^Date:.*$", b"Date:", head)
     head = re.sub(rb'"[0-9a-f]{32}"', b'"TAG"', head) # the commit is part of it
     head = re.sub(rb"(?m)^Server-Timing:.*$", lambda m: re.sub(rb"[\d.]+", b"", m[0]), head)
@@ -128,37 +117,25 @@ def answer(server, request):
     return head, re.sub(rb"20\d\d-\d\d-\d\dT[\d:]+Z", b"TIME", re.sub(rb'"(seconds|ms)":[\d.]+', b"", body))
 
 
-@pytest.fixture(scope="module")
-def builds():
-    """(older, newer), each with its numbers of faults."""
-    with control() as (old_path, old), control() as (new_path, new):
-        env = {"LD_PRELOAD": str(LIBRARY)}
-        with start_server(*FLAGS, program=REFERENCE, env={**env, "FAULTS_CONTROL": old_path}) as older, \
-                start_server(*FLAGS, program=POSENCD, env={**env, "FAULTS_CONTROL": new_path}) as newer:
-            older.faults, newer.faults = old, new
-            for server in (older, newer):
-                with Client(server) as client:
-                    client.send(put("t5", WEIGHTS))
-                    assert client.answer()[0] == 201
-            yield older, newer
+@contextlib.contextmanager
+def started(program):
+    """A server of this build with its numbers of faults, and weights."""
+    with control() as (path, numbers), start_server(*FLAGS, program=program, env={"LD_PRELOAD": str(LIBRARY), "FAULTS_CONTROL": path}) as server:
+        server.faults = numbers
+        with Client(server) as client:
+            client.send(put("t5", WEIGHTS))
+            assert client.answer()[0] == 201
+        yield server
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_every_call(builds, name):
-    older, newer = (answer(server, CALLS[name]) for server in builds)
-    assert newer == older
-
-
-def test_a_tag_that_matches(builds):
-    for path in EVERY_PATH:
-        tags = [server.get(path).headers.get("ETag", "none") for server in builds]
-        older, newer = (answer(server, get(path, "If-None-Match: " + tag)) for server, tag in zip(builds, tags))
-        assert newer == older, path
+def tagged(server, path):
+    """The answer to a request with the tag that the server itself has sent."""
+    return answer(server, get(path, "If-None-Match: " + server.get(path).headers.get("ETag", "none")))
 
 
 # ---- Clients that leave, and times that end: what the log says -------------------------------------------------------------------
 
-LONG = {"worker": ask("/analyze", **SLOW), "live": ask("/experiments", task="copy", schemes=["rope"], steps=100000, seed=1),
+LONG = {"worker": ask("/analyze", **SLOW), "live": ask("/experiments", task="local", configs=[{"scheme": "rope"}], steps=1000, seed=1),
         "stream": ask(scheme="rope", len=1000000, head_dim=128, format="raw"), "text stream": ask(scheme="rope", len=300000, head_dim=128),
         "large body": ask(scheme="rope", head_dim=128, format="npy", positions=list(range(80000)))}
 LEAVING = {"in the body": lambda r: r[:-5], "at once": lambda r: r, "in the answer": lambda r: r}
@@ -191,32 +168,19 @@ def leave(server, request, step):
     return told_of(server, request_id, before)
 
 
-@pytest.mark.parametrize("step", LEAVING)
-@pytest.mark.parametrize("name", LONG)
-def test_a_client_leaves(builds, name, step):
-    if (name, step) == ("worker", "in the answer"):
-        pytest.skip("its answer is sent at once")
-    older, newer = (leave(server, LONG[name], step) for server in builds)
-    assert newer == older
-
-
-@pytest.mark.parametrize("name", LONG)
-def test_the_time_ends_on_the_way(builds, name):
+def ended(server, request):
     """0.15 s: within the worker's work, or within the answer; then it is cut."""
-    found = []
-    for server in builds:
-        request_id, before = uuid.uuid4().hex, counted(server)
-        with Client(server) as client:
-            client.send(with_header(LONG[name], "X-Request-Timeout: 0.15", "X-Request-Id: " + request_id))
-            status = client.head()[0]
-            time.sleep(1)
-        found.append((status, told_of(server, request_id, before)))
-    assert found[1] == found[0]
+    request_id, before = uuid.uuid4().hex, counted(server)
+    with Client(server) as client:
+        client.send(with_header(request, "X-Request-Timeout: 0.15", "X-Request-Id: " + request_id))
+        status = client.head()[0]
+        time.sleep(1)
+    return status, told_of(server, request_id, before)
 
 
 # ---- Allocations -----------------------------------------------------------------------------------------------------------------
 
-SMALL = ["GET", "HEAD", "json", "refused", "text", "oip", "/healthz", "/schemes/rope", "limits", "POST /attention", "POST /analyze"]
+SMALL = ["GET", "HEAD", "json", "refused", "text", "oip", "/healthz", "/schemes/rope", "limits"]
 
 
 def allocations(server, request, is_new):
@@ -233,8 +197,41 @@ def allocations(server, request, is_new):
     return min(counts[1:])
 
 
-@pytest.mark.parametrize("is_new", [True, False])
-def test_allocations_of_small_requests(builds, is_new):
-    table = {name: [allocations(server, BASE[name], is_new) for server in builds] for name in SMALL}
-    print("".join(f"\n{name:20} {older:5} → {newer:5}" for name, (older, newer) in table.items()))
-    assert {name: row for name, row in table.items() if row[1] > row[0]} == {}
+# ---- Both --------------------------------------------------------------------------------------------------------------------------
+
+
+def comparisons():
+    """(name, what to ask of each server)"""
+    for name, request in CALLS.items():
+        yield name, lambda server, request=request: answer(server, request)
+    for path in EVERY_PATH:
+        yield "its tag: " + path, lambda server, path=path: tagged(server, path)
+    for (name, request), step in itertools.product(LONG.items(), LEAVING):
+        if (name, step) != ("worker", "in the answer"):  # its answer is sent at once
+            yield f"{name} left {step}", lambda server, request=request, step=step: leave(server, request, step)
+    for name, request in LONG.items():
+        yield f"{name} out of time", lambda server, request=request: ended(server, request)
+
+
+def main(older, newer=str(ROOT / "build/posencd")):
+    n, different = 0, 0
+    with started(older) as old, started(newer) as new:
+        for name, look in comparisons():
+            left, right = look(old), look(new)
+            if left != right:  # a reset may overtake an answer, once
+                left, right = look(old), look(new)
+            n, different = n + 1, different + (left != right)
+            if left != right:
+                print(f"{name}:\n  older {str(left)[:500]}\n  newer {str(right)[:500]}")
+        for name, is_new in itertools.product(SMALL, (True, False)):
+            left, right = (allocations(server, BASE[name], is_new) for server in (old, new))
+            n, different = n + 1, different + (right > left)
+            print(f"{name:20} {left:5} → {right:5} allocations" + (", more" if right > left else ""))
+    print(f"{n} compared, {different} differ")
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))

@@ -1,7 +1,7 @@
 """Runs fuzz targets for a count of executions or a time, one line each at the end, and writes build/fuzz.json.
 
-    python3 tests/fuzz/run.py --build build/fuzz [--runs 10000000 | --seconds 30] [NAME …]
-    python3 tests/fuzz/run.py --build build/fuzz --keep [NAME …]      renews tests/fuzz/corpus
+    python3 tests/fuzz/targets.py --build build/fuzz [--runs 10000000 | --seconds 30] [NAME …]
+    python3 tests/fuzz/targets.py --build build/fuzz --keep [NAME …]      renews tests/fuzz/corpus
 """
 import argparse
 import json
@@ -19,32 +19,27 @@ FILES_MAX, BYTES_MAX = 200, 200_000  # of the committed corpus of one target
 
 # Longest input, and the dictionary. Texts of a few hundred bytes reach all code and keep an execution short.
 TARGETS = {
-    "accept": (300, "headers"), "config": (1024, "config"), "digits": (300, "numbers"), "gguf": (1024, None), "head": (600, "headers"),
+    "accept": (300, "headers"), "config": (1024, "config"), "gguf": (1024, None), "head": (600, "headers"),
     "headers": (600, "headers"), "hf_config": (800, "hf_config"), "http": (800, "headers"), "mcp": (1024, "json"), "multipart": (2048, "headers"),
     "names": (200, None), "npy": (1024, None), "npz": (2048, None), "numbers": (2048, "numbers"), "oip": (1024, "json"),
-    "plan": (600, "json"), "print": (100, None), "query": (400, "query"), "range": (300, "headers"),
+    "plan": (600, "json"), "query": (400, "query"), "range": (300, "headers"),
     "request": (1024, "json"), "said": (800, "said"), "store": (1024, "store"), "safetensors": (1024, "json"), "tokens": (700, "tokens"),
 }
-
 
 def names(build):
     return sorted(p.name[len("fuzz_"):] for p in (build / "tests/fuzz").glob("fuzz_*") if not p.suffix)
 
-
 def program(build, name):
     return str(build / "tests/fuzz" / f"fuzz_{name}")
 
-
 def crashes(build, name):
     return {p.name for p in (build / "crashes" / name).glob("*-*")}
-
 
 def committed(build, name):
     """The committed corpus, unpacked."""
     folder = build / "tests/fuzz/corpus" / name
     archive.to_folder(archive.read(archive.path_of(name)), folder)
     return folder
-
 
 def command(build, name, limit):
     n_bytes, words = TARGETS.get(name, (1024, None))
@@ -56,7 +51,6 @@ def command(build, name, limit):
     if words:
         flags.append(f"-dict={ROOT / 'tests/fuzz/dict' / words}.dict")
     return [program(build, name), *flags, str(grown), str(committed(build, name))]
-
 
 def run(build, name, limit):
     """One target; its log stays beside its crashes. What it found is there too, to be run again by itself."""
@@ -73,16 +67,13 @@ def run(build, name, limit):
             "seconds": round(time.monotonic() - begun, 1), "new_crashes": len(new) or int(status != 0), "files": new,
             "law": (re.findall(r"broken law: .*|SUMMARY: .*", text) or [""])[0]}
 
-
 def print_row(row):
     rate = row["executions"] / max(row["seconds"], 0.1)
     print(f"fuzz {row['name']:<12} {row['executions']:>10} executions {row['seconds']:>8.1f} s {rate:>8.0f}/s "
           f"{row['new_crashes']} new crashes{': ' + row['law'] if row['law'] else ''}", flush=True)
 
-
 def shortest_first(inputs):
     return sorted(inputs.items(), key=lambda item: (len(item[1]), item[0]))
-
 
 def chosen(given, merged):
     """The inputs with a name that a person has given, then the shortest of the merged ones, up to the limits."""
@@ -91,7 +82,6 @@ def chosen(given, merged):
         if len(inputs) < FILES_MAX and total + len(data) <= BYTES_MAX:
             inputs[name], total = data, total + len(data)
     return inputs
-
 
 def keep(build, name, seeds):
     """Of seeds, the committed corpus and what has been found: the few that reach all that is reached, shortest first.
@@ -108,7 +98,6 @@ def keep(build, name, seeds):
     written = archive.write(archive.path_of(name), inputs)
     print(f"corpus {name}: {len(inputs)} inputs, {sum(map(len, inputs.values()))} bytes{'' if written else ', as before'}",
           flush=True)
-
 
 def main():
     parser = argparse.ArgumentParser()
@@ -136,7 +125,6 @@ def main():
         print_row(rows[-1])
     (asked.json or asked.build / "fuzz.json").write_text(json.dumps(rows, indent=1) + "\n")
     sys.exit(any(row["new_crashes"] for row in rows))
-
 
 if __name__ == "__main__":
     main()
