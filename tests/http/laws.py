@@ -30,3 +30,7 @@ def rows_sum_to_one(answer, row, server):
     probs = tensors.from_json(answer)["probs"].astype(float)
     sums = probs.sum(-1)
     assert np.abs(sums[sums > 0] - 1).max(initial=0) <= 1e-6
+
+
+import laws_attention  # noqa: E402, F401  (laws of their own areas)
+import laws_wire  # noqa: E402, F401

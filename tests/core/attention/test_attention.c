@@ -1,5 +1,5 @@
 /* Attention maps: the laws for every scheme, values from the papers and the specification, masks, and refusals. The
- * comparison with NumPy is in tests/http/test_attention*.py. */
+ * comparison with NumPy is in tests/http/attention. */
 #include "tests/support/alloc.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
