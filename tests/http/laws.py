@@ -32,5 +32,6 @@ def rows_sum_to_one(answer, row, server):
     assert np.abs(sums[sums > 0] - 1).max(initial=0) <= 1e-6
 
 
-import laws_attention  # noqa: E402, F401  (laws of their own areas)
+import laws_analyze  # noqa: E402, F401  (laws of areas)
+import laws_attention  # noqa: E402, F401
 import laws_wire  # noqa: E402, F401

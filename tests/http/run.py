@@ -217,6 +217,14 @@ def near(wanted, answer, row, server):
 
 
 @kind
+def between(wanted, answer, row, server):
+    """{pointer: [least, most]}: a number of this range, ends included."""
+    for pointer, (least, most) in wanted.items():
+        found = member(answer, pointer)
+        assert least <= found <= most, f"{pointer}: {found}"
+
+
+@kind
 def tolerance(wanted, answer, row, server):
     """Of near, numbers, at and truth; checked there."""
 
