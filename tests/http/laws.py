@@ -18,7 +18,7 @@ def config_again(answer, row, server):
     from run import again, arrays, ask
     request = row["request"]
     config = ask(server, again(row, data=False, format=None)).json()["config"]
-    kept = {name: value for name, value in request.items() if name not in config}
+    kept = {name: value for name, value in request.items() if name not in (*config, "rope_theta", "partial_rotary_factor")}  # other names of its fields
     found = arrays(ask(server, {**row, "request": {**config, **kept}}))
     for name, array in arrays(answer).items():
         assert found[name].tobytes() == array.tobytes(), f"{name}: config {config}"
@@ -34,4 +34,5 @@ def rows_sum_to_one(answer, row, server):
 
 import laws_analyze  # noqa: E402, F401  (laws of areas)
 import laws_attention  # noqa: E402, F401
+import laws_golden  # noqa: E402, F401
 import laws_wire  # noqa: E402, F401

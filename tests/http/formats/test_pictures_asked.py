@@ -7,65 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from asking import refused
 from conftest import start_server
 from connection import within
 from pictures import HEAT, check, matrix, numbers, picture_of
 from png_reader import Picture
-
-# ---- Choosing and refusing ---------------------------------------------------------------------------------------------
-
-
-def test_accept(server):
-    for accept, type_ in (("image/png", "image/png"), ("image/*", "image/png"), ("text/plain", "text/plain; charset=utf-8"),
-                          ("text/html, image/png;q=0.3, text/plain;q=0.2", "image/png"), ("*/*", "application/json")):
-        assert server.ask(headers={"Accept": accept}, **HEAT).headers["Content-Type"] == type_
-    detail = server.post("/encode", HEAT, {"Accept": "image/gif"}).json()["detail"]
-    assert "image/png (png)" in detail and "text/plain (text)" in detail
-
-
-def test_names_may_stand_in_the_query(server):
-    asked = server.post("/encode?format=png&vmin=-2&zoom=3&cmap=gray", HEAT)
-    assert asked.status == 200 and asked.body == server.ask(**HEAT, format="png", vmin=-2, zoom=3, cmap="gray").body
-    asked = server.post("/encode?format=text&ascii=true&columns=20", HEAT)
-    assert asked.status == 200 and asked.body == server.ask(**HEAT, format="text", ascii=True, columns=20).body
-
-
-@pytest.mark.parametrize("pointer,words,fields", [
-    ("/vmin", ["2", "1"], {"format": "png", "vmin": 2, "vmax": 1}),
-    ("/vmin", ["2", "1"], {"format": "text", "vmin": 2, "vmax": 1}),
-    ("/vmin", ["finite"], {"format": "png", "vmin": "-Infinity"}),
-    ("/vmax", [], {"format": "png", "vmax": "a"}),
-    ("/cmap", ["viridis", "nearest"], {"format": "png", "cmap": "viridi"}),
-    ("/zoom", ["8192"], {"format": "png", "zoom": 0}),
-    ("/zoom", ["8192"], {"format": "png", "zoom": 8193}),
-    ("/zoom", [], {"format": "png", "zoom": 1.5}),
-    ("/columns", ["1000"], {"format": "text", "columns": 0}),
-    ("/columns", ["1000"], {"format": "text", "columns": 1001}),
-    ("/ascii", [], {"format": "text", "ascii": 1}),
-    ("/zoom", ["text", "png"], {"format": "text", "zoom": 2}),
-    ("/ascii", ["png", "text"], {"format": "png", "ascii": True}),
-    ("/legend", ["text", "png"], {"format": "text", "legend": True}),
-    ("/columns", ["png", "text"], {"format": "png", "columns": 80}),
-    ("/cmap", ["ascii"], {"format": "text", "ascii": True, "cmap": "gray"}),
-    ("/digits", ["png", "json"], {"format": "png", "digits": 3}),
-    ("/data", ["text", "json"], {"format": "text", "data": False}),
-    ("/cmap", ["json", "png, text"], {"cmap": "gray"}),
-    ("/vmin", ["raw"], {"format": "raw", "vmin": 0}),
-    ("/vmax", ["npy"], {"format": "npy", "vmax": 0}),
-    ("/zoom", ["safetensors"], {"format": "safetensors", "zoom": 1}),
-    ("/columns", ["json"], {"columns": 80}),
-    ("/ascii", ["json"], {"ascii": True}),
-    ("", ["cmap"], {"format": "png", "cmapp": "gray"}),
-])
-def test_refused(server, pointer, words, fields):
-    refused(server, pointer or "/cmapp", *words, **HEAT, **fields)
-
-
-def test_null_is_not_given(server):
-    plain = server.ask(**HEAT, format="png").body
-    assert server.ask(**HEAT, format="png", vmin=None, vmax=None, cmap=None, zoom=None, ascii=None, columns=None).body == plain
-
 
 # ---- GET ---------------------------------------------------------------------------------------------------------------
 
@@ -172,12 +117,6 @@ def test_the_sequence_of_a_model_is_inside(server):
     for request, answer in drawn:
         again = server.post("/encode", json.loads(Picture(answer.body).texts[b"posenc"]))
         assert again.status == 200 and again.body == answer.body, (request, again)
-
-
-def test_a_slice_with_nothing_in_it(server):
-    for form in FORMS:
-        response = server.post("/encode", {**HEAT, "slice": [[3, 3]], "format": form})
-        assert response.status == 406 and "no elements" in response.json()["detail"]
 
 
 def test_a_sliced_attention_map(server):
