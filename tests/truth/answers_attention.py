@@ -99,7 +99,8 @@ class Asked:
         self.q_pos = offset + r.get("q_offset", self.k_len - self.q_len) + np.arange(self.q_len, dtype=float)
         if "lens" in r:
             self.q_pos = self.k_pos = np.concatenate([np.arange(n, dtype=float) for n in r["lens"]])
-        self.q_pos, self.k_pos = (np.array(r.get(name, r.get("positions", usual)), float) for name, usual in (("q_positions", self.q_pos), ("k_positions", self.k_pos)))
+        usual = {"q_positions": self.q_pos, "k_positions": self.k_pos}
+        self.q_pos, self.k_pos = (np.array(r.get(name, r.get("positions", places)), float) for name, places in usual.items())
         if self.scheme in WINDOWS:
             self.q_pos = self.k_pos = np.arange(self.k_len, dtype=float)
         masks = {name: r[name] for name in MASKS if name in r}
@@ -162,14 +163,17 @@ class Asked:
         found = {"content_content": np.einsum("bhid,bhjd->bhij", q, k)}
         if self.parts and FAMILY[self.scheme] == "absolute":
             sides, names = self.parts, ("content", "position")
-            return {f"{names[i]}_{names[j]}": np.einsum("bhid,bhjd->bhij", sides[0][i], attention.heads_of(sides[1][j], self.heads)) for i in range(2) for j in range(2)}
+            keys = [attention.heads_of(part, self.heads) for part in sides[1]]
+            return {f"{names[i]}_{names[j]}": np.einsum("bhid,bhjd->bhij", sides[0][i], keys[j]) for i in range(2) for j in range(2)}
         if self.scheme == "shaw":
             index, table = self.shaw()
             found["content_relative"] = attention.by_query(q, table, index)
             if r.get("table_style") == "relative_key_query":
                 found["relative_content"] = attention.by_key(k, table, index)
         elif self.scheme in XL:
-            w = {name: self.weight(name, *shape) for name, shape in (("u", (self.heads, self.d)), ("v_bias", (self.heads, self.d)), ("w_r", (self.heads * self.d, r.get("d_model", self.heads * self.d))))}
+            width = self.heads * self.d
+            shapes = {"u": (self.heads, self.d), "v_bias": (self.heads, self.d), "w_r": (width, r.get("d_model", width))}
+            w = {name: self.weight(name, *shape) for name, shape in shapes.items()}
             rest = {"clamp_len": r.get("clamp_len", -1), "base": r.get("base", 10000.0)}
             zero = np.zeros_like(w["u"])
 
@@ -205,7 +209,8 @@ class Asked:
             p, ending = tensor(r["rel_embeddings"]), "" if r.get("share_att_key", True) else "pos_"
             if r.get("norm_rel_ebd"):
                 p = attention.layer_norm(p, tensor(r["norm_weight"]), tensor(r["norm_bias"]))
-            table = {to: attention.split_heads(p @ tensor(r[f"w_{ending}{letter}"]).T + tensor(r[f"b_{ending}{letter}"]), heads) for to, letter in (("c2p", "k"), ("p2c", "q"))}
+            rows = {letter: p @ tensor(r[f"w_{ending}{letter}"]).T + tensor(r[f"b_{ending}{letter}"]) for letter in "qk"}
+            table = {"c2p": attention.split_heads(rows["k"], heads), "p2c": attention.split_heads(rows["q"], heads)}
         else:
             table = {to: self.weight(name, heads, 2 * span, self.d) for to, name in (("c2p", "pos_key"), ("p2c", "pos_query")) if to in self.types}
         made = {"c2p": lambda t: attention.by_query(q, t, index), "p2c": lambda t: attention.by_key(k, t, index)}

@@ -43,7 +43,8 @@ class Shape:
 def rope(rng, s):
     scaling = [{"type": "linear", "factor": 3}, {"type": "ntk", "factor": 4}, {"type": "default"}][rng.integers(3)]
     even = 2 * int(rng.integers(1, s.d // 2 + 1))
-    return some(rng, base=100.0, layout="half", direction=-1, rotary_dim=even, attention_factor=1.5) | ({"scaling": scaling} if even == s.d > 2 and rng.random() < 0.5 else {})
+    fields = some(rng, base=100.0, layout="half", direction=-1, rotary_dim=even, attention_factor=1.5)
+    return fields | ({"scaling": scaling} if even == s.d > 2 and rng.random() < 0.5 else {})
 
 
 @scheme
@@ -63,7 +64,8 @@ def alibi(rng, s):
 @scheme
 def t5(rng, s):
     buckets, one_way = [32, 8][rng.integers(2)], some(rng, bidirectional=False)
-    return {"num_buckets": buckets, "max_distance": [128, 9][rng.integers(2)] if buckets == 8 else 128, "table": tensor(rng, buckets, s.heads, size=2), **one_way, **some(rng, table_scale=0.5)}
+    fields = {"num_buckets": buckets, "max_distance": [128, 9][rng.integers(2)] if buckets == 8 else 128}
+    return {**fields, "table": tensor(rng, buckets, s.heads, size=2), **one_way, **some(rng, table_scale=0.5)}
 
 
 @scheme
