@@ -246,6 +246,8 @@ def drawn(rng, name, dtype):
     else:
         terms = ["terms"] if name in RELATIVE_TERMS and "softcap" not in fields else []
         fields["outputs"] = [["scores", "probs", "output", "row_entropy", *terms][i] for i in rng.permutation(4 + len(terms))]
+        if name == "deberta":
+            fields["outputs"] += [to for to in ("c2p", "p2c") if to in parameters["pos_att_type"]]
         fields |= some(rng, softmax_scale=[0.3, -0.4, 1.0][rng.integers(3)])
         if not terms and rng.random() < 0.4:
             fields["softcap"] = 1.5
@@ -255,6 +257,8 @@ def drawn(rng, name, dtype):
         fields.pop("softcap_after_bias", None)
     made = tensors(rng, s, dtype, fields)
     request = {**fields, **places(rng, s, name), **made}
+    if "lens" in request:  # of two sequences DeBERTa's terms say nothing
+        request["outputs"] = [to for to in request["outputs"] if to not in ("c2p", "p2c")]
     return request | (scaled_queries(rng, request, s) if name in ("none", "rope", "alibi") else {})
 
 

@@ -103,6 +103,9 @@ def test_attention_and_rotation(server):
     whole, part = ask("/attention", **request), ask("/attention", **request, slice=[1, [0, None, 2], [5, 30, 7]])
     for name in whole:
         assert part[name].tobytes() == np.ascontiguousarray(whole[name][1, 0::2, 5:30:7]).tobytes()
+    shaw = {"scheme": "shaw", "max_relative": 2, "rel_k": q[0, 0, :5].tolist(), "q": q.tolist(), "k": q.tolist(), "outputs": ["terms"]}
+    whole, part = ask("/attention", **shaw)["terms"], ask("/attention", **shaw, slice=[1, [1, 2], [0, 2], [30, 40], [0, 40, 7]])["terms"]
+    assert part.tobytes() == np.ascontiguousarray(whole[1, 1:2, 0:2, 30:40, 0:40:7]).tobytes()
     whole, part = (ask("/rotate", scheme="rope", q=q.tolist(), **f)["q"] for f in ({}, {"slice": [0, None, -1]}))
     assert np.array_equal(part, whole[0, :, -1])
 
