@@ -143,3 +143,33 @@ def takes_no_words(answer, row, server):
 @law
 def rotates_nothing(answer, row, server):
     assert "q_out" not in {tensor["name"] for tensor in answer.json()["outputs"]}
+
+
+# ---- Pictures --------------------------------------------------------------------------------------------------------------
+
+
+@law
+def picture_is_numpys(answer, row, server):
+    """Indices are those that NumPy computes of the same numbers; zoom makes the longer side 512 pixels or so where it is not given."""
+    from pictures import check, matrix, numbers
+    from png_reader import Picture
+    from run import made
+    request = made(row["request"])
+    fields = {name: value for name, value in request.items() if name not in ("format", "zoom", "vmin", "vmax", "cmap")}
+    values = matrix(numbers(server, row["post"], **fields)) * 2.0 ** -20  # a span of all doubles must not overflow
+    given = {name: request[name] * 2.0 ** -20 for name in ("vmin", "vmax") if name in request}
+    finite = values[np.isfinite(values)]
+    low, high = given.get("vmin", finite.min()), given.get("vmax", finite.max())
+    limits = {"vmin": min(low, high) if "vmin" not in given else low, "vmax": max(low, high) if "vmax" not in given else high}
+    check(Picture(answer.body), values, request.get("zoom") or max(1, round(512 / max(values.shape))), **limits)
+    assert answer.headers["Content-Type"] == "image/png" and int(answer.headers["Content-Length"]) == len(answer.body)
+
+
+@law
+def request_is_inside(answer, row, server):
+    """The request that stands in a picture gives the same picture."""
+    from png_reader import Picture
+    request = json.loads(Picture(answer.body).texts[b"posenc"].decode("latin-1"))
+    assert request["format"] == "png" and {"cmap", "zoom", "vmin", "vmax"} <= set(request)
+    assert ("slice" in request) == ("slice" in row["request"]) and request.get("reduce") == row["request"].get("reduce")
+    assert server.ask(row["post"], **request).body == answer.body

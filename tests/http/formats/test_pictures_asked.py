@@ -1,15 +1,14 @@
-"""Pictures with the other parts of a request: Accept, GET and its tags, slices, dtypes, refusals, clients that
+"""Pictures with the other parts of a request: GET and its tags, the sequences of models, clients that
 disconnect."""
 import json
 import socket
 import time
 
-import numpy as np
 import pytest
 
 from conftest import start_server
 from connection import within
-from pictures import HEAT, check, matrix, numbers, picture_of
+from pictures import HEAT
 from png_reader import Picture
 
 # ---- GET ---------------------------------------------------------------------------------------------------------------
@@ -72,39 +71,7 @@ def test_no_parts(server, form):
     assert part.status == 200 and part.body == whole.body and "Accept-Ranges" not in whole.headers
 
 
-# ---- Slices, dtypes ----------------------------------------------------------------------------------------------------
-
-
-def test_a_head_of_a_bias(server):
-    """The picture shows the result of the slice; leading axes that remain are at 0."""
-    fields = {"scheme": "alibi", "num_heads": 4, "len": 30, "causal": True, "outputs": ["bias"]}
-    whole = numbers(server, **fields)
-    check(picture_of(server, **fields, slice=[3]), whole[3], 17)
-    check(picture_of(server, **fields, slice=[[2, 4], [5, 25], [None, None, 3]]), whole[2, 5:25, ::3], 26)
-    check(picture_of(server, **fields, slice=[None, 7]), whole[:, 7], 17)
-    check(picture_of(server, **fields, slice=[1, 29, 4]), whole[1:2, 29, 4:5], 512)
-    check(picture_of(server, **{**fields, "outputs": None}, slice={"bias": [-1]}), whole[3], 17)
-
-
-def test_a_window_of_a_long_table(server):
-    """A million rows, each 10,000 of them shown by their greatest size."""
-    fields = {"scheme": "sinusoidal", "len": 1_000_000, "dim": 16, "slice": [[None, None, 10000]], "reduce": "absmax"}
-    values = numbers(server, **fields)
-    assert values.shape == (100, 16) and values.min() >= 0
-    picture = picture_of(server, **fields)
-    check(picture, values, 5)
-    request = json.loads(picture.texts[b"posenc"])
-    assert request["slice"] == [[None, None, 10000]] and request["reduce"] == "absmax"
-    assert server.ask(**request).body == server.ask(**fields, format="png").body
-
-
-@pytest.mark.parametrize("slice_", [[2], {"bias": [None, [1, None], [None, -1, 2]]}, {"slopes": [0], "bias": [-1, 4]}])
-def test_the_slice_is_inside(server, slice_):
-    fields = {"scheme": "alibi", "num_heads": 3, "len": 9, "slice": slice_, "format": "png"}
-    if "slopes" in slice_:
-        fields["outputs"] = ["slopes", "bias"]
-    body = server.ask(**fields).body
-    assert server.ask(**json.loads(Picture(body).texts[b"posenc"])).body == body
+# ---- The request inside ------------------------------------------------------------------------------------------------
 
 
 def test_the_sequence_of_a_model_is_inside(server):
@@ -117,25 +84,6 @@ def test_the_sequence_of_a_model_is_inside(server):
     for request, answer in drawn:
         again = server.post("/encode", json.loads(Picture(answer.body).texts[b"posenc"]))
         assert again.status == 200 and again.body == answer.body, (request, again)
-
-
-def test_a_sliced_attention_map(server):
-    rng = np.random.default_rng(2)
-    q = rng.standard_normal((2, 40, 8)).astype("f4").tolist()
-    fields = {"scheme": "alibi", "causal": True, "q": q, "k": q}
-    whole = numbers(server, "/attention", **fields)
-    check(picture_of(server, "/attention", **fields, slice=[1, [8, 39, 2]]), whole[1, 8:39:2], 13)
-
-
-@pytest.mark.parametrize("fields", [
-    {**HEAT, "dtype": "f16"}, {**HEAT, "dtype": "bf16"}, {**HEAT, "dtype": "f64"},
-    {"scheme": "t5", "len": 50, "outputs": ["buckets"]},  # i32
-    {"scheme": "rope", "grid": [3, 4], "axes_dim": [32, 32], "outputs": ["positions"]},  # i64
-])
-def test_every_dtype(server, fields):
-    values = matrix(numbers(server, **fields))
-    zoom = max(1, round(512 / max(values.shape)))
-    check(picture_of(server, **fields), values, zoom)
 
 
 # ---- Slow readers ------------------------------------------------------------------------------------------------------
