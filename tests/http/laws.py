@@ -18,7 +18,7 @@ def config_again(answer, row, server):
     from run import again, arrays, ask
     request = row["request"]
     config = ask(server, again(row, data=False, format=None)).json()["config"]
-    kept = {name: value for name, value in request.items() if name not in config}
+    kept = {name: value for name, value in request.items() if name not in (*config, "rope_theta", "partial_rotary_factor")}  # other names of its fields
     found = arrays(ask(server, {**row, "request": {**config, **kept}}))
     for name, array in arrays(answer).items():
         assert found[name].tobytes() == array.tobytes(), f"{name}: config {config}"
@@ -30,3 +30,10 @@ def rows_sum_to_one(answer, row, server):
     probs = tensors.from_json(answer)["probs"].astype(float)
     sums = probs.sum(-1)
     assert np.abs(sums[sums > 0] - 1).max(initial=0) <= 1e-6
+
+
+import laws_analyze  # noqa: E402, F401  (laws of areas)
+import laws_attention  # noqa: E402, F401
+import laws_golden  # noqa: E402, F401
+import laws_mcp  # noqa: E402, F401
+import laws_wire  # noqa: E402, F401

@@ -234,6 +234,14 @@ def near(wanted, answer, row, server):
 
 
 @kind
+def between(wanted, answer, row, server):
+    """{pointer: [least, most]}: a number of this range, ends included."""
+    for pointer, (least, most) in wanted.items():
+        found = member(answer, pointer)
+        assert least <= found <= most, f"{pointer}: {found}"
+
+
+@kind
 def tolerance(wanted, answer, row, server):
     """Of near, numbers, at and truth; checked there."""
 
@@ -298,12 +306,21 @@ def law(names, answer, row, server):
         laws.LAWS[name](answer, row, server)
 
 
-def check_problem(answer):
+def check_problem(answer, media="application/problem+json"):
     """RFC 9457, with our members."""
-    assert answer.headers["Content-Type"].split(";")[0] == "application/problem+json", answer.headers["Content-Type"]
+    assert answer.headers["Content-Type"].split(";")[0] == media, answer.headers["Content-Type"]
     problem = answer.json()
     assert problem["type"] == "about:blank" and problem["title"] and problem["status"] == answer.status
     assert problem["error"] == problem["detail"]
+
+
+def check_refusal(answer, row):
+    """The Open Inference Protocol has the same members as JSON; a message of MCP is refused by JSON-RPC's `error` once it is read."""
+    path = sent(row)[1]
+    if path.startswith("/mcp") and answer.headers["Content-Type"] == "application/json":
+        assert isinstance(answer.json()["error"]["code"], int) and answer.json()["error"]["message"]
+        return
+    check_problem(answer, "application/json" if path.startswith("/v2") else "application/problem+json")
 
 
 def check(row, server):
@@ -316,7 +333,7 @@ def check(row, server):
         if "status" not in expect:
             status(422 if REFUSAL & set(expect) else 200, answer, row, server)
         if answer.status >= 400 and answer.body:
-            check_problem(answer)
+            check_refusal(answer, row)
         for name, wanted in expect.items():
             KINDS[name](wanted, answer, row, server)
     except Exception as error:  # what a row expects may not be there at all

@@ -20,12 +20,15 @@ def seen(q_pos, k_pos, causal=False, window=None, window_right=None, key_mask=No
     return out
 
 
-def softmax(scores):
-    """Rows that see nothing are 0."""
+def softmax(scores, sinks=None):
+    """Rows that see nothing are 0; a head's sink is one more score, which no key has."""
     with np.errstate(invalid="ignore"):
         top = scores.max(-1, keepdims=True)
+        if sinks is not None:
+            sinks = np.asarray(sinks, float)[:, None, None]
+            top = np.maximum(top, sinks)
         e = np.where(np.isneginf(scores), 0, np.exp(scores - np.where(np.isneginf(top), 0, top)))
-    total = e.sum(-1, keepdims=True)
+    total = e.sum(-1, keepdims=True) + (0 if sinks is None else np.exp(sinks - top))
     return np.divide(e, total, out=np.zeros_like(e), where=total > 0)
 
 
@@ -39,7 +42,7 @@ def heads_of(k, num_heads):
 
 
 def attend(q, k, v=None, *, scale=None, terms=0, bias=0, visible=None, softcap=None, cap_after_bias=False, last=None,
-           values=None):
+           values=None, sinks=None):
     """q [B, H, Q, d], k and v [B, Hkv, K, ·]; terms [B, H, Q, K] are scaled with q·k, bias is not; last(scores, q) is
     CoPE; values [Q, K, dv] are added to v."""
     q, k = np.asarray(q, float), heads_of(np.asarray(k, float), q.shape[1])
@@ -55,7 +58,7 @@ def attend(q, k, v=None, *, scale=None, terms=0, bias=0, visible=None, softcap=N
         scores = np.where(visible if visible.ndim == 2 else visible[:, None], scores, -np.inf)
     if last is not None:
         scores = np.where(np.isneginf(scores), -np.inf, last(scores, q))
-    probs = softmax(scores)
+    probs = softmax(scores, sinks)
     out = {"scores": scores, "probs": probs, "row_entropy": entropy(probs),
            "empty_rows": int(np.isneginf(scores).all(-1).sum())}
     if v is not None:

@@ -25,8 +25,3 @@ def qkv(shape, kv_heads=None, k_len=None, v_dim=None, seed=0, dtype="f8", size=1
     kv = (batch, kv_heads or heads, k_len or q_len)
     draw = lambda *s: (size * rng.standard_normal(s)).astype(dtype)
     return draw(*shape), draw(*kv, d), draw(*kv, v_dim or d)
-
-
-def bottom_right(q_len, k_len):
-    """Positions of queries and keys by default."""
-    return list(range(k_len - q_len, k_len)), list(range(k_len))

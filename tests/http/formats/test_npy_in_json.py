@@ -1,4 +1,5 @@
-"""A .npy file in base64 as a tensor of JSON: {"npy":"…"}, on every endpoint that reads JSON, and what is refused of it."""
+"""A .npy file in base64 as a tensor of JSON: {"npy":"…"}, on every endpoint that reads JSON, what is refused of it is in
+../cases/refused_formats.jsonl."""
 import base64
 import io
 import struct
@@ -6,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-from messages import call, refusal
+from messages import call
 from tensors import from_npy, from_safetensors, npy
 
 Q = np.random.default_rng(3).standard_normal((1, 2, 5, 8))
@@ -53,35 +54,6 @@ def test_every_endpoint_reads_it(server):
     assert answer["findings"][0]["code"] == "layout_swapped"
     assert server.post("/check", {**belief, "layout": "half"}).json()["fits"] is True
     assert call(server, "diagnose", **belief)["findings"] == answer["findings"]
-
-
-@pytest.mark.parametrize("tensor, status, pointer, words", [
-    ({"npy": "A" * 99 + "*" + "A" * 100}, 400, "/q/npy", ["npy: not base64 at character 100"]),
-    ({"npy": "AAAA\n"}, 400, "/q/npy", ["at character 5"]),
-    ({"npy": "AAAAA"}, 400, "/q/npy", ["at character 6"]),
-    ({"npy": "AA=A"}, 400, "/q/npy", ["at character 3"]),
-    ({"npy": "A==="}, 400, "/q/npy", ["at character"]),
-    ({"npy": ""}, 400, "/q", ["npy is not a .npy file"]),
-    ({"npy": base64.b64encode(b"hello, world").decode()}, 400, "/q", ["npy is not a .npy file"]),
-    ({"npy": base64.b64encode(npy(Q)[:-3]).decode()}, 400, "/q", ["npy is not a .npy file", "needs"]),
-    ({"npy": base64.b64encode(npy(Q.astype(complex))).decode()}, 422, "/q", ["complex numbers are only for freqs_cis"]),
-    ({"npy": base64.b64encode(npy(np.array(["x"]))).decode()}, 422, "/q", ["npy has the dtype", "allowed"]),
-    ({"npy": [1]}, 422, "/q/npy", ["npy must be a string"]),
-    ({"npy": None, "data": [[1, 2]]}, 200, None, None),
-    ({"npy": "AAAA", "dtype": "f32"}, 422, "/q/dtype", ["leave them out"]),
-    ({"npy": "AAAA", "data": [1]}, 422, "/q/data", ["leave them out"]),
-    ({"npyy": "AAAA", "data": [1]}, 422, "/q/npyy", ["nearest: npy"]),
-])
-def test_refusals(server, tensor, status, pointer, words):
-    ask = {"scheme": "rope", "q": tensor}
-    answer = server.post("/rotate", ask)
-    if status == 200:
-        assert answer.status == 200
-        return
-    problem = answer.json()
-    assert (answer.status, problem["pointer"]) == (status, pointer) and all(word in problem["detail"] for word in words), problem
-    assert refusal(server, "rotate", ask) == problem
-    assert server.post("/rotate?lang=zh", ask).json()["detail"] != problem["detail"]
 
 
 def test_bytes_that_numpy_writes_in_every_version(server):

@@ -1,4 +1,6 @@
-"""/v2, the Open Inference Protocol: health, names, inferences against the formulas and against /encode, /rotate, /attention."""
+"""/v2, the Open Inference Protocol, by a client of its own: inferences against the formulas and against /encode, /rotate, /attention; bytes that
+lie. What JSON alone says, and refuses, are the rows ../cases/oip.jsonl."""
+import http.client
 import json
 
 import numpy as np
@@ -23,13 +25,6 @@ def normal(*shape, seed=0, dtype="f4"):
 # ---- The server and its models ---------------------------------------------------------------------------------------------
 
 
-def test_health(server):
-    for path, answer in (("/v2/health/live", {"live": True}), ("/v2/health/ready", {"ready": True})):
-        response = server.get(path)
-        assert response.status == 200 and response.json() == answer and response.headers["Cache-Control"] == "no-store"
-        assert server.request("HEAD", path).status == 200
-
-
 def test_draining_is_not_ready():
     with start_server("--drain-delay", "3") as server:
         server.process.terminate()
@@ -39,12 +34,6 @@ def test_draining_is_not_ready():
                 response = server.get(path)
             assert response.status == 503 and response.json()["error"] and response.headers["Retry-After"]
         assert server.get("/v2/health/live").status == 200
-
-
-def test_the_server_says_what_it_is(server):
-    about = server.get("/v2").json()
-    assert about["name"] == "posenc" and about["version"] == server.get("/version").json()["version"]
-    assert {"binary_tensor_data", "parameters"} <= set(about["extensions"])
 
 
 def test_every_scheme_is_a_model(server):
@@ -69,76 +58,6 @@ def test_every_scheme_is_a_model(server):
             assert [t["name"] for t in config["input"]] == [t["name"] for t in model["inputs"]]
             assert [t["dims"] for t in config["output"]] == [t["shape"] for t in model["outputs"]]
             assert server.get(path + "/stats").json()["model_stats"] == [{"name": name, "version": "1"}]
-
-
-def test_metadata_of_rope(server):
-    model = server.get("/v2/models/rope").json()
-    inputs, outputs = ({t["name"]: t for t in model[kind]} for kind in ("inputs", "outputs"))
-    assert inputs["positions"] == {"name": "positions", "datatype": "INT64", "shape": [-1]}
-    assert inputs["q"] == {"name": "q", "datatype": "FP32", "shape": [-1] * 4}
-    assert inputs["tokens"] == {"name": "tokens", "datatype": "BYTES", "shape": [-1]}
-    config = {t["name"]: t["data_type"] for t in server.get("/v2/models/rope/config").json()["input"]}
-    assert config["tokens"] == "TYPE_STRING" and config["q"] == "TYPE_FP32"
-    assert "tokens" not in {t["name"] for t in server.get("/v2/models/rotate-rope").json()["inputs"]}
-    assert {"q_out", "k_out", "cos", "sin", "probs"} <= set(outputs)
-    assert outputs["cos"] == {"name": "cos", "datatype": "FP32", "shape": [-1, -1]}
-    assert "q_out" not in {t["name"] for t in server.get("/v2/models/encode-rope").json()["outputs"]}
-    assert {t["name"] for t in server.get("/v2/models/rotate-rope").json()["outputs"]} == {"q_out", "k_out"}
-
-
-def test_loading(server):
-    assert server.request("POST", "/v2/repository/models/rope/load").status == 200
-    assert server.request("POST", "/v2/repository/models/rope/load", b"{}").status == 200
-    assert server.request("POST", "/v2/repository/models/rope/load", b'{"parameters":{"config":"{}"}}').status == 501
-    refused = server.request("POST", "/v2/repository/models/rope/unload")
-    assert refused.status == 501 and "unloaded" in refused.json()["error"]
-    for what in ("load", "unload"):
-        assert server.request("POST", f"/v2/repository/models/ropp/{what}").status == 404
-
-
-@pytest.mark.parametrize("method,path,allow", [
-    ("GET", "/v2/models/rope/infer", "POST"), ("POST", "/v2/health/live", "GET, HEAD"), ("GET", "/v2/repository/index", "POST"),
-    ("PUT", "/v2/models/rope", "GET, HEAD"), ("GET", "/v2/models/rope/versions/1/infer", "POST")])
-def test_wrong_methods(server, method, path, allow):
-    response = server.request(method, path)
-    assert response.status == 405 and response.headers["Allow"] == allow and response.json()["error"]
-
-
-@pytest.mark.parametrize("path,word", [
-    ("/v2/models/ropp", 'nearest: "rope"'), ("/v2/models/encode-ropp/ready", 'nearest: "encode-rope"'),
-    ("/v2/models/rotate-alibi", "cannot do that"), ("/v2/models/rope/versions/2", "it has: 1"),
-    ("/v2/models/rope/versions/01/config", "it has: 1"), ("/v2/models/" + "x" * 3000, "unknown model"),
-    ("/v2/models/rope/versions/" + "1" * 3000, "no version"), ("/v2/models/rope/", "nothing is at"), ("/v2/", "nothing is at"),
-    ("/v2/models/rope%2Fready/x", "nothing is at"), ("/v2/models//ready", "nothing is at")])
-def test_unknown_paths(server, path, word):
-    response = server.get(path)
-    assert response.status == 404 and word in response.json()["error"], response
-
-
-# ---- The documented example, and JSON alone ---------------------------------------------------------------------------------
-
-
-def test_the_documented_answer(server):
-    """The form of the protocol, to the byte."""
-    asked = b'{"inputs":[{"name":"q","shape":[1,1,1,2],"datatype":"FP32","data":[1,0]}],"parameters":{"offset":1}}'
-    answer = server.request("POST", "/v2/models/rope/infer", asked)
-    assert answer.status == 200 and answer.headers["Inference-Header-Content-Length"] is None
-    assert answer.body == (b'{"model_name":"rope","model_version":"1","outputs":[{"name":"q_out","datatype":"FP32",'
-                           b'"shape":[1,1,1,2],"data":[0.5403023,0.84147096]}]}')
-
-
-@pytest.mark.parametrize("data", [[1, 2, 3, 4], [[1, 2], [3, 4]], [[[[1, 2]], [[3, 4]]]], [[1], [2], [3], [4]]])
-def test_nesting_says_nothing(client, data):
-    asked = Input("q", np.zeros((1, 1, 2, 2)), binary=False)
-    asked.json["data"] = data
-    got = client.infer("rope", [asked])["q_out"]
-    np.testing.assert_allclose(got, truth.rotate(np.array([[[[1, 2], [3, 4]]]], float), [0, 1]), atol=1e-6)
-
-
-def test_names_of_models_may_be_escaped(server):
-    asked = b'{"parameters":{"len":2}}'
-    answers = {server.request("POST", f"/v2/models/{name}/infer", asked).body for name in ("encode-alibi", "encode%2Dalib%69", "%65ncode-alibi")}
-    assert len(answers) == 1 and b'"bias"' in answers.pop()
 
 
 @pytest.mark.parametrize("request_id", ["a", "", 'q"\\\u00e9\u4e2d', "x" * 1000])
@@ -173,12 +92,6 @@ def test_positions_of_every_datatype(client, server, datatype, binary):
     expected = from_raw(server.ask("/encode", scheme="sinusoidal", dim=16, positions=positions, format="raw"))
     assert got.names == ["encoding"] and got.datatype("encoding") == "FP32"
     assert got["encoding"].tobytes() == expected["encoding"].tobytes()
-
-
-def test_integers_beyond_doubles_need_bytes(client):
-    far = 2 ** 53 + 2
-    response = client.post("sinusoidal", json.dumps({"inputs": [{"name": "positions", "shape": [1], "datatype": "INT64", "data": [far]}]}).encode())
-    assert response.status == 422 and response.json()["pointer"].startswith("/inputs/0")
 
 
 @pytest.mark.parametrize("sent", [Input("key_mask", np.array([True, False, True]), "BOOL"), Input("key_mask", np.array([True, False, True]), "BOOL", False)])
@@ -218,12 +131,6 @@ def test_the_default_outputs_stream_as_bytes(client, server):
     assert got.names == ["cos", "sin"] and all(got[n].tobytes() == expected[n].tobytes() for n in expected)
 
 
-def test_one_output_may_differ_from_the_rest(client):
-    got = client.infer("rope", outputs=[Output("cos", False), Output("sin")], parameters={"len": 3, "binary_data_output": True})
-    asked = [o.get("parameters") for o in got.json["outputs"]]
-    assert asked == [None, {"binary_data_size": 3 * 32 * 4}]
-
-
 @pytest.mark.parametrize("model", ["alibi", "attention-alibi"])
 @pytest.mark.parametrize("binary", [False, True])
 def test_attention(client, server, model, binary):
@@ -238,22 +145,6 @@ def test_attention(client, server, model, binary):
     assert got.json["parameters"] == {"empty_rows": 0}
     same = from_raw(server.ask("/attention", scheme="alibi", causal=True, q=q.tolist(), k=k.tolist(), v=v.tolist(), outputs=["output", "probs"], format="raw"))
     assert all(got[n].tobytes() == same[n].tobytes() for n in same)
-
-
-def test_tensors_decide_where_no_output_is_named(client):
-    q = Input("q", normal(1, 1, 3, 4))
-    k = Input("k", normal(1, 1, 3, 4, seed=1))
-    assert client.infer("rope", [q]).names == ["q_out"]
-    assert client.infer("rope", [k]).names == ["k_out"]
-    assert client.infer("rope", [q, k]).names == ["q_out", "k_out"]
-    assert client.infer("xpos", [q, k]).names == ["q_out", "k_out"]
-    assert client.infer("t5", [q, k], parameters={"seed": 1}).names == ["probs"]
-    assert client.infer("rope", [q, k], [Output("scores")]).names == ["scores"]
-    assert client.infer("attention-rope", [q, k]).names == ["probs"]
-    assert client.infer("rotate-rope", [q, k]).names == ["q_out", "k_out"]
-    assert client.infer("encode-rope", parameters={"len": 3}).names == ["cos", "sin"]
-    assert client.infer("sinusoidal", [Input("x", normal(2, 3, 8))]).names == ["combined"]
-    assert client.infer("deberta", [q, k], [Output("c2p")], parameters={"seed": 1}).names == ["c2p"]
 
 
 def test_weights_are_inputs(client, server):
@@ -278,26 +169,10 @@ def test_presets_and_lists_as_text(client, server):
     assert all(got[n].tobytes() == expected[n].tobytes() for n in expected)
 
 
-def test_reserved_parameters_say_nothing_here(client):
-    plain = client.infer("rope", parameters={"len": 2}).response.body
-    reserved = {"sequence_id": 7, "sequence_start": True, "sequence_end": True, "priority": 1, "triton_enable_empty_final_response": True,
-                "headers": "x", "timeout": 10 ** 9, "binary_data_output": False, "content_type": "np"}
-    assert client.infer("rope", parameters={"len": 2, **reserved}).response.body == plain
-
-
 def test_content_types_of_mlserver_say_nothing_here(client):
     q = normal(1, 1, 2, 4)
     plain = client.infer("rope", [Input("q", q)], [Output("q_out")]).response.body
     assert client.infer("rope", [Input("q", q, content_type="np")], [Output("q_out", content_type="np")], parameters={"content_type": "np"}).response.body == plain
-
-
-def test_timeout(client, server):
-    """An answer that begins too late is refused; one in time is not."""
-    words = json.dumps(["w"] * 3000)
-    response = client.post("attention-none", *body_of(parameters={"tokens": words, "timeout": 1}))
-    assert response.status == 503 and "timeout" in response.json()["error"] and response.headers["Retry-After"]
-    for timeout in (0, 60_000_000, 6e7):
-        client.infer("rope", parameters={"len": 2, "timeout": timeout})
 
 
 def test_whole_numbers_may_have_a_point(client):
@@ -349,3 +224,44 @@ def test_large_bodies_are_moved_in_place(client):
 def test_metrics_name_the_scheme(client, server):
     client.infer("encode-kerple", parameters={"len": 2})
     assert 'posenc_requests_total{route="/v2/models/{name}/infer",scheme="kerple",status="200"} 1' in server.get("/metrics").body.decode()
+
+
+# ---- Bytes that lie --------------------------------------------------------------------------------------------------------
+
+HEAD, TAIL = body_of([Input("q", np.array([[1, 0]], "f4"))])
+
+
+def test_two_headers(server):
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=20)
+    connection.putrequest("POST", "/v2/models/rope/infer")
+    for name, value in (("Content-Length", len(HEAD)), ("Inference-Header-Content-Length", len(HEAD)), ("inference-header-content-length", 0)):
+        connection.putheader(name, value)
+    connection.endheaders(HEAD)
+    assert connection.getresponse().status == 400
+    connection.close()
+
+
+def refused(response, pointer, word):
+    assert response.status == 413 and response.json()["pointer"] == pointer and word in response.json()["error"], response
+
+
+def test_words_have_a_ceiling(client):
+    """As bytes no less than as JSON: a word of none takes thirty times its four bytes."""
+    n = (1 << 20) // 4 + 1
+    head = json.dumps({"inputs": [{"name": "tokens", "shape": [n], "datatype": "BYTES", "parameters": {"binary_data_size": 4 * n}}]}).encode()
+    refused(client.post("attention-none", head, bytes(4 * n)), "/inputs/0/parameters/binary_data_size", "1048576")
+
+
+def test_json_beside_bytes_has_a_ceiling(client):
+    """Of an output of attention too."""
+    q, k = (Input(name, np.zeros((1, 16, 8192, 64), "f4")) for name in "qk")
+    head, tail = body_of([q, k], [Output("row_entropy", False), Output("probs")])
+    refused(client.post("attention-rope", head, tail), "/outputs", "row_entropy")
+
+
+def test_any_prefix_and_any_header(client):
+    """Every cut of a good body, and every header of one: an answer, never silence."""
+    for n in range(0, len(HEAD + TAIL), 7):
+        assert client.post("rope", (HEAD + TAIL)[:n], length=str(min(n, len(HEAD)))).status == 400
+    for length in range(0, len(HEAD + TAIL) + 3, 5):
+        assert client.post("rope", HEAD, TAIL, length=str(length)).status == (200 if length == len(HEAD) else 400)

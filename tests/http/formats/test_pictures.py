@@ -1,4 +1,4 @@
-"""Format png: indices against NumPy's, colours against matplotlib's, masks, limits, the request inside."""
+"""Format png: colours against matplotlib's, numbers that are none, the legend, memory. Indices against NumPy's are rows: ../cases/pictures.jsonl."""
 import json
 import subprocess
 import threading
@@ -9,7 +9,7 @@ import pytest
 from conftest import SANITIZED, start_server
 from pictures import HEAT, check, matrix, numbers, picture_of, special
 from png_reader import Picture
-from tensors import from_raw, multipart, npy
+from tensors import from_raw
 
 # Colours k/8 of the way, k = 0 … 8: rounded from matplotlib 3.6 (_cm_listed.py; coolwarm: _cm.py at the same places).
 MAPS = {
@@ -23,64 +23,6 @@ MAPS = {
 }
 
 
-def test_the_picture_of_the_tutorials(server):
-    picture = picture_of(server, **HEAT)
-    check(picture, numbers(server, **HEAT), 8)
-
-
-@pytest.mark.parametrize("fields,zoom", [
-    ({"scheme": "alibi", "num_heads": 5, "len": 33, "causal": True, "outputs": ["bias", "slopes"]}, 16),  # the first; head 0
-    ({"scheme": "rope", "len": 7, "head_dim": 26}, 39),  # cos
-    ({"scheme": "rope", "len": 7, "head_dim": 26, "outputs": ["sin"]}, 39),
-    ({"scheme": "rope", "len": 7, "form": "matrix"}, 256),  # [7,32,2,2]: the first turn
-    ({"scheme": "alibi", "num_heads": 5, "len": 1, "outputs": ["slopes"]}, 102),  # one axis, one row
-    ({"scheme": "rope", "segments": [{"type": "text", "len": 5}, {"type": "image", "grid": [1, 4, 4]}], "mrope_section": [8, 12, 12],
-      "outputs": ["rope_delta"]}, 512),  # a scalar
-    ({"scheme": "none", "len": 3, "dim": 5}, 102),  # constant
-    ({"scheme": "none", "len": 1, "dim": 1}, 512),
-    ({"scheme": "shaw", "q_len": 6, "k_len": 9}, 57),  # integers
-    ({"scheme": "sinusoidal", "len": 1025, "dim": 3}, 1),
-    ({"scheme": "sinusoidal", "len": 3, "dim": 400}, 1),
-    ({"scheme": "sinusoidal", "len": 3, "dim": 300}, 2),
-    ({"scheme": "recursive", "seed": 3, "len": 40, "dim": 16}, 13),
-    ({"scheme": "sinusoidal", "len": 8192, "dim": 2}, 1),
-    ({"scheme": "sinusoidal", "len": 2, "dim": 8192}, 1),
-    ({"scheme": "sinusoidal", "len": 700, "dim": 999}, 1),
-])
-@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16"])
-def test_indices_are_numpy_s(server, fields, zoom, dtype):
-    check(picture_of(server, **fields, dtype=dtype), matrix(numbers(server, **fields, dtype=dtype)), zoom)
-
-
-def test_masked_is_transparent(server):
-    fields = {"scheme": "alibi", "len": 12, "causal": True}
-    picture = picture_of(server, **fields, zoom=1)
-    assert (picture.opacity[picture.pixels] == np.where(np.tri(12), 255, 0)).all()
-
-
-@pytest.mark.parametrize("zoom", [1, 2, 7, 128])
-def test_zoom(server, zoom):
-    check(picture_of(server, **HEAT, zoom=zoom), numbers(server, **HEAT), zoom)
-
-
-@pytest.mark.parametrize("limits", [{"vmin": -0.5}, {"vmax": 0.25}, {"vmin": -3, "vmax": 2.5}, {"vmin": 0.5, "vmax": 0.5},
-                                    {"vmin": -0.0, "vmax": 1e-300}, {"vmin": -1.7e308, "vmax": 1.7e308}])
-def test_limits(server, limits):
-    values = numbers(server, **HEAT)
-    with np.errstate(over="ignore"):
-        if limits.get("vmax", 0) - limits.get("vmin", 0) == np.inf: # the span passes all doubles
-            values, expected = values, {"vmin": -1.7, "vmax": 1.7}
-            values = values / 1e308
-        else:
-            expected = limits
-    check(picture_of(server, **HEAT, **limits), values, 8, **expected)
-
-
-def test_limits_beyond_all_values(server):
-    check(picture_of(server, **HEAT, vmin=5), numbers(server, **HEAT), 8, vmin=5, vmax=5)
-    check(picture_of(server, **HEAT, vmax=-5), numbers(server, **HEAT), 8, vmin=-5, vmax=-5)
-
-
 @pytest.mark.parametrize("cmap", list(MAPS))
 def test_colours_are_matplotlib_s(server, cmap):
     picture = picture_of(server, **HEAT, cmap=cmap)
@@ -91,11 +33,6 @@ def test_colours_are_matplotlib_s(server, cmap):
         between = [np.interp(at, np.arange(255), opaque[:, c]) for c in range(3)]
         assert np.abs(np.array(between) - colour).max() <= 2, (cmap, k)
     assert np.abs(np.diff(opaque, axis=0)).max() <= 6, "no leaps"
-
-
-def test_viridis_is_the_default(server):
-    assert server.ask(**HEAT, format="png").body != server.ask(**HEAT, format="png", cmap="gray").body
-    assert server.ask(**HEAT, format="png").body == server.ask(**HEAT, format="png", cmap="viridis").body
 
 
 def test_nothing_finite(server):
@@ -120,33 +57,13 @@ def test_huge_doubles(server):
     check(picture, values / 1e10, 1)
 
 
-def test_attention_map(server):
-    """Computed in blocks of rows; the first head of the first batch."""
-    rng = np.random.default_rng(1)
-    q = rng.standard_normal((2, 3, 150, 8)).astype("f4")
-    request = {"scheme": "alibi", "causal": True}
-
-    def ask(format_):
-        body, headers = multipart(request=json.dumps({**request, "format": format_}), q=npy(q), k=npy(q))
-        response = server.post("/attention", body, headers)
-        assert response.status == 200, response
-        return response
-
-    check(Picture(ask("png").body), matrix(from_raw(ask("raw"))["probs"].astype("f8")), 3)
-
-
-def test_the_request_is_inside(server):
-    """Sent again it gives the same picture, and in another format the picture's numbers."""
-    for fields in (HEAT, {"scheme": "alibi", "num_heads": 3, "q_len": 4, "k_len": 9, "causal": True, "cmap": "magma", "vmin": -2.5},
-                   {**HEAT, "legend": True}, {"scheme": "rope", "positions": [0.5, 7, -3], "dtype": "f16", "outputs": ["sin"], "zoom": 5}):
-        body = server.ask(**fields, format="png").body
-        request = json.loads(Picture(body).texts[b"posenc"].decode("latin-1"))
-        assert request["format"] == "png" and {"cmap", "zoom", "vmin", "vmax"} <= set(request)
-        assert server.ask(**request).body == body
-        plain = {k: v for k, v in request.items() if k not in ("format", "cmap", "zoom", "vmin", "vmax", "legend")}
+def test_the_request_inside_has_the_numbers(server):
+    """In another format it gives the picture's numbers; ../cases/pictures.jsonl sends it again."""
+    for fields in (HEAT, {"scheme": "alibi", "num_heads": 3, "q_len": 4, "k_len": 9, "causal": True}, {"scheme": "rope", "positions": [0.5, 7, -3], "dtype": "f16", "outputs": ["sin"]}):
+        request = json.loads(Picture(server.ask(**fields, format="png", vmin=-2.5, cmap="magma").body).texts[b"posenc"].decode("latin-1"))
+        plain = {name: value for name, value in request.items() if name not in ("format", "cmap", "zoom", "vmin", "vmax", "legend")}
         first = {} if "outputs" in fields else {"outputs": request["outputs"]}
-        assert numbers(server, **plain).tobytes() == numbers(server, **{k: v for k, v in fields.items() if k not in (
-            "cmap", "zoom", "vmin", "vmax", "legend")}, **first).tobytes()
+        assert numbers(server, **plain).tobytes() == numbers(server, **fields, **first).tobytes()
 
 
 def test_words_inside_are_ascii(server):
@@ -161,14 +78,6 @@ def test_long_sequences_are_left_out(server):
     many = {"scheme": "alibi", "num_heads": 1, "q_positions": [0], "len": None, "causal": False}
     text = server.ask(**many, k_positions=list(range(100000)), format="text").body
     assert text.count(b"\n") == 2
-
-
-def test_too_large(server):
-    for fields, pointer in (({"scheme": "sinusoidal", "len": 8193, "dim": 2}, ""), ({"scheme": "sinusoidal", "len": 2, "dim": 16384}, ""),
-                            ({**HEAT, "zoom": 129}, "/zoom"), ({"scheme": "alibi", "num_heads": 1, "len": 60000}, "")):
-        response = server.post("/encode", {**fields, "format": "png"})
-        assert response.status == 413, response
-        assert response.json().get("pointer", "") == pointer and "8192" in response.json()["detail"]
 
 
 @pytest.mark.skipif(SANITIZED, reason="memory means nothing")
@@ -248,15 +157,6 @@ def test_legend_of_nothing(server):
     plain = Picture(special(server, np.full((3, 4), np.nan, "f4"), "png").body)
     legend = Picture(special(server, np.full((3, 4), np.nan, "f4"), "png", legend=True).body)
     assert (plain.pixels == legend.pixels).all()
-
-
-def test_legend_counts_for_the_side(server):
-    request = {"scheme": "sinusoidal", "len": 8192, "dim": 2, "format": "png"}
-    assert server.post("/encode", request).status == 200
-    for zoom in ({}, {"zoom": 1}):
-        problem = server.post("/encode", {**request, **zoom, "legend": True}).json()
-        assert problem["status"] == 413 and problem["pointer"] == "/legend" and "leave the legend out" in problem["detail"]
-    assert "smaller zoom" in server.post("/encode", {**request, "zoom": 2, "legend": True}).json()["detail"]
 
 
 @pytest.mark.parametrize("height, width, zoom, size", [

@@ -1,71 +1,15 @@
-"""Pictures with the other parts of a request: Accept, GET and its tags, slices, dtypes, refusals, clients that
+"""Pictures with the other parts of a request: GET and its tags, the sequences of models, clients that
 disconnect."""
 import json
 import socket
 import time
 
-import numpy as np
 import pytest
 
-from asking import refused
 from conftest import start_server
 from connection import within
-from pictures import HEAT, check, matrix, numbers, picture_of
+from pictures import HEAT
 from png_reader import Picture
-
-# ---- Choosing and refusing ---------------------------------------------------------------------------------------------
-
-
-def test_accept(server):
-    for accept, type_ in (("image/png", "image/png"), ("image/*", "image/png"), ("text/plain", "text/plain; charset=utf-8"),
-                          ("text/html, image/png;q=0.3, text/plain;q=0.2", "image/png"), ("*/*", "application/json")):
-        assert server.ask(headers={"Accept": accept}, **HEAT).headers["Content-Type"] == type_
-    detail = server.post("/encode", HEAT, {"Accept": "image/gif"}).json()["detail"]
-    assert "image/png (png)" in detail and "text/plain (text)" in detail
-
-
-def test_names_may_stand_in_the_query(server):
-    asked = server.post("/encode?format=png&vmin=-2&zoom=3&cmap=gray", HEAT)
-    assert asked.status == 200 and asked.body == server.ask(**HEAT, format="png", vmin=-2, zoom=3, cmap="gray").body
-    asked = server.post("/encode?format=text&ascii=true&columns=20", HEAT)
-    assert asked.status == 200 and asked.body == server.ask(**HEAT, format="text", ascii=True, columns=20).body
-
-
-@pytest.mark.parametrize("pointer,words,fields", [
-    ("/vmin", ["2", "1"], {"format": "png", "vmin": 2, "vmax": 1}),
-    ("/vmin", ["2", "1"], {"format": "text", "vmin": 2, "vmax": 1}),
-    ("/vmin", ["finite"], {"format": "png", "vmin": "-Infinity"}),
-    ("/vmax", [], {"format": "png", "vmax": "a"}),
-    ("/cmap", ["viridis", "nearest"], {"format": "png", "cmap": "viridi"}),
-    ("/zoom", ["8192"], {"format": "png", "zoom": 0}),
-    ("/zoom", ["8192"], {"format": "png", "zoom": 8193}),
-    ("/zoom", [], {"format": "png", "zoom": 1.5}),
-    ("/columns", ["1000"], {"format": "text", "columns": 0}),
-    ("/columns", ["1000"], {"format": "text", "columns": 1001}),
-    ("/ascii", [], {"format": "text", "ascii": 1}),
-    ("/zoom", ["text", "png"], {"format": "text", "zoom": 2}),
-    ("/ascii", ["png", "text"], {"format": "png", "ascii": True}),
-    ("/legend", ["text", "png"], {"format": "text", "legend": True}),
-    ("/columns", ["png", "text"], {"format": "png", "columns": 80}),
-    ("/cmap", ["ascii"], {"format": "text", "ascii": True, "cmap": "gray"}),
-    ("/digits", ["png", "json"], {"format": "png", "digits": 3}),
-    ("/data", ["text", "json"], {"format": "text", "data": False}),
-    ("/cmap", ["json", "png, text"], {"cmap": "gray"}),
-    ("/vmin", ["raw"], {"format": "raw", "vmin": 0}),
-    ("/vmax", ["npy"], {"format": "npy", "vmax": 0}),
-    ("/zoom", ["safetensors"], {"format": "safetensors", "zoom": 1}),
-    ("/columns", ["json"], {"columns": 80}),
-    ("/ascii", ["json"], {"ascii": True}),
-    ("", ["cmap"], {"format": "png", "cmapp": "gray"}),
-])
-def test_refused(server, pointer, words, fields):
-    refused(server, pointer or "/cmapp", *words, **HEAT, **fields)
-
-
-def test_null_is_not_given(server):
-    plain = server.ask(**HEAT, format="png").body
-    assert server.ask(**HEAT, format="png", vmin=None, vmax=None, cmap=None, zoom=None, ascii=None, columns=None).body == plain
-
 
 # ---- GET ---------------------------------------------------------------------------------------------------------------
 
@@ -127,39 +71,7 @@ def test_no_parts(server, form):
     assert part.status == 200 and part.body == whole.body and "Accept-Ranges" not in whole.headers
 
 
-# ---- Slices, dtypes ----------------------------------------------------------------------------------------------------
-
-
-def test_a_head_of_a_bias(server):
-    """The picture shows the result of the slice; leading axes that remain are at 0."""
-    fields = {"scheme": "alibi", "num_heads": 4, "len": 30, "causal": True, "outputs": ["bias"]}
-    whole = numbers(server, **fields)
-    check(picture_of(server, **fields, slice=[3]), whole[3], 17)
-    check(picture_of(server, **fields, slice=[[2, 4], [5, 25], [None, None, 3]]), whole[2, 5:25, ::3], 26)
-    check(picture_of(server, **fields, slice=[None, 7]), whole[:, 7], 17)
-    check(picture_of(server, **fields, slice=[1, 29, 4]), whole[1:2, 29, 4:5], 512)
-    check(picture_of(server, **{**fields, "outputs": None}, slice={"bias": [-1]}), whole[3], 17)
-
-
-def test_a_window_of_a_long_table(server):
-    """A million rows, each 10,000 of them shown by their greatest size."""
-    fields = {"scheme": "sinusoidal", "len": 1_000_000, "dim": 16, "slice": [[None, None, 10000]], "reduce": "absmax"}
-    values = numbers(server, **fields)
-    assert values.shape == (100, 16) and values.min() >= 0
-    picture = picture_of(server, **fields)
-    check(picture, values, 5)
-    request = json.loads(picture.texts[b"posenc"])
-    assert request["slice"] == [[None, None, 10000]] and request["reduce"] == "absmax"
-    assert server.ask(**request).body == server.ask(**fields, format="png").body
-
-
-@pytest.mark.parametrize("slice_", [[2], {"bias": [None, [1, None], [None, -1, 2]]}, {"slopes": [0], "bias": [-1, 4]}])
-def test_the_slice_is_inside(server, slice_):
-    fields = {"scheme": "alibi", "num_heads": 3, "len": 9, "slice": slice_, "format": "png"}
-    if "slopes" in slice_:
-        fields["outputs"] = ["slopes", "bias"]
-    body = server.ask(**fields).body
-    assert server.ask(**json.loads(Picture(body).texts[b"posenc"])).body == body
+# ---- The request inside ------------------------------------------------------------------------------------------------
 
 
 def test_the_sequence_of_a_model_is_inside(server):
@@ -172,31 +84,6 @@ def test_the_sequence_of_a_model_is_inside(server):
     for request, answer in drawn:
         again = server.post("/encode", json.loads(Picture(answer.body).texts[b"posenc"]))
         assert again.status == 200 and again.body == answer.body, (request, again)
-
-
-def test_a_slice_with_nothing_in_it(server):
-    for form in FORMS:
-        response = server.post("/encode", {**HEAT, "slice": [[3, 3]], "format": form})
-        assert response.status == 406 and "no elements" in response.json()["detail"]
-
-
-def test_a_sliced_attention_map(server):
-    rng = np.random.default_rng(2)
-    q = rng.standard_normal((2, 40, 8)).astype("f4").tolist()
-    fields = {"scheme": "alibi", "causal": True, "q": q, "k": q}
-    whole = numbers(server, "/attention", **fields)
-    check(picture_of(server, "/attention", **fields, slice=[1, [8, 39, 2]]), whole[1, 8:39:2], 13)
-
-
-@pytest.mark.parametrize("fields", [
-    {**HEAT, "dtype": "f16"}, {**HEAT, "dtype": "bf16"}, {**HEAT, "dtype": "f64"},
-    {"scheme": "t5", "len": 50, "outputs": ["buckets"]},  # i32
-    {"scheme": "rope", "grid": [3, 4], "axes_dim": [32, 32], "outputs": ["positions"]},  # i64
-])
-def test_every_dtype(server, fields):
-    values = matrix(numbers(server, **fields))
-    zoom = max(1, round(512 / max(values.shape)))
-    check(picture_of(server, **fields), values, zoom)
 
 
 # ---- Slow readers ------------------------------------------------------------------------------------------------------

@@ -79,22 +79,6 @@ def test_characters(server, fields, columns):
         assert line == "".join("/" if k < 0 else " .:-=+*#%@"[k * 10 // 255] for k in levels)
 
 
-@pytest.mark.parametrize("fields,legend", [
-    ({**HEAT, "cmap": "magma"}, "sinusoidal encoding [50,64], f32, from -0.99999 to 1"),
-    ({**HEAT, "vmin": -2, "vmax": 0.5}, "sinusoidal encoding [50,64], f32, from -2 to 0.5"),
-    ({**HEAT, "columns": 30, "dtype": "f64"}, "sinusoidal encoding [50,64], f64, 1 row in 2, 1 column in 3, from -1 to 1"),
-    ({"scheme": "alibi", "len": 64, "causal": True}, "alibi bias [8,64,64] at [0], f32, from -31.5 to 0"),
-    ({"scheme": "rope", "len": 7, "form": "matrix", "outputs": ["matrix"]}, "rope matrix [7,32,2,2] at [0,0], f32, from 0 to 1"),
-])
-def test_the_last_line(server, fields, legend):
-    if fields.get("columns"):
-        shown = seen(numbers(server, **{k: v for k, v in fields.items() if k != "columns"}), fields["columns"])
-        legend = legend.replace("from -1 to 1", f"from {shown.min():.6g} to {shown.max():.6g}")
-    for ascii in ({}, {"ascii": True}):
-        asked = {k: v for k, v in fields.items() if not (ascii and k == "cmap")}
-        assert as_text(server, **asked, **ascii).split("\n")[-2] == legend
-
-
 def test_nothing_finite_as_text(server):
     text = special(server, np.full((3, 4), np.nan), "text").body.decode()
     rows, legend = cells(text)

@@ -1,14 +1,11 @@
-"""slice and reduce: every part equals NumPy's slice of the whole, for every scheme, output and format; refusals."""
+"""slice and reduce: every part equals NumPy's slice of the whole, for every scheme and output; refusals and forms are rows of ../cases."""
 import itertools
-import json
 import random
 
 import numpy as np
 import pytest
 
-from asking import refused
-from conftest import Stopwatch
-from tensors import MIME, encode, from_json, from_npy, from_raw, from_safetensors
+from tensors import encode, from_raw
 
 WHOLES = [
     {"scheme": "sinusoidal", "dim": 24, "len": 300, "offset": 5}, {"scheme": "sinusoidal", "dim": 24, "len": 70, "dtype": "f16"},
@@ -76,11 +73,13 @@ def reduced(array, cuts, how):
     ({"scheme": "sinusoidal", "dim": 10, "len": 45, "dtype": "f64"}, [[3, None, 7], [None, None, 3]]), ({"scheme": "sinusoidal", "dim": 10, "len": 45, "dtype": "f64"}, [[None, None, 45]]),
     ({"scheme": "alibi", "num_heads": 2, "len": 12, "causal": True, "outputs": ["bias"], "dtype": "f64"}, [1, [None, None, 5], [None, None, 4]]),
     ({"scheme": "alibi", "num_heads": 2, "len": 12, "window": 1, "outputs": ["bias"], "dtype": "f64"}, [[None, None, 2], 0]), ({"scheme": "integer", "len": 3000, "dim": 2, "dtype": "f64"}, [[10, 2990, 1000]]),
-    ({"scheme": "sinusoidal", "dim": 2000, "len": 3, "dtype": "f64"}, [None, [5, None, 3]]), ({"scheme": "sinusoidal", "dim": 4, "len": 9, "dtype": "f64"}, [[5, 5, 2]]),
+    ({"scheme": "t5", "len": 20, "outputs": ["buckets"]}, [[None, None, 4], [None, None, 5]]), ({"scheme": "sinusoidal", "dim": 2000, "len": 3, "dtype": "f64"}, [None, [5, None, 3]]), ({"scheme": "sinusoidal", "dim": 4, "len": 9, "dtype": "f64"}, [[5, 5, 2]]),
 ], ids=str)
 def test_reduce(server, request_, cuts, how):
     whole = encode(server, **request_)
     (name, array), = whole.items()
+    if array.dtype.kind == "i" and how == "mean":
+        return  # refused: ../cases/formats.jsonl
     got = encode(server, **request_, slice=cuts, reduce=how)[name]
     expected = reduced(array, cuts, how)
     assert got.shape == expected.shape
@@ -97,28 +96,6 @@ def test_a_slice_of_lists_alone(server):
         assert all(np.array_equal(got[name], array[as_numpy(cuts)]) for name, array in whole.items()), cuts
 
 
-def test_integers_have_no_mean_but_extremes(server):
-    request = {"scheme": "t5", "len": 20, "outputs": ["buckets"], "slice": [[None, None, 4], [None, None, 5]]}
-    whole = encode(server, scheme="t5", len=20, outputs=["buckets"])["buckets"]
-    for how in ("min", "max"):
-        assert np.array_equal(encode(server, **request, reduce=how)["buckets"], reduced(whole, request["slice"], how))
-    refused(server, "/reduce", "mean", **request, reduce="mean")
-
-
-def test_every_format(server):
-    request = {"scheme": "sinusoidal", "dim": 8, "len": 50, "slice": [[4, 40, 3], [None, 5]]}
-    whole = encode(server, scheme="sinusoidal", dim=8, len=50)["encoding"][4:40:3, :5]
-    ask = lambda form: server.post("/encode", request, {"Accept": MIME[form]})
-    assert np.array_equal(from_npy(ask("npy")), whole) and np.array_equal(from_raw(ask("raw"))["encoding"], whole)
-    assert np.array_equal(from_json(ask("json"))["encoding"], whole) and np.array_equal(from_safetensors(ask("safetensors"))["encoding"], whole)
-
-
-def test_as_query(server):
-    request = b'{"scheme":"integer","len":9,"dim":2,"format":"raw"}'
-    got = from_raw(server.post("/encode?slice=%5B%5B2,null,3%5D,0%5D", request, {"Content-Type": "application/json"}))["encoding"]
-    assert got.tolist() == [2, 5, 8]
-
-
 def test_attention_and_rotation(server):
     q = np.random.default_rng(0).standard_normal((2, 3, 40, 4)).astype("f4")
     ask = lambda path, **f: from_raw(server.ask(path, **f, format="raw"))
@@ -126,16 +103,11 @@ def test_attention_and_rotation(server):
     whole, part = ask("/attention", **request), ask("/attention", **request, slice=[1, [0, None, 2], [5, 30, 7]])
     for name in whole:
         assert part[name].tobytes() == np.ascontiguousarray(whole[name][1, 0::2, 5:30:7]).tobytes()
+    shaw = {"scheme": "shaw", "max_relative": 2, "rel_k": q[0, 0, :5].tolist(), "q": q.tolist(), "k": q.tolist(), "outputs": ["terms"]}
+    whole, part = ask("/attention", **shaw)["terms"], ask("/attention", **shaw, slice=[1, [1, 2], [0, 2], [30, 40], [0, 40, 7]])["terms"]
+    assert part.tobytes() == np.ascontiguousarray(whole[1, 1:2, 0:2, 30:40, 0:40:7]).tobytes()
     whole, part = (ask("/rotate", scheme="rope", q=q.tolist(), **f)["q"] for f in ({}, {"slice": [0, None, -1]}))
     assert np.array_equal(part, whole[0, :, -1])
-
-
-def test_the_end_of_a_table_that_has_none_costs_nothing(server):
-    """2^40 rows: the last ones at once, the answer as small as it is."""
-    watch = Stopwatch(server)
-    got = encode(server, scheme="rope", len=1 << 40, outputs=["cos"], slice=[[-2, None], [0, 3]])["cos"]
-    assert np.array_equal(got, encode(server, scheme="rope", positions=[2 ** 40 - 2, 2 ** 40 - 1], outputs=["cos"])["cos"][:, :3])
-    assert watch.seconds() < 5
 
 
 def test_a_long_table_zoomed_out(server):
@@ -144,25 +116,3 @@ def test_a_long_table_zoomed_out(server):
     assert got.shape == (1024, 16) and np.abs(got[:, 0]).max() < 0.01
     middle = encode(server, scheme="sinusoidal", dim=16, positions=list(range(1024)), dtype="f64")["encoding"].mean(0)
     np.testing.assert_allclose(got[0], middle, atol=1e-7)
-
-
-def test_sliced_requests_keep_their_config(server):
-    plain, cut = (server.ask("/encode", scheme="rope", len=4, **f).json()["config"] for f in ({}, {"slice": [0]}))
-    assert plain == cut
-
-
-REFUSED = [
-    (dict(slice=[4]), "/slice/0", "has 4"), (dict(slice=[-5]), "/slice/0", "-5"), (dict(slice=[None, None, 0]), "/slice/2", "2 axes"), (dict(slice=[[0, 1, 0]]), "/slice/0", "step"),
-    (dict(slice=[[0, 1, -1]]), "/slice/0", "step"), (dict(slice=[[1]]), "/slice/0", "start"), (dict(slice=[[1, 2, 3, 4]]), "/slice/0", "start"), (dict(slice=[0.5]), "/slice/0", "integers"),
-    (dict(slice=["a"]), "/slice/0", "index"), (dict(slice="a"), "/slice", "list"), (dict(slice=3), "/slice", "list"), (dict(slice={"cosine": [0]}), "/slice/cosine", "not among"),
-    (dict(slice=[[1, [2]]]), "/slice/0", "integers"), (dict(reduce="mean"), "/reduce", "slice"), (dict(slice=[0], reduce="median"), "/reduce", "sample"), (dict(slice=[True]), "/slice/0", "index"),
-    (dict(slice=[[0, 1e300]]), "/slice/0", "integers"), (dict(slice=[4], reduce="max"), "/slice/0", "has 4"), (dict(slice=[[0, 3, 2], -7], reduce="mean"), "/slice/1", "-7"),
-    (dict(slice=[10 ** 18, [0, 1, 2]], reduce="absmax"), "/slice/0", "has 4"), (dict(slice=[0, 0, [0, 9, 3]], reduce="min"), "/slice/2", "2 axes"),
-    (dict(slice=[None] * 9), "/slice", "has 9 entries; allowed: at most 8 axes"),
-    (dict(slice={f"x{i}": [0] for i in range(33)}), "/slice", "names 33 outputs; allowed: at most 32"),
-]
-
-
-@pytest.mark.parametrize("fields,pointer,word", REFUSED, ids=str)
-def test_refused(server, fields, pointer, word):
-    refused(server, pointer, word, scheme="sinusoidal", len=4, dim=6, **fields)

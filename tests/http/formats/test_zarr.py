@@ -142,28 +142,6 @@ def test_chunks_have_the_shape_of_the_rule(server, query):
             assert got["chunks"] == chunk_rule(array.shape, array.itemsize, n_bytes), (n_bytes, name)
 
 
-def test_a_store_describes_itself(server):
-    query = "scheme=rope&len=6&head_dim=4&outputs=cos,inv_freq"
-    assert get(server, query, ".zgroup").json() == {"zarr_format": 2}
-    attributes = get(server, query, ".zattrs").json()
-    asked = server.ask(scheme="rope", len=6, head_dim=4).json()
-    assert attributes == {"scheme": "rope", "config": asked["config"]} == get(server, query, "zarr.json").json()["attributes"]
-    assert get(server, query, "cos/.zattrs").json() == {"_ARRAY_DIMENSIONS": ["position", "pair"]}
-    for key in (".zgroup", ".zmetadata", "zarr.json", "cos/.zarray"):
-        assert get(server, query, key).headers["Content-Type"] == "application/json"
-
-
-def test_integers_are_filled_with_the_least(server):
-    query = "scheme=t5&len=5&num_heads=2&outputs=buckets&chunk=60"
-    answer = server.get(path_of(query, "buckets/.zarray"))
-    if answer.status == 422:
-        pytest.skip("t5 has no such output")
-    array = answer.json()
-    assert array["dtype"] == "<i4" and array["fill_value"] == -2**31 and array["chunks"] == [3, 5]
-    last = np.frombuffer(get(server, query, "buckets/1.0").body, "<i4").reshape(3, 5)
-    assert (last[2] == -2**31).all() and (last[:2] >= 0).all()
-
-
 # ---- As an answer that may be kept ---------------------------------------------------------------------------------------------
 
 
@@ -210,43 +188,6 @@ def test_with_tokens_it_is_private(server):
 # ---- Refusals ------------------------------------------------------------------------------------------------------------------
 
 A = "scheme=alibi&num_heads=2&len=16"
-
-
-@pytest.mark.parametrize("query,key,status,pointer,words", [
-    (A, "bias/2.0.0", 404, None, "no key bias/2.0.0"), (A, "bias/0.0", 404, None, "no key"), (A, "bias/0.0.0.0", 404, None, "no key"),
-    (A, "bias/0.0.00", 404, None, "no key"), (A, "bias/-1.0.0", 404, None, "no key"), (A, "bias/0.0.0 ", 404, None, "no key"),
-    (A, "bias/99999999999999999999.0.0", 404, None, "no key"), (A, "bias", 404, None, "no key"), (A, "bias/", 404, None, "no key"),
-    (A, "nothing/0.0.0", 404, None, "no key"), (A, ".zarray", 404, None, "no key"), (A, "bias/.zgroup", 404, None, "no key"), (A, "slopes/0", 404, None, "no key"),
-    (A + "&format=raw", ".zgroup", 422, "/format", "format"), (A + "&digits=3", ".zgroup", 422, "/digits", "digits"), (A + "&data=false", ".zgroup", 422, "/data", "data"),
-    (A + "&slice=[0]", ".zgroup", 422, "/slice", "slice"), (A + "&reduce=mean", ".zgroup", 422, "/reduce", "reduce"), (A + "&cmap=gray", ".zgroup", 422, "/cmap", "cmap"),
-    (A + "&chunk=0", ".zgroup", 422, "/chunk", "from 1"), (A + "&chunk=4MiB", ".zgroup", 422, "/chunk", "from 1"), (A + "&chunk=", ".zgroup", 422, "/chunk", "from 1"),
-    (A + "&chunk=9999999999999999999999", ".zgroup", 422, "/chunk", "from 1"), (A + "&chunk=8&chunk=8", ".zgroup", 400, "/chunk", "twice"),
-    (A + "&len=3", ".zgroup", 400, "/len", "twice"), (A + "&dtype=bf16", "bias/0.0.0", 406, "/dtype", "safetensors"), ("scheme=alib&len=3", ".zgroup", 422, "/scheme", "alibi"),
-    ("len=3", ".zgroup", 422, "/scheme", "scheme"), (A + "&no=1", ".zgroup", 422, "/no", "no"),
-])
-def test_refusals(server, query, key, status, pointer, words):
-    answer = server.get(path_of(query, urllib.parse.quote(key)))
-    problem = answer.json()
-    assert answer.status == status == problem["status"], answer
-    assert words in problem["detail"] and problem.get("pointer") == pointer
-
-
-def test_a_query_stands_in_the_path_only(server):
-    assert server.get(path_of(A, ".zgroup") + "?len=3").status == 400
-    for path in ("/zarr", "/zarr/", f"/zarr/{A}", f"/zarr/{A}/"):
-        assert server.get(path).status == 404
-    for method in ("POST", "PUT", "DELETE"):
-        answer = server.request(method, path_of(A, ".zgroup"))
-        assert answer.status == 405 and answer.headers["Allow"] == "GET, HEAD"
-
-
-def test_max_answer_is_for_a_chunk():
-    with start_server("--max-answer", "1MiB") as server:
-        query = "scheme=alibi&num_heads=8&len=4096&outputs=bias"  # 512 MiB in all
-        assert server.get(path_of(query + "&chunk=1048576", "bias/7.63.0")).status == 200
-        for key in (".zmetadata", "bias/0.0.0"):
-            answer = server.get(path_of(query, key))
-            assert answer.status == 413 and answer.json()["pointer"] == "/chunk" and "--max-answer" in answer.json()["detail"]
 
 
 @pytest.mark.skipif(SANITIZED, reason="measures time")
