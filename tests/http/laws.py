@@ -30,3 +30,8 @@ def rows_sum_to_one(answer, row, server):
     probs = tensors.from_json(answer)["probs"].astype(float)
     sums = probs.sum(-1)
     assert np.abs(sums[sums > 0] - 1).max(initial=0) <= 1e-6
+
+
+# ---- Of diagnoses -----------------------------------------------------------------------------------------------------------
+
+import laws_diagnose  # noqa: E402, F401  (it registers its laws here)

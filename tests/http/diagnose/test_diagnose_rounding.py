@@ -9,7 +9,7 @@ import pytest
 
 from diagnosing import codes_of
 from tensors import multipart, npy
-from wrong_tensors import Tensor, inline, rounded
+from believed import inline, rounded
 
 U = 2.0**-24
 F = np.float32
@@ -136,7 +136,7 @@ def test_one_rounding_is_exact_and_twenty_are_not(server, times):
     for _ in range(times):
         c, s = (np.concatenate(2 * [f(w * 20 / times)], -1) for f in (np.cos, np.sin))
         out = rounded(out * c + np.concatenate([-out[..., 32:], out[..., :32]], -1) * s, "bf16")
-    body = {"scheme": "rope", "layout": "half", "positions": [20] * 4, "k": inline(Tensor(k, "bf16")), "k_out": inline(Tensor(out, "bf16"))}
+    body = {"scheme": "rope", "layout": "half", "positions": [20] * 4, "k": inline(k, "bf16"), "k_out": inline(out, "bf16")}
     answer = server.post("/diagnose", body).json()
     assert (answer["candidates"][0]["verdict"] == "exact") is (times == 1), answer["candidates"][0]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from asking import refused
-from wrong_tensors import Tensor, inline
+from believed import inline
 
 N, HEADS = 6, 2
 f4 = np.float32
@@ -116,7 +116,7 @@ PORTS = {
 
 
 def is_fit(server, port, **tensors):
-    sent = {name: inline(Tensor(numbers, "f32")) for name, numbers in tensors.items()}
+    sent = {name: inline(numbers, "f32") for name, numbers in tensors.items()}
     response = server.post("/check", {**port.asked, **port.place, **sent, **({"causal": True} if {"scores", "probs"} & set(tensors) else {})})
     assert response.status == 200, response
     return response.json()
@@ -202,8 +202,8 @@ REFUSED = {
 def test_refused(server, name):
     """Scores only, by /attention and /check; tables of the same configuration are answered."""
     config, pointer, words = REFUSED[name]
-    x = inline(Tensor(np.ones((1, 2, 64)), "f32"))
-    check = {"hf_config": config, "q": x, "k": x, "scores": inline(Tensor(np.ones((1, 2, 2)), "f32"))}
+    x = inline(np.ones((1, 2, 64)), "f32")
+    check = {"hf_config": config, "q": x, "k": x, "scores": inline(np.ones((1, 2, 2)), "f32")}
     refused(server, pointer, *words, path="/check", **check)
     assert server.post("/encode", {"hf_config": config, "len": 2, **({"seed": 0} if config["model_type"] == "gpt2" else {})}).status == 200
     assert server.post("/check", {**check, "softmax_scale": 1 / 64}).json()["fits"]
