@@ -14,7 +14,7 @@ from truth import absolute, evidence, rotary
 
 ROPE = {"scheme": "rope", "head_dim": 32, "base": 10000, "layout": "half"}
 PICTURE = np.concatenate([np.tile(np.arange(3), (3, 1)), 3 + np.stack([np.zeros(12), *np.indices((3, 4)).reshape(2, -1)])], 1)
-MULTIMODAL = {"scheme": "rope", "head_dim": 128, "base": 10000, "layout": "half", "mrope_section": [16, 24, 24], "positions": PICTURE.astype(int).tolist()}
+MULTIMODAL = {**ROPE, "head_dim": 128, "mrope_section": [16, 24, 24], "positions": PICTURE.astype(int).tolist()}
 ROTARY = {
     "plain": {**ROPE, "len": 20},
     "neighbours": {**ROPE, "layout": "interleaved", "head_dim": 64, "base": 500000, "offset": 300},
@@ -65,7 +65,8 @@ BUCKETS = {
     "deberta": {"scheme": "deberta", "position_buckets": 16, "max_relative_positions": 32, "len": 60},
 }
 VIDEO = [{"type": "text", "len": 3}, {"type": "video", "grid": [4, 4, 6], "second_per_grid": 1.5}, {"type": "text", "len": 3}]
-FRAMES = [{"type": "text", "len": 5}, {"type": "image", "grid": [1, 6, 4]}, {"type": "text", "len": 1}, {"type": "video", "grid": [3, 2, 8], "second_per_grid": 2.5}]
+FRAMES = [{"type": "text", "len": 5}, {"type": "image", "grid": [1, 6, 4]}, {"type": "text", "len": 1},
+          {"type": "video", "grid": [3, 2, 8], "second_per_grid": 2.5}]
 STYLES = ["qwen2_vl", "qwen2_5_vl", "qwen2_5_vl_int_seconds", "qwen2_5_omni", "qwen3_omni"]
 IDS = {f"{style} {i}": {"scheme": "rope", "position_style": style, "segments": segments}
        for style in STYLES for i, segments in enumerate((VIDEO, FRAMES))}
@@ -90,12 +91,17 @@ def sends(family, b):
     return [{"sinusoid": "encoding", "ids": "position_ids"}.get(family, family)]
 
 
+WEIGHTS = {"t5": {"table": (32, 4)}, "fire": {"w1": (6, 1), "b1": (6,), "w2": (3, 6), "b2": (3,)}}
+
+
 def shapes(b, sent, rng):
     """Arrays of the right shapes, and the inputs drawn."""
     if sent in ("bias", "buckets"):
         size = b.get("q_len", b.get("len")), b.get("k_len", b.get("len"))
-        drawn = {"t5": {"table": (32, 4)}, "fire": {"w1": (6, 1), "b1": (6,), "w2": (3, 6), "b2": (3,)}}.get(b["scheme"], {}) if sent == "bias" else {}
-        return {sent: np.zeros((b.get("num_heads", 3), *size) if sent == "bias" else size), **{name: rng.standard_normal(shape) for name, shape in drawn.items()}}
+        if sent == "buckets":
+            return {sent: np.zeros(size)}
+        drawn = {name: rng.standard_normal(shape) for name, shape in WEIGHTS.get(b["scheme"], {}).items()}
+        return {sent: np.zeros((b.get("num_heads", 3), *size)), **drawn}
     n = count(b)
     if sent == "position_ids":
         return {sent: np.zeros((3, n) if "segments" in b else n)}
