@@ -30,7 +30,9 @@ def test_float32_angles(server, offset):
     inv_freq = np.float32(1) / base ** (np.arange(0, width, 2, dtype="f4") / np.float32(width))
     angle = np.arange(offset, offset + n, dtype="f4")[:, None] * inv_freq
     tables = {"cos": np.cos(angle), "sin": np.sin(angle)}
-    answer = ask(server, {"scheme": "rope", "head_dim": width, "base": 5e5, "len": n, "offset": offset}, **tables)
+    belief = {"scheme": "rope", "head_dim": width, "base": 5e5, "len": n, "offset": offset}
+    answer = ask(server, belief, **tables)
+    assert [ask(server, {**belief, "strict": strict}, "/check", **tables)["fits"] for strict in (False, True)] == [True, False]
     first = answer["candidates"][0]
     assert answer["explained"] and first["verdict"] == "rounding" and first["codes"] in ([], ["angles_f32"])
     found = finding(answer, "angles_f32")
