@@ -18,13 +18,9 @@ def tensors_of(row):
 def comes_back(answer, row, server):
     """The first candidate, posted to /encode or /rotate, gives the tensor; its transforms are applied here."""
     arrays, dtype = tensors_of(row)
-    for keys in ("k", "k_out"):  # the side of keys is rotated as queries are
-        if keys in arrays and "q" not in arrays:
-            arrays[keys.replace("k", "q")] = arrays.pop(keys)
     found = answer.json()["candidates"][0]
-    flat = {name: a.reshape(-1, *a.shape[-2:]) if name in ("q", "q_out") and a.ndim == 5 else a for name, a in arrays.items()}
-    may = {name: 1e-5 * np.abs(np.where(np.isfinite(a), a, 0)).max() for name, a in flat.items()}
-    reason = diagnosing.unlike(server, {**found, "verdict": "rounding"}, flat, dtype if dtype in evidence.UNIT else "f64", may)
+    may = {name: 1e-5 * np.abs(np.where(np.isfinite(a), a, 0)).max() for name, a in arrays.items()}
+    reason = diagnosing.unlike(server, {**found, "verdict": "rounding"}, arrays, dtype if dtype in evidence.UNIT else "f64", may)
     assert reason is None, f"{reason}: {found['config']} {found['sequence']}"
 
 

@@ -1,4 +1,5 @@
-/* Decimals and ratios that are fitted to numbers: the cases that no table shows. What is read of tables is asked over the socket. */
+/* Decimals and ratios that are fitted to numbers: the cases that no table shows. What is read of tables is asked over
+ * the socket. */
 #include "core/diagnosis/diagnosis.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/random.h"

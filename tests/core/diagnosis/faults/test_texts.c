@@ -1,4 +1,5 @@
-/* The texts of a diagnosis: every code of the catalogue has them in both languages, and their placeholders are equal. */
+/* The texts of a diagnosis: every code of the catalogue has them in both languages, and their placeholders are
+ * equal. */
 #include "core/inside.h"
 #include "tests/support/cmocka.h"
 
