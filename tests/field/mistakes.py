@@ -1,6 +1,7 @@
 """The wrong beliefs that a porter could have of a row's tensors: (the mistake in words, the belief's fields, the codes that name it).
-Only those that float32 can tell from the right belief are asked; see beliefs.apart."""
-import beliefs
+Only those that float32 can tell from the right belief are asked; see evidence.apart."""
+import truth
+from truth import evidence
 
 LLAMA3 = {"type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 8192}
 OF_STYLES = ("style", "normalize", "layout", "temperature", "axes_dim", "axis_order", "angle_scale", "freq_shift", "flip_sin_to_cos")
@@ -13,7 +14,7 @@ def without(right, *names):
 
 def mistakes(right, arrays):
     """All of them, the likely ones first."""
-    f = beliefs.resolved(right)
+    f = evidence.resolved(right)
     if "position_ids" in arrays:
         return [(words, belief, sorted(codes)) for words, belief, codes in ids(f)]
     if "w_found" in arrays:
@@ -75,7 +76,7 @@ def of_positions(f):
 def rotary(f, arrays):
     several = "grid" in f or "segments" in f or (len(f.get("positions", [0])) in (2, 3) and isinstance(f["positions"][0], list))
     table = arrays.get("cos", arrays.get("angles"))
-    shows_layout = {"q_out", "k_out"} & set(arrays) or (table is not None and table.shape[-1] == beliefs.widths_of(f, table.shape[-1])[1])
+    shows_layout = {"q_out", "k_out"} & set(arrays) or (table is not None and table.shape[-1] == evidence.widths_of(f, table.shape[-1])[1])
     if shows_layout:
         layout = f.get("layout", "interleaved")
         yield "the other layout", {**f, "layout": "half" if layout == "interleaved" else "interleaved"}, {"layout_swapped"}
@@ -165,7 +166,7 @@ def widths(f, arrays):
     turned = arrays.get("q_out", arrays.get("k_out"))
     if turned is None:
         return
-    d, r = beliefs.widths_of(f, beliefs.to_heads(turned, f.get("tensor_layout", "bhnd")).shape[-1])
+    d, r = evidence.widths_of(f, evidence.to_heads(turned, f.get("tensor_layout", "bhnd")).shape[-1])
     rest = without(f, "partial_rotary_factor", "rotary_offset")
     if (f.get("scaling") or {}).get("type") == "proportional" or "axes_dim" in f or "mrope_section" in f:
         return
@@ -231,7 +232,7 @@ def alibi(f, arrays):
         if other != form:
             yield f"the form {other}", {**f, "form": other}, {"form_other"}
     yield from masks(f, Q, K)
-    right = [float(m) for m in beliefs.slopes(H, f.get("bias_max", 8))] if "slopes" not in f else f["slopes"]
+    right = [float(m) for m in truth.alibi_slopes(H, f.get("bias_max", 8))] if "slopes" not in f else f["slopes"]
     yield "slopes in the reverse order", {**without(f, "bias_max"), "slopes": right[::-1]}, {"slopes_order"}
     if Q != K:
         yield "queries aligned with the first keys", {**f, "q_offset": 0}, {"alignment_other"}

@@ -3,10 +3,12 @@ import functools
 import hashlib
 import json
 import pathlib
+import sys
 
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))  # tests/truth
 STORED = {"f32": "<f4", "f64": "<f8", "f16": "<f2", "bf16": "<u2", "i64": "<i8", "i32": "<i4"}
 
 

@@ -3,8 +3,8 @@ import hashlib
 import re
 
 import pytest
-import store
-import beliefs
+import store  # first: it finds tests/truth
+from truth import evidence
 
 ROWS = store.rows()
 FIELDS = {"id", "project", "commit", "licence", "path", "symbol", "evidence", "layout", "store", "arrays", "identify", "right", "wrong", "note", "differs"}
@@ -43,10 +43,10 @@ def test_beliefs(row):
     """The right belief is within what float32 loses; no wrong one is."""
     arrays, dtypes = store.arrays(row), store.dtypes(row)
     if row["right"]:
-        assert beliefs.agrees(row["right"], arrays, dtypes) <= 1
+        assert evidence.agrees(row["right"], arrays, dtypes) <= 1
     for one in row["wrong"]:
         if "sent_as" not in one and not (row["right"] is None and one is row["wrong"][0]):
-            assert beliefs.apart(one["belief"], arrays, dtypes) > 0, one["mistake"]
+            assert evidence.apart(one["belief"], arrays, dtypes) > 0, one["mistake"]
 
 
 def test_whole():

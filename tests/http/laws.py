@@ -34,6 +34,7 @@ def rows_sum_to_one(answer, row, server):
 
 import laws_analyze  # noqa: E402, F401  (laws of areas)
 import laws_attention  # noqa: E402, F401
+import laws_diagnose  # noqa: E402, F401
 import laws_golden  # noqa: E402, F401
 import laws_mcp  # noqa: E402, F401
 import laws_wire  # noqa: E402, F401

@@ -17,7 +17,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 CASES = HERE.parent / "cases"
 sys.path[:0] = [path for path in (str(HERE), str(HERE.parent)) if path not in sys.path]
 
-import laws  # noqa: E402  (the paths had to be set first)
+import believed  # noqa: E402  (the paths had to be set first)
+import laws  # noqa: E402
 import tensors  # noqa: E402
 import truth.answers  # noqa: E402
 
@@ -43,6 +44,7 @@ def drawn(spec):
 
 MADE = {
     "$normal": lambda spec: {"dtype": spec.get("dtype", "f64"), "shape": spec["$normal"], "data": drawn(spec).ravel().tolist()},
+    "$truth": lambda spec: believed.inline(believed.tensor(spec, drawn), spec.get("dtype", "f32")),
     "$range": lambda spec: list(range(*spec["$range"])),
     "$repeat": lambda spec: spec["$repeat"] * spec["times"],  # a list or a text, several times
     "$join": lambda spec: "".join(made(part) for part in spec["$join"]),  # texts, one behind the other
@@ -67,13 +69,21 @@ def in_query(path, request):
     return path + ("?" + "&".join(fields) if fields else "")
 
 
+def part_of(part):
+    """Of a form: a text, an .npy file, an object as JSON."""
+    if isinstance(part, str):
+        return part
+    if "$truth" in part:
+        return tensors.npy(believed.tensor(part, drawn).astype(believed.NUMPY[part.get("dtype", "f32")]))
+    return tensors.npy(drawn(part)) if "$normal" in part else json.dumps(made(part))
+
+
 def sent(row):
     """Method, path, body, headers."""
     method = next(name for name in METHODS if name in row)
     path, headers, request = row[method], dict(row.get("headers", {})), made(row.get("request"))
     if "parts" in row:
-        body, kind = tensors.multipart(**{name: part if isinstance(part, str) else tensors.npy(drawn(part)) if "$normal" in part
-                                          else json.dumps(made(part)) for name, part in row["parts"].items()})
+        body, kind = tensors.multipart(**{name: part_of(part) for name, part in row["parts"].items()})
         return method, path, body, {**kind, **headers}
     if "base64" in row:
         return method, path, base64.b64decode(row["base64"]), headers

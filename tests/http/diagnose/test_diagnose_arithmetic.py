@@ -1,22 +1,13 @@
 """The member `arithmetic` of /diagnose: tables that NumPy computes in the steps of each recipe are read as these steps; and the two
 mistakes of few bits, angles_f16 and angles_tf32."""
-import json
-
 import numpy as np
 import pytest
 
-from diagnosing import codes_of
-from tensors import multipart, npy
+from believed import inline, rounded
+from diagnosing import ask, codes_of, diagnose
 
 R, BASE, ROWS = 128, 500000.0, 1024
 F = np.float32
-
-
-def ask(server, fields, **arrays):
-    body, headers = multipart(request=json.dumps(fields), **{name: npy(array) for name, array in arrays.items()})
-    response = server.post("/diagnose", body, headers)
-    assert response.status == 200, response
-    return response.json()
 
 
 def bits11(x):
@@ -117,3 +108,32 @@ def test_few_bits_are_a_mistake(server, recipe, code):
     assert codes_of(answer)[0] == code, answer["findings"]
     assert answer["candidates"][0]["transforms"] == [{"name": "angles", "recipe": recipe}]
     assert recipe in [one["recipe"] for one in answer["arithmetic"]["likely"]]
+
+
+# ---- Tables built in bfloat16, as torch does under a default dtype of that -----------------------------------------------------
+
+
+def bf16(x):
+    return rounded(np.asarray(x, float), "bf16")
+
+
+def built_in_bf16(n, width, base, rounds_result):
+    """1 / (base ** (arange(0, width, 2) / width)), then outer(positions, that): every step in bfloat16, base too; the cosine in float32
+    unless the result is rounded as well."""
+    w = bf16(1 / bf16(bf16(base) ** bf16(np.arange(0, width, 2) / width)))
+    angle = bf16(np.outer(bf16(np.arange(n)), w))
+    cos, sin = np.cos(angle), np.sin(angle)
+    return (bf16(cos), bf16(sin)) if rounds_result else (cos, sin)
+
+
+BF16_BELIEFS = {"": {}, "base_other": {"base": 5e5}, "off_by_one": {"offset": 1}, "direction_reversed": {"direction": -1}}
+
+
+@pytest.mark.parametrize("code", BF16_BELIEFS)
+@pytest.mark.parametrize("width", [64, 128])
+@pytest.mark.parametrize("rounds_result", [False, True])
+def test_tables_built_in_bf16(server, code, width, rounds_result):
+    cos, sin = built_in_bf16(200, width, 1e4, rounds_result)
+    answer = diagnose(server, {"scheme": "rope", "head_dim": width, **BF16_BELIEFS[code], "cos": inline(cos), "sin": inline(sin)})
+    assert codes_of(answer)[0] == (code or "angles_bf16") and "angles_bf16" in codes_of(answer), answer["findings"]
+    assert answer["candidates"][0]["transforms"][0]["recipe"] == "bf16_divided"

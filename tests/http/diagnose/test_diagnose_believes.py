@@ -5,8 +5,8 @@ import json
 
 import numpy as np
 
-from diagnosing import SEQUENCES, beliefs
-from tensors import multipart, npy
+from diagnosing import SEQUENCES, beliefs, codes_of
+from tensors import from_safetensors, multipart, npy
 
 EVIDENCE = [("encoding",), ("cos", "sin"), ("bias",), ("buckets",), ("index",), ("bias", "index"), ("position_ids",)]  # an index is sent as buckets
 LEN = 12
@@ -111,3 +111,36 @@ def test_a_head_is_as_wide_as_what_the_belief_rotates(server):
             assert answer["belief"]["first_bad"] is None and answer["candidates"][0]["config"]["head_dim"] == 128, (fields, answer["belief"])
     odd = server.post("/diagnose", {"scheme": "rope", "grid": GRID, "axes_dim": [16, 56, 58], **tables}).json()
     assert odd["pointer"] == "/axes_dim" and "130 channels" in odd["detail"], odd
+
+
+def arranged(tensors):
+    """{name of the evidence: tensor} of what the tables of a belief, as pairs, are sent as elsewhere."""
+    cos, sin = np.array(tensors["cos"], "f4"), np.array(tensors["sin"], "f4")
+    matrix = np.stack([np.stack([cos, -sin], -1), np.stack([sin, cos], -1)], -2)
+    yield "cos_sin", np.stack([cos, sin])
+    yield "cos_sin", np.concatenate([cos, sin], -1)
+    yield "freqs_cis", np.stack([cos, sin], -1)
+    yield "matrix", matrix
+    if tensors["positions"].ndim == 1 or len(tensors["positions"]) == 1:
+        yield "angles", np.outer(tensors["positions"].ravel(), tensors["inv_freq"])
+    yield "inv_freq", tensors["inv_freq"]
+
+
+def test_what_encode_gives_in_one_tensor_is_as_believed(server):
+    """Every rotary scheme and preset: its tables in the arrangements of other libraries, its angles and frequencies."""
+    failed, n_told = [], 0
+    for belief in beliefs(server):
+        for sequence in SEQUENCES:
+            parts = {"outputs": ["cos", "sin", "inv_freq", "positions"], "form": "pairs", "dtype": "f32", "format": "safetensors"}
+            response = server.post("/encode", {**belief, **sequence, **parts})
+            if response.status == 200:
+                break
+        else:
+            continue
+        for name, tensor in arranged(from_safetensors(response)):
+            answer = diagnose(server, {**belief, **({} if name == "inv_freq" else sequence)}, {name: tensor.astype("f4")})
+            codes = codes_of(answer.json()) if answer.status == 200 else [answer.json()["detail"]]
+            n_told += 1
+            if codes[0] != "as_believed":
+                failed.append((belief, name, tensor.shape, codes))
+    assert not failed and n_told > 300, (n_told, failed)

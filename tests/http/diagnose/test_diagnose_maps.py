@@ -1,221 +1,41 @@
-"""Attention maps as evidence: scores and probabilities of q and k. Truth is float64 NumPy, every formula as in its paper."""
+"""Attention maps as evidence: what float32 and half precision lose of scores and probabilities, counted keys, padded batches. What is named
+in which map are rows (../../cases/diagnose_maps.jsonl)."""
 import json
 
 import numpy as np
 import pytest
 
-import truth
-from diagnosing import codes_of, diagnose, finding
+from believed import inline, rounded
+from diagnosing import ask, codes_of, diagnose
 from tensors import multipart, npy
-from test_errors import check_problem
-from wrong_tensors import Tensor, inline, rounded
+from truth import evidence
+from truth.attention import softmax
 
-HEADS, KV_HEADS, N, D = 4, 2, 12, 16
-SCALE = D ** -0.5
+D, SCALE = 16, 0.25
 ROPE = {"scheme": "rope", "layout": "half", "causal": True}
-YARN = {**ROPE, "scaling": {"type": "yarn", "factor": 4, "original_max_position_embeddings": 2048}}
-MAGNITUDE = 0.1 * np.log(4) + 1
-
-random = np.random.default_rng(37)
-Q = random.normal(size=(1, HEADS, N, D)).astype("f4").astype(float)
-K = random.normal(size=(1, KV_HEADS, N, D)).astype("f4").astype(float)
-
-
-def ladder(base=1e4):
-    return base ** (-np.arange(0, D, 2) / D)
-
-
-def yarn_ladder(base=1e4, factor=4, length=2048):
-    """arXiv 2309.00071, section 3.2, with the borders rounded outwards as published."""
-    def pair(turns):
-        return D * np.log(length / (turns * 2 * np.pi)) / (2 * np.log(base))
-    low, high = max(np.floor(pair(32)), 0), min(np.ceil(pair(1)), D - 1)
-    ramp = np.clip((np.arange(D // 2) - low) / (high - low), 0, 1)
-    return ladder(base) * (1 - ramp) + ladder(base) / factor * ramp
-
-
-def turned(x, w, layout="half", magnitude=1.0):
-    return truth.turned(x, np.outer(np.arange(x.shape[-2]), w), layout, magnitude)
-
-
-def scores(scale=SCALE, w=None, layout="half", magnitude=1.0, causal=True, cap=None, tiled=False, still="", bias=0.0):
-    w = ladder() if w is None else w
-    q, k = (turned(x, 0 * w if name in still else w, layout, magnitude) for name, x in (("q", Q), ("k", K)))
-    k = np.tile(k, (1, HEADS // KV_HEADS, 1, 1)) if tiled else np.repeat(k, HEADS // KV_HEADS, 1)
-    s = scale * np.einsum("bhid,bhjd->bhij", q, k)
-    s = (cap * np.tanh(s / cap) if cap else s) + bias
-    return np.where(np.tri(N, dtype=bool), s, -np.inf) if causal else s
-
-
-def softmax(s):
-    e = np.exp(s - s.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
-def asked(server, kind, s, dtype="f32", **belief):
-    numbers = softmax(s) if kind == "probs" else s
-    return diagnose(server, {**belief, kind: inline(Tensor(numbers, dtype)), "q": inline(Tensor(Q, dtype)), "k": inline(Tensor(K, dtype))})
-
-
 KINDS = ["scores", "probs"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16"])
-def test_the_right_belief(server, kind, dtype):
-    answer = asked(server, kind, scores(), dtype, **ROPE)
-    assert set(codes_of(answer)) <= {"as_believed", "table_dtype"}, answer["findings"]
-    assert answer["explained"] and answer["candidates"][0]["codes"] == []
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_without_a_belief(server, kind):
-    answer = asked(server, kind, scores(layout="interleaved", causal=False))
-    assert codes_of(answer)[0] == "identified" and answer["candidates"][0]["config"]["layout"] == "interleaved"
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_yarn_of_the_belief(server, kind):
-    assert codes_of(asked(server, kind, scores(w=yarn_ladder(), magnitude=MAGNITUDE), **YARN)) == ["as_believed"]
-
-
-def alibi(factor=1.0):
-    slopes = 2.0 ** (-8 * np.arange(1, HEADS + 1) / HEADS)
-    return -factor * slopes[:, None, None] * abs(np.arange(N)[:, None] - np.arange(N)[None])
-
-
-def of_alibi(factor):
-    return scores(still="qk", bias=alibi(factor))
-
-
-ALIBI = {"scheme": "alibi", "causal": True}
-WRONG = {
-    # code: (the map, the belief, pointer, found)
-    "softmax_scale_missing": (scores(1.0), ROPE, "/softmax_scale", 1),
-    "softmax_scale_twice": (scores(SCALE ** 2), ROPE, "/softmax_scale", SCALE ** 2),
-    "softmax_scale_other": (scores(0.3), ROPE, "/softmax_scale", 0.3),
-    "mscale_twice": (scores(SCALE * MAGNITUDE ** 2, yarn_ladder(), magnitude=MAGNITUDE), YARN, "/softmax_scale", SCALE * MAGNITUDE ** 2),
-    "mscale_missing": (scores(SCALE, yarn_ladder()), YARN, "/softmax_scale", SCALE / MAGNITUDE ** 2),
-    "mscale_once": (scores(SCALE / MAGNITUDE, yarn_ladder(), magnitude=MAGNITUDE), YARN, "/softmax_scale", SCALE / MAGNITUDE),
-    "softcap_missing": (scores(2.0), {**ROPE, "softmax_scale": 2.0, "softcap": 30}, "/softcap", None),
-    "softcap_other": (scores(2.0, cap=30), {**ROPE, "softmax_scale": 2.0, "softcap": 50}, "/softcap", 30),
-    "bias_missing": (of_alibi(0.0), ALIBI, "/scheme", None),
-    "bias_before_scale": (of_alibi(SCALE), ALIBI, "/scheme", None),
-    "bias_twice": (of_alibi(2.0), ALIBI, "/scheme", None),
-    "bias_unsigned": (of_alibi(-1.0), ALIBI, "/scheme", None),
-    "kv_heads_tiled": (scores(tiled=True), ROPE, "/num_kv_heads", None),
-    "q_not_rotated": (scores(still="q"), ROPE, "/scheme", None),
-    "k_not_rotated": (scores(still="k"), ROPE, "/scheme", None),
-    "mask_missing": (scores(causal=False), ROPE, "/causal", False),
-    "layout_swapped": (scores(layout="interleaved"), ROPE, "/layout", "interleaved"),
-    "base_other": (scores(w=ladder(5e5)), ROPE, "/base", 5e5),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("code", WRONG)
-def test_the_mistake_is_named(server, kind, code):
-    s, belief, pointer, found = WRONG[code]
-    answer = asked(server, kind, s, **belief)
-    assert codes_of(answer)[0] == code, answer["findings"]
-    first = answer["findings"][0]
-    assert first["pointer"] == pointer
-    assert first["found"] == (pytest.approx(found, rel=1e-5) if isinstance(found, float) else found)
-
-
-STAGES = {
-    "other": ("scores", softmax(scores()), ROPE),
-    "log_probs": ("scores", np.log(softmax(scores(causal=False))), {**ROPE, "causal": False}),
-    "raw": ("scores", scores(1.0, causal=False), ROPE),
-}
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_where_the_map_was_taken(server, stage):
-    kind, s, belief = STAGES[stage]
-    answer = asked(server, kind, s, **belief)
-    assert codes_of(answer) == ["stage_other"], answer["findings"]
-    assert finding(answer, "stage_other")["found"] == stage and finding(answer, "stage_other")["pointer"] == "/scores"
-
-
-def test_logits_in_place_of_probabilities(server):
-    body = {**ROPE, "probs": inline(Tensor(scores(), "f32")), "q": inline(Tensor(Q, "f32")), "k": inline(Tensor(K, "f32"))}
-    assert codes_of(diagnose(server, body)) == ["stage_other"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_two_mistakes(server, kind):
-    answer = asked(server, kind, scores(1.0), **{**ROPE, "layout": "interleaved"})
-    assert codes_of(answer) == ["layout_swapped", "softmax_scale_missing"]
-
-
-def test_the_example_of_the_contract(server):
-    body = {"scheme": "rope", "q": [[[[1, 0], [1, 0]]]], "k": [[[[1, 0], [1, 0]]]]}
-    right = [[[[0.70710678, 0.38205142], [0.38205142, 0.70710678]]]]
-    assert codes_of(diagnose(server, {**body, "scores": right})) == ["as_believed"]
-    answer = diagnose(server, {**body, "layout": "half", "scores": [[[[1, 0.54030231], [0.54030231, 1]]]]})
-    assert codes_of(answer)[0] == "softmax_scale_missing"
-
-
-def test_what_a_map_does_not_show(server):
-    answer = asked(server, "scores", scores(), **ROPE)
-    assert "off_by_one" in answer["unseen"] and "layout_swapped" not in answer["unseen"]
-
-
-def test_noise_is_not_explained(server):
-    answer = asked(server, "scores", random.normal(size=(1, HEADS, N, N)), **ROPE)
-    assert codes_of(answer)[-1] == "unexplained" and answer["searched"] <= 4096
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_candidate_gives_the_map_back(server, kind):
-    answer = asked(server, kind, scores(0.3), **ROPE)
-    config = answer["candidates"][0]["config"]
+    rng = np.random.default_rng(37)
+    q, k = (rng.standard_normal((1, heads, 12, D)).astype("f4") for heads in (4, 2))
+    want = evidence.tensor(kind, {**ROPE, "softmax_scale": 0.3}, q=q, k=k)
+    config = ask(server, ROPE, q=q, k=k, **{kind: want.astype("f4")})["candidates"][0]["config"]
     assert config["softmax_scale"] == 0.3
-    got = server.ask("/attention", **config, q=inline(Tensor(Q, "f64")), k=inline(Tensor(K, "f64")), outputs=[kind]).json()
-    want = softmax(scores(0.3)) if kind == "probs" else scores(0.3)
-    given = np.array([[[[-np.inf if x in (None, "-Infinity") else float(x) for x in row] for row in head] for head in batch]
-                      for batch in got["tensors"][kind]["data"]])
-    np.testing.assert_allclose(given, want, atol=1e-9)
-
-
-@pytest.mark.parametrize("leading", [(0,), (0, 0)])
-def test_leading_axes_may_be_missing(server, leading):
-    s, q, k = scores()[leading], Q[leading], (np.repeat(K, 2, 1))[leading]
-    body = {"scores": inline(Tensor(s, "f32")), "q": inline(Tensor(q, "f32")), "k": inline(Tensor(k, "f32"))}
-    assert codes_of(diagnose(server, {**ROPE, **body})) == ["as_believed"]
-
-
-def small(**more):
-    return {"scheme": "rope", "q": [[1, 0], [1, 0]], "k": [[1, 0], [1, 0]], "scores": [[1, 1], [1, 1]], **more}
-
-
-REFUSED = {
-    # what is wrong: (request, pointer, words)
-    "no q": ({k: v for k, v in small().items() if k != "q"}, "/q", ["q", "scores"]),
-    "no k": ({k: v for k, v in small().items() if k != "k"}, "/k", ["k", "scores"]),
-    "both maps": (small(probs=[[1, 1], [1, 1]]), "/probs", ["scores", "probs"]),
-    "rotated too": (small(q_out=[[1, 0], [1, 0]]), "/q_out", ["q_out", "scores"]),
-    "other sizes": (small(scores=[[1, 1, 1], [1, 1, 1]]), "/scores", ["[2,3]", "[2,2]"]),
-    "one axis": (small(scores=[1, 1]), "/scores", ["[2]"]),
-}
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_refused(server, what):
-    request, pointer, words = REFUSED[what]
-    check_problem(server.post("/diagnose", request), 422, pointer, words)
+    got = server.ask("/attention", **config, q=inline(q, "f64"), k=inline(k, "f64"), outputs=[kind], dtype="f64").json()["tensors"][kind]["data"]
+    np.testing.assert_allclose(np.array([-np.inf if x is None else float(x) for x in np.array(got, object).ravel()]).reshape(want.shape), want, atol=1e-9)
 
 
 @pytest.mark.parametrize("power, code", [(2, "as_believed"), (0, "mscale_missing"), (4, "mscale_twice")])
 def test_a_scaling_that_multiplies_the_softmax_scale(server, power, code):
     """DeepSeek-V3's scores have 192^-1/2 · m^2 = 0.1352338; a belief without softmax_scale includes it."""
     q, k = (np.random.default_rng(seed).normal(size=(1, 1, 6, 192)) for seed in (0, 1))
-    sent = {"q": inline(Tensor(q, "f64")), "k": inline(Tensor(k, "f64"))}
+    sent = {"q": inline(q, "f64"), "k": inline(k, "f64")}
     scale = 192 ** -0.5 * (0.1 * np.log(40) + 1) ** power
     request = {"preset": "deepseek-v3", "softmax_scale": scale, "outputs": ["scores"], "dtype": "f64", **sent}
     found = np.array(server.ask("/attention", **request).json()["tensors"]["scores"]["data"])
-    assert codes_of(diagnose(server, {"preset": "deepseek-v3", "scores": inline(Tensor(found, "f64")), **sent}))[0] == code
+    assert codes_of(diagnose(server, {"preset": "deepseek-v3", "scores": inline(found, "f64"), **sent}))[0] == code
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -266,23 +86,86 @@ def of_port(dtype, n, first, base=1e4, scale=64 ** -0.5, is_still=False):
 @pytest.mark.parametrize("wrong", [{}, {"scale": 0.16}, {"is_still": True}, {"base": 5e5}])
 def test_a_wrong_port_is_no_rounding(server, dtype, first, wrong):
     """A scale of 0.16 for 0.125, no rotation and another base lay within 24 roundings of |q|·|k|, each number by itself."""
-    q, k, scores, probs = of_port(dtype, 48, first, **wrong)
-    for kind, numbers in (("scores", scores), ("probs", probs)):
-        belief = {**ROPE, "offset": first, "q": inline(Tensor(q, dtype)), "k": inline(Tensor(k, dtype)), kind: inline(Tensor(numbers, dtype))}
+    q, k, scores, probs = of_port(dtype, 32, first, **wrong)
+    for kind, numbers in (("scores", scores), ("probs", probs))[:1 if wrong and first else 2]:
+        belief = {**ROPE, "offset": first, "q": inline(q, dtype), "k": inline(k, dtype), kind: inline(numbers, dtype)}
         assert server.ask("/check", **belief).json()["fits"] == (not wrong), (kind, wrong)
 
 
 def test_a_probability_is_at_most_one(server):
     q, k, _, probs = of_port("bf16", 48, 0)
     probs[0, 0, 0, 0] = 1.25
-    answer = server.ask("/check", **ROPE, q=inline(Tensor(q, "bf16")), k=inline(Tensor(k, "bf16")), probs=inline(Tensor(probs, "bf16"))).json()
+    answer = server.ask("/check", **ROPE, q=inline(q, "bf16"), k=inline(k, "bf16"), probs=inline(probs, "bf16")).json()
     assert not answer["fits"] and answer["findings"][0]["code"] == "unexplained"
 
 
-@pytest.mark.parametrize("value, fits", [(float(np.finfo("f4").min), True), (-65504, True), (-10000, False)])
-def test_a_mask_of_the_lowest_number_hides_as_infinity_does(server, value, fits):
-    """transformers' eager attention adds finfo.min. The finding says so; with strict it counts."""
-    s = np.where(np.isneginf(scores()), value, scores())
-    body = {**ROPE, "scores": inline(Tensor(s, "f32")), "q": inline(Tensor(Q, "f32")), "k": inline(Tensor(K, "f32"))}
-    answer = server.ask("/check", **body).json()
-    assert codes_of(answer) == ["mask_value"] and answer["fits"] is fits and not server.ask("/check", **body, strict=True).json()["fits"]
+# ---- Batches ------------------------------------------------------------------------------------------------------------------
+
+N = 12
+MASK = np.array([[0] * 4 + [1] * 8, [1] * N, [0] * 7 + [1] * 5])
+HALF = {"scheme": "rope", "head_dim": D, "layout": "half"}
+
+
+def drawn(batch=3):
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal((batch, 2, N, D)) for _ in range(2)]
+
+
+def scores(q, k, positions, mask=MASK, q_positions=None):
+    """Of each row of a batch by its positions; keys of padding are hidden."""
+    out = []
+    for b, at in enumerate(positions):
+        sides = {"q_positions": (at if q_positions is None else q_positions[b]).tolist(), "k_positions": at.tolist()}
+        s = evidence.tensor("scores", {**HALF, "causal": True, **sides}, q=q[b], k=k[b])
+        out.append(np.where(mask[b] == 0, -np.inf, s))
+    return np.stack(out)
+
+
+def by_tokens(mask):
+    return np.where(mask == 1, mask.cumsum(-1) - 1, 1)
+
+
+def test_padded_maps(server):
+    """Padding may hold anything. By columns the distances between tokens are the same, so relative positions hide the offset."""
+    q, k = drawn()
+    for positions in (by_tokens(MASK), np.arange(N) + 0 * MASK):
+        found = scores(q, k, positions)
+        found[np.broadcast_to(MASK[:, None, None, :] == 0, found.shape)] = -1e9
+        found[np.broadcast_to(MASK[:, None, :, None] == 0, found.shape)] = 3.0
+        answer = ask(server, {**HALF, "causal": True, "attention_mask": MASK.tolist()}, q=q, k=k, scores=found)
+        assert answer["explained"] and (positions[1, 0] or codes_of(answer) == ["as_believed"]), answer["findings"]
+
+
+def test_a_side_that_does_not_turn_in_a_padded_batch(server):
+    q, k = drawn()
+    found = scores(q, k, by_tokens(MASK), q_positions=0 * MASK)
+    answer = ask(server, {**HALF, "causal": True, "attention_mask": MASK.tolist()}, q=q, k=k, scores=found)
+    assert codes_of(answer) == ["q_not_rotated"], answer["findings"]
+
+
+def test_a_map_with_its_layout_and_ids_beside_it(server):
+    q, k = drawn(1)
+    found = scores(q, k, np.arange(N)[None], 0 * MASK + 1)
+    turn = lambda x: np.ascontiguousarray(x.transpose(0, 2, 1, 3))
+    answer = ask(server, {**HALF, "causal": True, "tensor_layout": "bnhd"}, q=turn(q), k=turn(k), scores=found)
+    assert codes_of(answer) == ["as_believed"]
+    q, k = drawn()
+    ids = np.random.default_rng(1).integers(1, 6, (3, N)).cumsum(-1)
+    answer = ask(server, {**HALF, "causal": True}, q=q, k=k, scores=scores(q, k, ids, 0 * MASK + 1), position_ids=ids)
+    assert codes_of(answer) == ["as_believed"]
+
+
+def test_sinks_of_scores_far_below_zero(server):
+    """What is not a key adds nothing to the sum of a row."""
+    towards, rng = np.zeros((1, 1, 1, D)), np.random.default_rng(8)
+    towards[..., [D // 2 - 1, D - 1]] = 1, 1  # the slowest pair hardly turns
+    q, k = (rounded(np.round((x + more * towards) * 0.3, 3), "f32") for x, more in zip(rng.standard_normal((2, 1, 3, 24, D)), (-40, 10)))
+    at = {"q_positions": list(range(24)), "k_positions": list(range(24))}
+    belief = {"scheme": "rope", "layout": "half", **at}
+    s = evidence.tensor("scores", belief, q=q, k=k)
+    assert -30 < s.mean() < -10, s.mean()
+    sinks = [s[0, h].mean() + h for h in range(3)]
+    probs = evidence.tensor("probs", {**belief, "sinks": sinks}, q=q, k=k)
+    answer = ask(server, belief, q=q.astype("f4"), k=k.astype("f4"), probs=probs.astype("f4"))
+    first = answer["findings"][0]
+    assert first["code"] == "sinks_extra" and first["found"] == pytest.approx(sinks, abs=1e-4), answer["findings"]

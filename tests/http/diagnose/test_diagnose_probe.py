@@ -7,8 +7,7 @@ import pytest
 
 import truth
 from diagnosing import codes_of, diagnose, finding
-from test_errors import check_problem
-from wrong_tensors import rounded
+from believed import rounded
 
 R, BASE = 128, 5e5
 
@@ -242,73 +241,3 @@ def test_without_a_number_the_text_is_a_sentence(server, config, language, sente
     answer = server.post("/diagnose/probe", config, {"Accept": "text/plain", "Accept-Language": language})
     assert answer.status == 200 and answer.body.decode().startswith(sentence) and answer.body.count(b"\n") == 1, answer
     assert answer.headers["Content-Language"] == language
-
-
-REFUSED_PROBES = {
-    # name: (fields, pointer, words)
-    "count": ({"count": 33}, "/count", ["32"]),
-    "decimals": ({"decimals": 1}, "/decimals", ["2"]),
-    "of another family": ({"of": "bias"}, "/scheme", ["bias"]),
-    "a word": ({"of": "table"}, "/of", ["tables"]),
-    "a tensor": ({"cos": [[1, 0]]}, "/cos", ["cos"]),
-    "unknown": ({"coutn": 3}, "/coutn", []),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED_PROBES)
-def test_a_probe_is_refused(server, name):
-    fields, pointer, words = REFUSED_PROBES[name]
-    check_problem(server.post("/diagnose/probe", {"scheme": "rope", "head_dim": 8, **fields}), 422, pointer, words)
-
-
-def test_a_probe_of_a_long_sequence_is_refused(server):
-    check_problem(server.post("/diagnose/probe", {"scheme": "rope", "head_dim": 8, "len": 4097}), 413, "/len", ["4097", "4096"])
-
-
-GOOD = {"tensor": "cos", "position": 1, "channel": 0, "value": 0.5}
-REFUSED = {
-    "no list": (3, "/values", ["list"]),
-    "empty": ([], "/values", ["1"]),
-    "too many": ([{**GOOD, "position": i} for i in range(65)], "/values", ["64"]),
-    "no object": ([GOOD, "x"], "/values/1", ["object"]),
-    "another tensor": ([{**GOOD, "tensor": "tan"}], "/values/0/tensor", ["tan", "q_out"]),
-    "two kinds": ([GOOD, {**GOOD, "tensor": "angles"}], "/values/1/tensor", ["kind"]),
-    "no position": ([{"tensor": "cos", "channel": 0, "value": 1}], "/values/0/position", ["missing"]),
-    "a head": ([{**GOOD, "head": 0}], "/values/0/head", ["head"]),
-    "channel": ([GOOD, {**GOOD, "channel": 4}], "/values/1/channel", ["4"]),
-    "negative channel": ([{**GOOD, "channel": -1}], "/values/0/channel", []),
-    "twice": ([GOOD, GOOD], "/values/1", ["twice"]),
-    "not finite": ([{**GOOD, "value": "NaN"}], "/values/0/value", ["finite"]),
-    "no number": ([{**GOOD, "value": "0,5"}], "/values/0/value", ["finite"]),
-    "no value": ([{"tensor": "cos", "position": 1, "channel": 0}], "/values/0/value", ["value"]),
-    "unknown": ([{**GOOD, "row": 1}], "/values/0/row", ["row"]),
-    "too large": ([{**GOOD, "value": 1e31}], "/values/0/value", ["finite"]),
-}
-BIAS = {"tensor": "bias", "head": 0, "query": 1, "key": 0, "value": -0.5}
-REFUSED_BESIDE = {
-    # name: (believed, one value, pointer, words)
-    "another form": ({"form": "complex"}, GOOD, "/form", ["pairs"]),
-    "no position of the list": ({"positions": [0, 1, 2]}, {**GOOD, "position": 7}, "/values/0/position", ["7"]),
-    "several axes": ({"axes_dim": [4, 4], "grid": [2, 2]}, GOOD, "", ["one axis"]),
-    "no head": ({"scheme": "alibi", "num_heads": 2}, {**BIAS, "head": 2}, "/values/0/head", ["2"]),
-    "no query": ({"scheme": "alibi", "num_heads": 2}, {**BIAS, "query": 0.5}, "/values/0/query", ["0.5"]),
-    "no key": ({"scheme": "alibi", "num_heads": 2}, {**BIAS, "key": 5000}, "/values/0/key", ["5000"]),
-    "another kind": ({"scheme": "shaw"}, GOOD, "/scheme", ["cos"]),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_values_are_refused(server, name):
-    values, pointer, words = REFUSED[name]
-    check_problem(server.post("/diagnose", {"scheme": "rope", "head_dim": 8, "values": values}), 422, pointer, words)
-
-
-@pytest.mark.parametrize("name", REFUSED_BESIDE)
-def test_values_are_refused_beside_what_is_believed(server, name):
-    believed, value, pointer, words = REFUSED_BESIDE[name]
-    check_problem(server.post("/diagnose", {"scheme": "rope", "values": [value], **believed}), 422, pointer, words)
-
-
-def test_values_beside_a_tensor_are_refused(server):
-    body = {"scheme": "rope", "head_dim": 8, "values": [GOOD], "cos": [[1, 1, 1, 1]], "sin": [[0, 0, 0, 0]]}
-    check_problem(server.post("/diagnose", body), 422, "/cos", ["values"])

@@ -9,7 +9,7 @@ import pytest
 
 from diagnosing import codes_of
 from tensors import multipart, npy
-from wrong_tensors import Tensor, inline, rounded
+from believed import inline, rounded
 
 U = 2.0**-24
 F = np.float32
@@ -50,9 +50,9 @@ def as_tensors(kind, r, cos, sin):
     return {"scheme": "rope", "layout": "half"}, {"q": q, "q_out": np.concatenate([cos, sin], -1)}
 
 
-@pytest.mark.parametrize("kind", ["tables", "encoding", "rotated"])
-@pytest.mark.parametrize("r, positions, base", [(64, [4000, 4001], 1e4), (128, [8191, 30000, 30007], 1e4), (128, [1000, 1003], 5e5),
-                                                (256, [2001, 2000], 1e4)])
+@pytest.mark.parametrize("kind, r, positions, base", [
+    ("rotated", 64, [4000, 4001], 1e4), ("tables", 64, [4000, 4001], 1e4), ("encoding", 64, [4000, 4001], 1e4), ("tables", 128, [8191, 30000, 30007], 1e4),
+    ("encoding", 128, [8191, 30000, 30007], 1e4), ("rotated", 32, [1000, 1003], 5e5), ("tables", 128, [1000, 1003], 5e5), ("tables", 256, [2001, 2000], 1e4)])
 def test_the_limit_of_an_angle(server, kind, r, positions, base):
     """Frequencies within 0.97 of the limit are right; beyond 1.05 they are not. Of all pairs at once, in f64."""
     angle, lost = waves(r, positions, base)
@@ -136,7 +136,7 @@ def test_one_rounding_is_exact_and_twenty_are_not(server, times):
     for _ in range(times):
         c, s = (np.concatenate(2 * [f(w * 20 / times)], -1) for f in (np.cos, np.sin))
         out = rounded(out * c + np.concatenate([-out[..., 32:], out[..., :32]], -1) * s, "bf16")
-    body = {"scheme": "rope", "layout": "half", "positions": [20] * 4, "k": inline(Tensor(k, "bf16")), "k_out": inline(Tensor(out, "bf16"))}
+    body = {"scheme": "rope", "layout": "half", "positions": [20] * 4, "k": inline(k, "bf16"), "k_out": inline(out, "bf16")}
     answer = server.post("/diagnose", body).json()
     assert (answer["candidates"][0]["verdict"] == "exact") is (times == 1), answer["candidates"][0]
 
@@ -230,8 +230,8 @@ def scaled(change):
 def test_keys_that_are_rotated_again_are_right(server):
     """A cache that moves: each key was rotated at its old position, then by the difference. Every row has the roundings of both
     angles, which is more than its own position loses; so none is alone."""
-    rng, r, at = np.random.default_rng(7), 64, np.arange(128)
-    old = np.sort(rng.choice(1000, 128, replace=False))
+    rng, r, at = np.random.default_rng(7), 64, np.arange(48)
+    old = np.sort(rng.choice(1000, 48, replace=False))
     w = F(5e5) ** (-np.arange(0, r, 2, dtype=F) / F(r))
 
     def turned(x, positions):
@@ -239,10 +239,10 @@ def test_keys_that_are_rotated_again_are_right(server):
         c, s, a, b = np.cos(angle), np.sin(angle), x[..., : r // 2], x[..., r // 2 :]
         return np.concatenate([a * c - b * s, b * c + a * s], -1).astype(F)
 
-    k = rng.standard_normal((1, 2, 128, r)).astype(F)
+    k = rng.standard_normal((1, 2, 48, r)).astype(F)
     twice, belief = turned(turned(k, old), at - old), {"scheme": "rope", "head_dim": r, "base": 5e5, "layout": "half"}
     assert passes(ask(server, belief, k=k, k_out=twice))
-    twice[0, 1, 77, 5] += F(0.01)
+    twice[0, 1, 37, 5] += F(0.01)
     assert not passes(ask(server, belief, k=k, k_out=twice))
 
 

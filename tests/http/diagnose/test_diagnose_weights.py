@@ -7,8 +7,7 @@ import pytest
 import safetensors_reader
 from diagnosing import codes_of, diagnose, finding
 from tensors import multipart, npy
-from test_errors import check_problem
-from wrong_tensors import rounded
+from believed import rounded
 
 HEADS, D, IN = 8, 16, 24
 random = np.random.default_rng(15)
@@ -197,36 +196,3 @@ def test_check_answers_yes_or_no(server):
     answer = server.post("/check", body).json()
     assert answer["fits"] is True and answer["verdict"] == "exact" and codes_of(answer) == ["as_believed"]
     assert server.post("/check", {**body, "conversion": "none"}).json()["fits"] is False
-
-
-REFUSED = {
-    # name: (fields, pointer, word)
-    "no heads": ({}, "/num_heads", "head_dim"),
-    "heads that do not divide": ({"num_heads": 7}, "/num_heads", "divide"),
-    "contradiction": ({"num_heads": 8, "head_dim": 8}, "/head_dim", "16"),
-    "scheme": ({"num_heads": 8, "scheme": "rope"}, "/scheme", "w_believed"),
-    "misspelt": ({"num_heads": 8, "conversoin": "none"}, "/conversoin", "conversion"),
-    "odd rotary_dim": ({"num_heads": 8, "rotary_dim": 5}, "/rotary_dim", "even"),
-    "one matrix": ({"num_heads": 8, "w_found": None}, "/w_found", "missing"),
-    "columns": ({"num_heads": 8, "w_found": [[1, 2], [3, 4]]}, "/w_found", "columns"),
-    "a vector": ({"num_heads": 8, "w_found": [1, 2]}, "/w_found", "[out, in]"),
-    "infinite": ({"num_heads": 8, "w_found": {"shape": [8, 16], "data": ["NaN"] * 128}}, "/w_found", ""),
-    "words": ({"num_heads": 8, "w_found": [["a"]]}, "/w_found", "real numbers"),
-    "an odd head": ({"num_heads": 2, "w_believed": [[1, 2, 3]] * 6, "w_found": [[1, 2, 3]] * 6}, "/num_heads", "3"),
-    "not finite": ({"num_heads": 2, "w_believed": [[1, 2]] * 4, "w_found": [[1, 2]] * 3 + [[1, "NaN"]]}, "/w_found", "row 3, column 1"),
-    "beside another tensor": ({"num_heads": 8, "encoding": [[0, 1]]}, "/encoding", "w_believed"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused(server, name):
-    fields, pointer, word = REFUSED[name]
-    body = {"w_believed": W[:, :3].tolist(), "w_found": W[:, :3].tolist(), **fields}
-    response = server.post("/diagnose", {key: value for key, value in body.items() if value is not None})
-    check_problem(response, 422, pointer, [word])
-
-
-def test_too_many_rows(server):
-    rows = np.zeros((65537, 1), "f4")
-    body = multipart(request=json.dumps({"num_heads": 1}), w_believed=npy(rows), w_found=npy(rows))
-    check_problem(server.post("/diagnose", *body), 413, "/w_believed", ["65537"])

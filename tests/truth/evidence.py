@@ -1,0 +1,447 @@
+"""What a belief predicts for the tensors that /diagnose takes: numbers in float64 by the formulas of this folder, and what right float32
+code may differ from them. `predicted` gives both for tensors that are there, `tensor` the numbers of one; `agrees` and `apart` judge
+tensors of public code (../field)."""
+import functools
+import json
+
+import numpy as np
+
+import truth
+import truth.absolute
+import truth.bias
+import truth.rotary
+import truth.scaling
+import truth.segments
+import truth.window
+
+PRESETS = {
+    "llama-2": {"scheme": "rope", "head_dim": 128, "base": 1e4, "layout": "half"},
+    "llama-3": {"scheme": "rope", "head_dim": 128, "base": 5e5, "layout": "half"},
+    "llama-3.1": {"scheme": "rope", "head_dim": 128, "base": 5e5, "layout": "half", "scaling": {
+        "type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 8192}},
+    "gpt-oss": {"scheme": "rope", "head_dim": 64, "base": 150000, "layout": "half", "scaling": {
+        "type": "yarn", "factor": 32, "original_max_position_embeddings": 4096, "beta_fast": 32, "beta_slow": 1, "truncate": False}},
+    "qwen2": {"scheme": "rope", "head_dim": 128, "base": 1e6, "layout": "half"},
+}
+UNIT = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
+
+
+def resolved(belief):
+    """The belief without a preset, whose fields stand in it."""
+    fields = {**PRESETS[belief["preset"]], **belief} if "preset" in belief else dict(belief)
+    return {name: value for name, value in fields.items() if value is not None and name != "preset"}
+
+
+# ---- The sequence ---------------------------------------------------------------------------------------------------------------
+
+
+def coordinates(f, n):
+    """[axes, n]; of a batch of positions [axes, B, n]."""
+    if "positions" in f:
+        at, levels = np.array(f["positions"], float), f.get("positions_layout")
+        if levels == "batch_axes":
+            return at.swapaxes(0, 1)
+        return at[None] if levels == "batch" or at.ndim == 1 else at
+    if "grid" in f:
+        return over_grid(f)
+    if "segments" in f:
+        rules = ("position_style", "spatial_merge_size", "tokens_per_second")
+        return truth.segments.positions(f["segments"], **{name: f[name] for name in rules if name in f})[0]
+    if "lens" in f:
+        return np.concatenate([np.arange(k) for k in f["lens"]])[None] + float(f.get("offset", 0))
+    return np.arange(n, dtype=float)[None] + f.get("offset", 0)
+
+
+def of_mask(f, mask):
+    """Positions [B, n] of a padded batch: those of its tokens, or its columns."""
+    if f.get("padding") == "counted":
+        return np.arange(mask.shape[-1]) + f.get("offset", 0) + 0 * mask
+    return np.where(mask == 1, mask.cumsum(-1) - 1 + f.get("offset", 0), f.get("pad_position", 1))
+
+
+def over_grid(f):
+    grid, coords = f["grid"], f.get("coords", "index")
+    axes = [np.arange(k, dtype=float) for k in grid]
+    if coords == "one_based":
+        axes = [a + 1 for a in axes]
+    elif coords == "normalized":
+        axes = [2 * (a + 0.5) / len(a) - 1 for a in axes]
+    elif coords == "pixel":
+        axes = [np.linspace(-1, 1, len(a)) for a in axes]
+    elif coords == "centered":
+        axes = [a - (len(a) - len(a) // 2) for a in axes]
+    elif coords == "resized":
+        axes = [a * ref / len(a) for a, ref in zip(axes, f["ref_grid"])]
+    at = np.stack(np.meshgrid(*axes, indexing="ij"))
+    if f.get("order") == "merge":
+        m, (h, w) = f.get("spatial_merge_size", 2), grid[-2:]
+        at = at.reshape(len(grid), -1, h // m, m, w // m, m).swapaxes(3, 4)
+    return at.reshape(len(grid), -1)
+
+
+# ---- Rotary ---------------------------------------------------------------------------------------------------------------------
+
+
+def powers(base, r):
+    return float(base) ** (-np.arange(0, r, 2) / r)
+
+
+@functools.lru_cache(maxsize=512)
+def frequencies(scaling, base, r, length):
+    """Frequencies of r/2 pairs and the attention factor; scaling: its JSON."""
+    config = {"factor": 1, **json.loads(scaling)} if "short_factor" in scaling else json.loads(scaling)
+    w = [float(x) for x in truth.scaling.inv_freq(config, base, r, length)]
+    return np.array(w), float(truth.scaling.attention_factor(config, length))
+
+
+def ladder(f, r, last):
+    """Frequencies of r/2 pairs, attention factor; last: the largest position."""
+    if "inv_freq" in f:
+        return np.array(f["inv_freq"], float), f.get("attention_factor", 1.0)
+    w, m = frequencies(json.dumps(f.get("scaling") or {}), float(f.get("base", f.get("rope_theta", 1e4))), r, int(np.floor(last)) + 1)
+    return w, f.get("attention_factor", m)
+
+
+def channels(f, axes, r, last):
+    """Axis and frequency of each pair, its number in its ladder, and the attention factor."""
+    rule = f.get("channels")
+    if axes == 1 or rule in ("mrope", "mrope_interleaved"):
+        w, m = ladder(f, r, last)
+        of = {"mrope": truth.rotary.mrope, "mrope_interleaved": truth.rotary.mrope_interleaved}
+        axis = np.zeros(len(w), int) if axes == 1 else np.array([c.axis for c in of[rule](r, f["mrope_section"])])
+        return axis, w, np.arange(len(w)), m
+    if rule == "pixtral":
+        w, m = ladder(f, r, last)
+        return np.repeat([0, 1], r // 4), np.concatenate([w[0::2], w[1::2]]), np.tile(np.arange(r // 4), 2) * 2, m
+    if rule == "dinov3":
+        w = 2 * np.pi * float(f.get("base", 100)) ** (-4 * np.arange(r // 4) / r)
+        return np.repeat([0, 1], r // 4), np.tile(w, 2), np.tile(np.arange(r // 4), 2), 1.0
+    widths = f.get("axes_dim") or truth.absolute.default_axes_dim(r, axes)
+    parts = [(k, *ladder(f, widths[k], last)) for k in f.get("axis_order", range(axes))]
+    return (np.concatenate([np.full(len(w), k) for k, w, _ in parts]), np.concatenate([w for _, w, _ in parts]),
+            np.concatenate([np.arange(len(w)) for _, w, _ in parts]), parts[0][2])
+
+
+def widths_of(f, width):
+    d = f.get("head_dim", width)
+    r = f.get("rotary_dim", int(d * f.get("partial_rotary_factor", 1)))
+    return d, d if (f.get("scaling") or {}).get("type") == "proportional" else r
+
+
+def turn(f, n, r):
+    """Angles [..., n, C] in f64, what float32 may lose of each, and the attention factor."""
+    at = coordinates(f, n)
+    axis, w, c, m = channels(f, len(at), r, at.max())
+    p = np.moveaxis(at[axis], 0, -1)
+    return p * w * f.get("direction", 1), np.abs(p) * np.abs(w) * loss(w, c), m
+
+
+def loss(w, c):
+    """The share of an angle; c: the pair's number in its ladder."""
+    with np.errstate(divide="ignore"):
+        return np.where(w == 0, 0, np.maximum(6 + 3 * np.abs(np.log(np.abs(w))), 2 * c)) * 2.0**-24
+
+
+def spread(f, a):
+    """Of each pair to both of its channels."""
+    return np.repeat(a, 2, -1) if f.get("layout", "interleaved") == "interleaved" else np.concatenate([a, a], -1)
+
+
+def tables(f, n, r, doubled):
+    angle, lost, m = turn(f, n, r)
+    parts = np.cos(angle) * m, np.sin(angle) * m, np.minimum(lost, 1 / 8) * m + 4 * UNIT["f32"] * m
+    return [spread(f, a) for a in parts] if doubled else parts
+
+
+def rotate(f, q, is_key=False):
+    """q [..., n, d] turned, and what it may be off by."""
+    n, (_, r) = q.shape[-2], widths_of(f, q.shape[-1])
+    angle, lost, m = turn(f, n, r)
+    if angle.ndim == 3:  # a batch
+        angle, lost = angle[:, None], lost[:, None]
+    at = coordinates(f, n)
+    blocks = [r // 2] if len(at) == 1 else [width // 2 for width in f.get("axes_dim") or truth.absolute.default_axes_dim(r, len(at))]
+    size = m * (scale_of(f, at, r, is_key) if f.get("scheme") == "xpos" else 1.0)
+    out = truth.rotary.rotate(q, size * np.cos(angle), size * np.sin(angle), f.get("layout", "interleaved"), blocks, f.get("rotary_offset", 0))
+    if f.get("query_scale") and not is_key:
+        out = out * query_factors(f["query_scale"], at[0])[..., None]
+    return out, np.broadcast_to((np.minimum(lost.max(-1, keepdims=True), 1 / 8) + 16 * UNIT["f32"]) * np.abs(out).max(), out.shape)
+
+
+def scale_of(f, at, r, is_key):
+    center = truth.rotary.xpos_center(f.get("center", 0), at.shape[-1], f.get("offset", 0))
+    return truth.rotary.xpos_scale(at[0], r, f.get("scale_base", 512), f.get("gamma", 0.4), center) ** (-1 if is_key else 1)
+
+
+def query_factors(rule, at):
+    """Of queries by their positions: Ministral's and Llama 4's steps, and logarithms of the length."""
+    length = rule["original_max_position_embeddings"]
+    if rule["type"] == "logn":
+        return np.maximum(1, np.log(at + 1) / np.log(length))
+    return 1 + rule["beta"] * np.log(1 + np.floor((at + (rule["type"] == "llama4")) / length))
+
+
+# ---- Absolute -------------------------------------------------------------------------------------------------------------------
+
+LINE = ("base", "layout", "freq_shift", "odd", "flip_sin_to_cos", "angle_scale")
+NERF = ("num_freqs", "include_input", "log_sampling", "multiply_pi")
+
+
+def chosen(f, names):
+    return {name: f[name] for name in names if name in f}
+
+
+def columns(f, n, d):
+    """The columns of an encoding, and the coordinates [n, axes] of its rows."""
+    if f["scheme"] == "fourier":
+        at = coordinates(f, n)
+        return truth.absolute.nerf(len(at), **chosen(f, NERF)), at.T
+    if "grid" not in f:
+        return truth.absolute.one_axis(0, d, **chosen(f, LINE)), coordinates(f, n).T
+    style, axes = f.get("style", "axial"), len(f["grid"])
+    names = {"axial": (*LINE, "axes_dim", "axis_order"), "detr": ("temperature",)}.get(style, ("base",))
+    rows = truth.absolute.detr_coordinates(f["grid"], **chosen(f, ("normalize", "angle_scale"))) if style == "detr" else over_grid({"grid": f["grid"]}).T
+    return truth.absolute.STYLES[style](d, axes, **chosen(f, names)), np.array([[float(x) for x in row] for row in rows])
+
+
+def waves(wanted, rows):
+    """Their numbers [n, d], and the part of each that float32 may lose."""
+    out, lost, ladders = truth.absolute.table(wanted, rows), np.zeros((len(rows), len(wanted))), {}
+    for column in wanted:
+        if column:
+            ladders.setdefault(column.axis, set()).add(-float(column.frequency))
+    order = {axis: sorted(ladder) for axis, ladder in ladders.items()}
+    for j, column in enumerate(wanted):
+        if column:
+            w = float(column.frequency)
+            lost[:, j] = np.abs(rows[:, column.axis] * w) * loss(w, order[column.axis].index(-w))
+    return out, lost
+
+
+def encoding(f, shape):
+    first = "grid" in f and f.get("channels_first", f.get("style") == "detr")
+    a, lost = waves(*columns(f, shape[-2], shape[-1 - len(f["grid"])] if first else shape[-1]))
+    if f["scheme"] == "fourier":
+        lost = np.full(a.shape, np.abs(np.array(f["positions"])).max() * 2.0 ** f.get("num_freqs", 10) * 16 * UNIT["f32"])
+    a, lost = (x.T * f.get("pe_scale", 1) if first else x * f.get("pe_scale", 1) for x in (a, lost))
+    return a.reshape(shape), (np.minimum(lost, 1 / 8) + 4 * UNIT["f32"] * np.abs(a).max()).reshape(shape)
+
+
+# ---- Biases ---------------------------------------------------------------------------------------------------------------------
+
+
+def distances(f, Q, K):
+    """Positions of queries and keys as columns and rows."""
+    return np.arange(Q)[:, None] + f.get("q_offset", K - Q), np.arange(K)[None]
+
+
+def hidden(f, a, q, k):
+    unseen = np.zeros(a.shape[-2:], bool)
+    if f.get("causal"):
+        unseen |= k > q
+    if f.get("window"):
+        unseen |= (q - k >= f["window"]) | (k - q >= (1 if f.get("causal") else f["window"]))
+    if f.get("key_mask"):
+        unseen |= np.array(f["key_mask"])[None] == 0
+    return np.where(unseen, -np.inf, a)
+
+
+def alibi(f, H, q, k):
+    m = np.array(f["slopes"]) if "slopes" in f else np.array([float(x) for x in truth.alibi_slopes(f.get("num_heads", H), f.get("bias_max", 8))])
+    keep = np.array(f.get("key_mask", np.ones(k.shape[1])))
+    far = {"symmetric": -np.abs(q - k), "relative": np.minimum(k - q, 0), "key": k + 0 * q, "key_end": k - (k.shape[1] - 1) + 0 * q,
+           "key_mask": (keep.cumsum() - 1) * keep + 0 * q}
+    return m[:, None, None] * far[f.get("form", "symmetric")]
+
+
+def bias(f, arrays, shape):
+    H, Q, K = shape[-3:]
+    q, k = distances(f, Q, K)
+    if f["scheme"] == "alibi":
+        return hidden(f, alibi(f, H, q, k), q, k)
+    at = q[:, 0].tolist(), k[0].tolist()
+    r1, r2 = (np.broadcast_to(f.get(name, 1.0), H).tolist() for name in ("r1", "r2"))
+    a = {"t5": lambda: arrays["table"][t5_buckets(f, Q, K)].transpose(2, 0, 1).astype(float), "kerple": lambda: truth.bias.kerple(f["kind"], r1, r2, *at),
+         "sandwich": lambda: truth.bias.sandwich(H, *at, **chosen(f, ("bar_dim", "base"))),
+         "fire": lambda: truth.bias.fire(*(arrays[name] for name in ("w1", "b1", "w2", "b2")), *at)}
+    return hidden(f, a[f["scheme"]](), q, k)
+
+
+def t5_buckets(f, Q, K):
+    q, k = distances(f, Q, K)
+    known = {rel: truth.bias.t5_bucket_float32(int(rel), **chosen(f, ("num_buckets", "max_distance", "bidirectional"))) for rel in np.unique(k - q)}
+    return np.vectorize(known.get)(k - q)
+
+
+def deberta_index(f, Q, K):
+    q, k = distances({"q_offset": 0, **f}, Q, K)
+    rel, buckets, most = q - k, f.get("position_buckets", -1), f.get("max_relative_positions", 512)
+    if buckets > 0:
+        rel = np.clip(rel, 1 - most, most - 1) if f.get("clamp_first") else rel
+        mid = buckets // 2
+        far = np.ceil(np.log(np.maximum(np.abs(rel), 1) / mid) / np.log((most - 1) / mid) * (mid - 1) - 1e-9) + mid
+        rel = np.where(np.abs(rel) <= mid, rel, np.sign(rel) * far).astype(int)
+    span = buckets if buckets > 0 else most
+    return np.clip(rel + span, 0, 2 * span - 1)
+
+
+def shaw_index(f, Q, K):
+    q, k = distances(f, Q, K)
+    reach = f["max_relative"]
+    return np.clip((q - k if f.get("direction") == "query_minus_key" else k - q), -reach, reach) + reach
+
+
+INDICES = {"t5": t5_buckets, "deberta": deberta_index, "shaw": shaw_index, "swin": lambda f, Q, K: truth.window.swin_index(*f["grid"])}
+
+
+# ---- Maps -----------------------------------------------------------------------------------------------------------------------
+
+
+def of_side(f, side, offset):
+    """The belief of queries or of keys, where each has its positions."""
+    name = f"{side}_positions"
+    return {**f, "positions": f[name]} if name in f else {**f, "offset": f.get("offset", 0) + offset}
+
+
+def attend(f, arrays):
+    """Scores and probabilities of q and k [..., heads, n, d], and what each may be off by."""
+    q, k = arrays["q"].astype(float), arrays["k"].astype(float)
+    d, (Q, K) = q.shape[-1], (q.shape[-2], k.shape[-2])
+    if f["scheme"] in ("rope", "xpos"):
+        q, k = rotate(of_side(f, "q", K - Q), q)[0], rotate(of_side(f, "k", 0), k, True)[0]
+    k = np.repeat(k, q.shape[-3] // k.shape[-3], -3)
+    scale, turning = f.get("softmax_scale", d**-0.5), min(2.0**-21 * K, 1 / 8) if f["scheme"] == "rope" else 0
+    e = scale * q @ k.swapaxes(-1, -2)
+    size = scale * np.linalg.norm(q, axis=-1)[..., :, None] * np.linalg.norm(k, axis=-1)[..., None, :]
+    if f.get("softcap"):
+        e = f["softcap"] * np.tanh(e / f["softcap"])
+    lost = (24 * UNIT["f32"] + turning) * np.abs(size)
+    at = distances(f, Q, K)
+    if f["scheme"] == "alibi":
+        b = f.get("bias_factor", 1) * alibi(f, e.shape[-3], *at)
+        e, lost = e + b, lost + 16 * UNIT["f32"] * np.abs(b)
+    e = hidden(f, e, *at)
+    lost = lost + 4 * UNIT["f32"] * np.where(np.isfinite(e), np.abs(e), 0)
+    top = e.max(-1, keepdims=True)
+    p = np.exp(e - top)
+    p = p / (p.sum(-1, keepdims=True) + (np.exp(np.array(f["sinks"])[:, None, None] - top) if "sinks" in f else 0))
+    return {"scores": (e, lost), "probs": (p, p * np.expm1(2 * lost.max(-1, keepdims=True)) + 4 * UNIT["f32"])}
+
+
+# ---- Two checkpoints ------------------------------------------------------------------------------------------------------------
+
+
+def converted(f, w):
+    """Its rows, moved in each head as the conversion says."""
+    heads = f.get("num_kv_heads", f.get("num_heads", 8))
+    rows = np.arange(len(w)).reshape(heads, -1)
+    half = rows.shape[1] // 2
+    ways = {"interleaved_to_half": [rows[:, 0::2], rows[:, 1::2]], "half_to_interleaved": [np.stack([rows[:, :half], rows[:, half:]], -1).reshape(heads, -1)]}
+    return w[np.concatenate(ways.get(f.get("conversion", "none"), [rows]), -1).ravel()]
+
+
+# ---- Tensors --------------------------------------------------------------------------------------------------------------------
+
+LAYOUTS = {"bhnd": None, "bnhd": "bnhd->bhnd", "nbhd": "nbhd->bhnd", "nhd": "nhd->hnd"}
+FLAT = {"flat": "nhd", "bflat": "bnhd"}  # heads beside each other
+
+
+def to_heads(a, layout, head_dim=None):
+    """The axes [..., n, head_dim]."""
+    if layout in FLAT:
+        return to_heads(a.reshape(*a.shape[:-1], -1, head_dim), FLAT[layout])
+    return a if LAYOUTS[layout] is None else np.einsum(LAYOUTS[layout], a)
+
+
+def from_heads(a, layout):
+    if layout in FLAT:
+        a = from_heads(a, FLAT[layout])
+        return a.reshape(*a.shape[:-2], -1)
+    return a if LAYOUTS[layout] is None else np.einsum("->".join(reversed(LAYOUTS[layout].split("->"))), a)
+
+
+def predicted(belief, arrays):
+    """{name: (numbers, what they may be off by)} for the arrays that a formula gives; inputs (q, k, table) have none."""
+    f = resolved(belief)
+    layout, out = f.pop("tensor_layout", "bhnd"), {}
+    if "w_found" in arrays:
+        return {"w_found": (converted(f, arrays["w_believed"]).astype(float), np.zeros(arrays["w_found"].shape))}
+    if {"scores", "probs"} & set(arrays):
+        return {name: one for name, one in attend(f, arrays).items() if name in arrays}
+    mask = arrays.get("attention_mask")
+    if mask is not None:
+        f = {**f, "positions": of_mask(f, mask).tolist(), **({"positions_layout": "batch"} if mask.ndim == 2 else {})}
+    for name, a in arrays.items():
+        if name in ("q_out", "k_out"):
+            values, may = rotate(f, to_heads(arrays[name[0]], layout, f.get("head_dim")), name == "k_out")
+            may = np.where((mask if mask.ndim == 2 else mask[None])[:, None, :, None] == 1, may, np.inf) if mask is not None else may
+            out[name] = from_heads(values, layout), from_heads(may, layout)
+        elif name == "encoding":
+            out[name] = encoding(f, a.shape)
+        elif name == "bias":
+            b = bias(f, arrays, a.shape)
+            may = np.where(np.isfinite(b), np.abs(b), 0) * 2 * max(b.shape[-3], 8) * UNIT["f32"]
+            out[name] = b.reshape(a.shape), may.reshape(a.shape)
+        elif name == "buckets":
+            out[name] = INDICES[f["scheme"]](f, *a.shape[-2:]).reshape(a.shape), np.zeros(a.shape)
+        elif name == "position_ids":
+            at = coordinates(f, a.shape[-1])
+            out[name] = np.broadcast_to(at if a.ndim > 1 else at[0], a.shape), np.zeros(a.shape)
+        elif name in ARRANGED:
+            out.update(rotary_tables(f, name, a))
+    return out
+
+
+ARRANGED = {  # the axis that counts pairs from the end, and channels for each of its entries; then the numbers of cos, sin, lost
+    "cos": (-1, 1, None), "angles": (-1, 1, None), "inv_freq": (-1, 2, None), "rope_freqs": (-1, 2, None),
+    "freqs_cis": (-2, 2, lambda c, s, l: (np.stack([c, s], -1), np.stack([l, l], -1))),
+    "cos_sin": (-1, 1, lambda c, s, l: (np.concatenate([c, s], -1), np.concatenate([l, l], -1))),
+    "matrix": (-3, 2, lambda c, s, l: (np.stack([c, -s, s, c], -1), np.stack([l] * 4, -1)))}
+
+
+def rotary_tables(f, name, a):
+    pair, times, join = ARRANGED[name]
+    width = a.shape[pair] * times
+    n = 1 if times == 2 and join is None else a.size // np.prod(a.shape[pair:])
+    r = widths_of(f, 2 * width if name in ("cos", "angles") and "head_dim" not in f else width)[1]
+    shaped = lambda *parts: tuple(x.reshape(a.shape) for x in parts)
+    if name in ("inv_freq", "rope_freqs"):
+        w = ladder(f, r, coordinates(f, 1).max())[0]
+        may = np.maximum(2.0**-20, loss(w, np.arange(len(w))))
+        w = powers(f.get("base", 1e4), r) / w if name == "rope_freqs" else w
+        return {name: shaped(w, may * w)}
+    if name == "angles":
+        angle, lost, _ = turn(f, n, r)
+        parts = angle, lost + 4 * UNIT["f32"] * np.abs(angle)
+        return {name: shaped(*(parts if width == r // 2 else (spread(f, x) for x in parts)))}
+    cos, sin, lost = tables(f, n, r, name == "cos" and width == r)
+    return {"cos": shaped(cos, lost), "sin": shaped(sin, lost)} if join is None else {name: shaped(*join(cos, sin, lost))}
+
+
+def tensor(name, belief, shape=None, **arrays):
+    """The numbers of one: its shape is given, or that of what is rotated."""
+    like = np.zeros(shape if shape is not None else arrays[{"q_out": "q", "k_out": "k"}.get(name, "q")].shape)
+    return predicted(belief, {**arrays, "cos" if name == "sin" else name: like})[name][0]
+
+
+def off(values, found, may, dtype):
+    """How many times what it may be off by each number is."""
+    most = np.abs(values[np.isfinite(values)]).max(initial=0)
+    same = (values == found) | (np.isneginf(values) & np.isneginf(found))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        far = np.abs(values - found) / (may + (4 * UNIT[dtype] * most if dtype in ("f16", "bf16") else 1e-300))
+    return np.where(same, 0, np.nan_to_num(far, nan=np.inf, posinf=np.inf))
+
+
+def agrees(belief, arrays, dtypes):
+    """The largest error, in units of what right float32 code may be off by."""
+    return max(float(off(a, arrays[name].astype(float), may, dtypes.get(name, "f32")).max()) for name, (a, may) in predicted(belief, arrays).items())
+
+
+def apart(belief, arrays, dtypes, times=4.0):
+    """The share of numbers that tell this wrong belief from the tensor beyond any rounding; 1 where shapes cannot fit."""
+    try:
+        parts = [off(a, arrays[name].astype(float), may, dtypes.get(name, "f32")) for name, (a, may) in predicted(belief, arrays).items()]
+    except (ValueError, IndexError):
+        return 1.0
+    return float(np.mean(np.concatenate([p.ravel() for p in parts]) > times))
