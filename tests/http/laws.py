@@ -2,6 +2,7 @@
 answer, the row and the server; its docstring is the sentence that it holds."""
 import numpy as np
 
+import laws_machine
 import tensors
 
 LAWS = {}
@@ -30,3 +31,9 @@ def rows_sum_to_one(answer, row, server):
     probs = tensors.from_json(answer)["probs"].astype(float)
     sums = probs.sum(-1)
     assert np.abs(sums[sums > 0] - 1).max(initial=0) <= 1e-6
+
+
+# ---- HTTP: laws_machine.py ---------------------------------------------------------------------------------------------
+
+for function in laws_machine.LAWS:
+    law(function)

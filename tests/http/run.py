@@ -8,7 +8,9 @@ import base64
 import fnmatch
 import json
 import pathlib
+import re
 import sys
+import tempfile
 from urllib.parse import quote
 
 import numpy as np
@@ -18,7 +20,9 @@ CASES = HERE.parent / "cases"
 sys.path[:0] = [path for path in (str(HERE), str(HERE.parent)) if path not in sys.path]
 
 import laws  # noqa: E402  (the paths had to be set first)
+import safetensors_reader  # noqa: E402
 import tensors  # noqa: E402
+import token_files  # noqa: E402
 import truth.answers  # noqa: E402
 
 METHODS = ("post", "get", "put", "delete", "head", "options", "query")
@@ -264,7 +268,7 @@ def same(others, answer, row, server):
     """Requests with these other fields (null: without it) have the same bytes."""
     for other in others:
         found = ask(server, again(row, **other))
-        assert found.status == 200 and found.body == answer.body, f"with {other}: {found}"
+        assert found.status == 200 and found.body == answer.body and found.headers["ETag"] == answer.headers["ETag"], f"with {other}: {found}"
 
 
 @kind
@@ -272,6 +276,7 @@ def differs(others, answer, row, server):
     for other in others:
         found = ask(server, again(row, **other))
         assert found.status == 200 and found.body != answer.body, f"with {other}: the same bytes"
+        assert found.headers["ETag"] is None or found.headers["ETag"] != answer.headers["ETag"], f"with {other}: the same tag"
 
 
 @kind
@@ -281,9 +286,10 @@ def law(names, answer, row, server):
         laws.LAWS[name](answer, row, server)
 
 
-def check_problem(answer):
-    """RFC 9457, with our members."""
-    assert answer.headers["Content-Type"].split(";")[0] == "application/problem+json", answer.headers["Content-Type"]
+def check_problem(answer, path):
+    """RFC 9457, with our members; the Open Inference Protocol knows no media type of its own."""
+    media = "application/json" if re.match("/v2(/|$)", path) else "application/problem+json"
+    assert answer.headers["Content-Type"].split(";")[0] == media, answer.headers["Content-Type"]
     problem = answer.json()
     assert problem["type"] == "about:blank" and problem["title"] and problem["status"] == answer.status
     assert problem["error"] == problem["detail"]
@@ -298,7 +304,7 @@ def check(row, server):
         if "status" not in expect:
             status(422 if REFUSAL & set(expect) else 200, answer, row, server)
         if answer.status >= 400 and answer.body:
-            check_problem(answer)
+            check_problem(answer, row[next(name for name in METHODS if name in row)])
         for name, wanted in expect.items():
             KINDS[name](wanted, answer, row, server)
     except Exception as error:  # what a row expects may not be there at all
@@ -362,11 +368,23 @@ def every(pattern="*"):
     return [row for path in sorted(CASES.glob("*.jsonl")) if fnmatch.fnmatch(path.stem, pattern) for row in read(path)]
 
 
+def write_files(folder):
+    """What flags may name: a folder of the weights of ../cases/stored.json, a file of tokens, a folder that is empty at first."""
+    for place in ("stored", "empty"):
+        (folder / place).mkdir()
+    for name, named in json.loads((CASES / "stored.json").read_text()).items():
+        arrays = {tensor: drawn(spec) for tensor, spec in named.items()}
+        (folder / "stored" / f"{name}.safetensors").write_bytes(safetensors_reader.dumps(arrays))
+    (folder / "tokens").write_text("\n".join(token_files.LINES) + "\n")
+    (folder / "tokens").chmod(0o600)
+
+
 class Servers:
-    """A server for each set of flags, started when the first row needs it."""
+    """A server for each set of flags, started when the first row needs it; {stored}, {tokens} and {empty} in a flag are the servers' own."""
 
     def __init__(self, usual=None):
-        self.started, self.usual = {}, usual
+        self.started, self.usual, self.files = {}, usual, tempfile.TemporaryDirectory()
+        write_files(pathlib.Path(self.files.name))
 
     def of(self, row):
         flags = tuple(row.get("flags", ()))
@@ -374,13 +392,14 @@ class Servers:
             return self.usual
         if flags not in self.started:
             from conftest import start_server
-            block = start_server(*flags)
+            block = start_server(*(re.sub(r"\{(\w+)\}", rf"{self.files.name}/\1", flag) for flag in flags))
             self.started[flags] = block.__enter__(), block
         return self.started[flags][0]
 
     def stop(self):
         for _, block in self.started.values():
             block.__exit__(None, None, None)
+        self.files.cleanup()
 
 
 def main(arguments):

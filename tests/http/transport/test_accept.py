@@ -114,25 +114,6 @@ def test_random_headers(session_server, lines):
     check(session_server, lines)
 
 
-CLIENTS = [
-    (["*/*"], OURS[0]),  # curl, Python's requests, fetch
-    (["text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"], OURS[0]),  # browsers
-    (["application/json, text/plain, */*"], OURS[0]),  # axios
-    (["text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"], OURS[0]),  # Java's HttpURLConnection
-    (["application/x-npy", "application/json;q=0.5"], OURS[2]),
-    (["application/json;q=0.5", "application/x-npy"], OURS[2]),
-    (["text/html", "application/vnd.safetensors"], OURS[4]),
-    (["application/json;q=0", "application/*;q=0.1", "application/x-npy;q=0.2"], OURS[2]),
-    (["text/html", "image/*"], "image/png"),
-    (["text/html", "image/svg+xml"], None),
-]
-
-
-@pytest.mark.parametrize("lines,expected", CLIENTS, ids=str)
-def test_what_clients_send(server, lines, expected):
-    assert answer_type(server, lines) == expected
-
-
 def test_other_lists_on_several_lines(server):
     tag = server.get("/encode?scheme=rope&len=4").headers["ETag"]
     with socket.create_connection((server.host, server.port), timeout=DEADLINE) as s:

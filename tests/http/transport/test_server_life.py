@@ -6,7 +6,6 @@ the wire."""
 import contextlib
 import json
 import os
-import random
 import re
 import signal
 import socket
@@ -55,13 +54,18 @@ def test_connection_close_is_obeyed(server):
         assert client.is_closed()
 
 
-def test_head_gives_the_headers_only(server):
+@pytest.mark.parametrize("path", ["/healthz", "/schemes", "/encode?scheme=rope&len=40", "/encode?scheme=rope&len=8192", "/encode?scheme=rope&len=8192&format=raw",
+                                  "/encode?scheme=rope&len=40&outputs=cos&format=png"])
+def test_nothing_follows_the_head(server, path):
+    """Not the empty chunk that ends a body of unknown length: it would stand in front of the next answer."""
     with Client(server) as client:
-        client.send(b"HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        client.send(get(path).replace(b"GET", b"HEAD", 1) + get("/healthz"))
         status, headers = client.head()
-        assert status == 200 and headers["content-length"] == "15"
-        client.send(get("/healthz"))
-        assert client.answer()[0] == 200
+        assert status == 200
+        if headers.get("connection") == "close":
+            assert client.is_closed()
+        else:
+            assert client.answer()[::2] == (200, b'{"status":"ok"}')
 
 
 def test_half_closed_client_gets_its_answer(server):
@@ -84,43 +88,6 @@ def test_a_refused_body_is_not_asked_for(server):
     with Client(server) as client:
         client.send(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n")
         assert client.head()[0] == 413
-
-
-# ---- Names of requests ------------------------------------------------------------------------------------------------
-
-
-def test_request_id_and_traceparent_are_echoed(server):
-    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    with Client(server) as client:
-        client.send(get("/healthz", "X-Request-Id: my.id-1", f"traceparent: {trace}"))
-        headers = client.answer()[1]
-        assert (headers["x-request-id"], headers["traceparent"]) == ("my.id-1", trace)
-        client.send(get("/nowhere", "X-Request-Id: on-errors-too"))
-        assert client.answer()[1]["x-request-id"] == "on-errors-too"
-
-
-@pytest.mark.parametrize("bad", ["", "a b", 'x"y', "x" * 129, "ä"])
-def test_other_request_ids_are_replaced(server, bad):
-    with Client(server) as client:
-        client.send(get("/healthz", f"X-Request-Id: {bad}", "traceparent: 00-nonsense"))
-        headers = client.answer()[1]
-    assert re.fullmatch(r"[0-9a-f]{16}", headers["x-request-id"])
-    assert "traceparent" not in headers
-
-
-def timing(header):
-    assert re.fullmatch(r"\w+;dur=\d+\.\d+(, \w+;dur=\d+\.\d+)*", header)
-    return {name: float(ms) for name, ms in re.findall(r"(\w+);dur=([\d.]+)", header)}
-
-
-def test_server_timing(server):
-    with Client(server) as client:
-        client.send(post(SMALL))
-        small = client.answer()[1]["server-timing"]
-        client.send(post(MEDIUM))
-        medium = client.answer()[1]["server-timing"]
-    assert set(timing(small)) == {"queue", "compute", "encode"} and timing(small)["queue"] == 0
-    assert set(timing(medium)) == {"queue"}
 
 
 # ---- Refusals on a kept connection --------------------------------------------------------------------------------------
@@ -171,60 +138,15 @@ def test_a_refusal_before_the_body_closes_the_connection(server, status, asked):
         assert found == status and headers["connection"] == "close" and client.is_closed()
 
 
-# ---- Heads that must not pass -----------------------------------------------------------------------------------------
-
-HEADS = [
-    (501, "POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"),
-    (501, "POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: identity\r\n\r\n"),
-    (400, "POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n"),
-    (400, "POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} "),
-    (400, "POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length : 2\r\n\r\n{}"),
-    (400, "GET /healthz HTTP/1.1\r\n\r\n"),
-    (400, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: b\r\n\r\n"),
-    (400, "GET /health%00z HTTP/1.1\r\nHost: localhost\r\n\r\n"),
-    (400, "GET /health%zz HTTP/1.1\r\nHost: localhost\r\n\r\n"),
-    (400, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n"),
-    (505, "GET /healthz HTTP/2.0\r\nHost: localhost\r\n\r\n"),
-    (431, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + "X-Y: z\r\n" * 20000 + "\r\n"),
-]
-
-
-@pytest.mark.parametrize("status,head", HEADS, ids=lambda x: repr(x)[:60])
-def test_ambiguous_heads_are_refused_and_the_connection_closed(server, status, head):
-    with Client(server) as client:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused while we were still sending
-            client.send(head.encode())
-        assert client.answer()[0] == status
-        if head.startswith("POST"):  # where the next request would begin is in doubt
-            assert client.is_closed()
-
-
-def test_content_length_that_is_no_number(server):
-    with Client(server) as client:
-        client.send(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: two\r\n\r\n{}")
-        assert client.answer()[0] == 400 and client.is_closed()
-
-
-def test_absolute_form(server):
-    with Client(server) as client:
-        client.send(get("http://localhost:80/healthz"))
-        assert client.answer()[0] == 200
-    with Client(server) as client:
-        client.send(get("http://example.com/healthz"))
-        assert client.answer()[0] == 421
-
-
-def test_garbage_does_not_disturb(server):
-    for garbage in [b"\0" * 1000, b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"\r\n" * 100, random.Random(5).randbytes(5000)]:
-        with Client(server) as client:
-            client.send(garbage)
-            client.reset()
-    with Client(server) as client:
-        client.send(get("/healthz"))
-        assert client.answer()[0] == 200
-
-
 # ---- Bodies -----------------------------------------------------------------------------------------------------------
+
+
+def test_large_bodies_are_answered_by_a_worker(server):
+    with Client(server) as client:
+        client.send(post(large_request(1_000_000)))
+        status, headers, body = client.answer()
+    assert (status, body) == (200, struct.pack("<f", 1.0) * 1_000_000)
+    assert re.search(r"queue;dur=0\.000\b", headers["server-timing"]) is None
 
 
 def chunked(body, size):
@@ -237,14 +159,6 @@ def test_chunked_bodies(server, size):
     with Client(server) as client:
         client.send(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(SMALL, size))
         assert len(client.answer()[2]) == SMALL_BYTES
-
-
-def test_large_bodies_are_answered_by_a_worker(server):
-    with Client(server) as client:
-        client.send(post(large_request(1_000_000)))
-        status, headers, body = client.answer()
-    assert (status, body) == (200, struct.pack("<f", 1.0) * 1_000_000)
-    assert re.search(r"queue;dur=0\.000\b", headers["server-timing"]) is None
 
 
 @pytest.mark.parametrize("n", [1_200_000, 20_000_000])
@@ -451,24 +365,6 @@ def test_one_json_line_for_each_event():
     assert (first["status"], first["bytes"]) == (200, SMALL_BYTES)
     assert {"receive_ms", "queue_ms", "compute_ms", "send_ms", "total_ms"} <= first.keys()
     assert (second["path"], second["status"]) == ('/"\n<x>', 404)
-
-
-def test_metrics_count(server):
-    labels = '{route="/encode",scheme="alibi",status="200"}'
-    with Client(server) as client:
-        client.send(post(SMALL))
-        client.answer()
-    before = metric(server, "posenc_requests_total" + labels)
-    sent = metric(server, "posenc_sent_bytes_total")
-    with Client(server) as client:
-        client.send(post(SMALL) * 5)
-        for _ in range(5):
-            client.answer()
-    assert wait_until(lambda: metric(server, "posenc_requests_total" + labels) == before + 5)
-    assert metric(server, "posenc_sent_bytes_total") >= sent + 5 * SMALL_BYTES
-    assert metric(server, 'posenc_request_seconds_bucket{route="/encode",le="+Inf"}') == metric(
-        server, 'posenc_request_seconds_count{route="/encode"}'
-    )
 
 
 # ---- All at once ------------------------------------------------------------------------------------------------------
