@@ -36,13 +36,13 @@ class Client:
     """One connection; requests as bytes, answers as (status, headers, body)."""
 
     def __init__(self, server, receive_buffer=None, source=None):
-        self.socket = socket.socket()
+        self.socket = socket.socket(socket.AF_INET if server.port else socket.AF_UNIX)
         if source:
             self.socket.bind((source, 0))
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(90)
-        self.socket.connect((server.host, server.port))
+        self.socket.connect((server.host, server.port) if server.port else server.host)
         self.file = self.socket.makefile("rb")
 
     def __enter__(self):

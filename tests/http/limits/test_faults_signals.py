@@ -10,7 +10,7 @@ import pytest
 
 from conftest import POSENCD, SANITIZED, start_server
 from faults import DROPPED, REQUESTS, WEIGHTS, answer_of, answer_on_new, is_right, put
-from connection import Client, wait_until
+from connection import Client
 from weights_asking import TABLE, file
 
 NAMES = ["GET", "json", "stream", "stream of json", "stream of npz", "large body", "multipart", "attention", "picture", "stored weights"]
@@ -107,18 +107,6 @@ def test_the_second_sigterm_ends_at_once(right, moment):
     """128 + 15 if anybody was still served, 0 if the first had already ended it."""
     status, _ = end_once(right, moment, signal.SIGTERM, signal.SIGTERM, drain="60", seconds=10)
     assert status in (0, 128 + signal.SIGTERM)
-
-
-def test_the_second_sigterm_ends_a_drain_that_waits():
-    with start_server("--drain-seconds", "60") as server, Client(server, receive_buffer=4096) as client:
-        client.send(REQUESTS["stream"] * 8)
-        assert client.head()[0] == 200
-        os.kill(server.pid, signal.SIGTERM)
-        assert wait_until(lambda: answer_on_new(server, REQUESTS["json"])[0] == 503)
-        time.sleep(0.3)
-        assert server.is_alive()  # it waits for the reader
-        os.kill(server.pid, signal.SIGTERM)
-        assert server.ended(5) == 128 + signal.SIGTERM
 
 
 def test_sighup_in_a_storm(tmp_path):

@@ -59,6 +59,7 @@ HEAVY = {
     "picture of long rows": ask(scheme="floater", len=2500, dim=512, seed=0, format="png"),
     "numbers of a long text": lambda: post(b'{"scheme":"rope","head_dim":2,"positions":[' + b"0.125," * 20_000_000 + b"0]}"),
     "json": ask(scheme="sinusoidal", len=200_000, dim=512),
+    "a stream": ask(scheme="alibi", num_heads=32, len=8192, outputs=["bias"], format="raw"),
     "the end of an archive": ask(scheme="alibi", num_heads=32, len=8192, outputs=["bias"], format="npz"),
 }
 

@@ -1,12 +1,9 @@
 """Which host a request may name, and which page may change what is stored: what rows of ../../cases/transport.jsonl cannot say, requests
 without a host and options from the environment and the file."""
-import socket
-
 import pytest
 
-from connection import Client, get
 from conftest import start_server
-from test_unix_socket import ask, serving
+from connection import Client
 
 
 def test_http_1_0_needs_no_host(server):
@@ -28,10 +25,3 @@ def test_hosts_and_origins_from_the_environment_and_the_file(tmp_path, where):
             assert server.get("/readyz", {"Host": f"{name}.example"}).status == status
             allowed = server.get("/version", {"Origin": f"https://{name}.example"}).headers["Access-Control-Allow-Origin"]
             assert allowed == (None if name == "c" else f"https://{name}.example")
-
-
-def test_a_unix_socket_has_no_name(tmp_path):
-    with serving(tmp_path / "s"), socket.socket(socket.AF_UNIX) as s:
-        s.connect(str(tmp_path / "s"))
-        s.sendall(get("/readyz").replace(b"localhost", b"posenc.example.org"))
-        assert s.recv(4096).split()[1] == b"200" and ask(tmp_path / "s", "GET", "/readyz")[0] == 200
