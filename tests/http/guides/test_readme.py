@@ -1,5 +1,6 @@
 """The commands of the README and of the pages it links to work as printed: every curl in an ```sh block is run against a
 server, and so is the Python code."""
+import fnmatch
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import sys
 import numpy as np
 import pytest
 
+import run
 import safetensors_reader
 from conftest import ROOT
 from truth import gguf_writer
@@ -204,7 +206,7 @@ def test_the_readme_is_short_and_leads_to_every_page():
 
 
 def test_every_promise_names_its_tests():
-    """Names in the table of promises are functions or files of tests, make targets, or folders of tests/."""
+    """Names in the table of promises are functions or files of tests, make targets, folders of tests/, or rows of tests/cases, FILE/id."""
     rows = [line.split("|")[2] for line in PROMISES.read_text().splitlines() if line.startswith("| **")]
     written = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.[cp]*"))
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
@@ -215,5 +217,6 @@ def test_every_promise_names_its_tests():
         for name in names:
             known = (re.search(rf"^def {name}\(|\bvoid {name}\(", written, re.M) if re.fullmatch(r"test_\w+", name) else
                      name[5:] in targets if name.startswith("make ") else
-                     (ROOT / name).exists() or any((ROOT / "tests/http").rglob(name)))
+                     (ROOT / name).exists() or (ROOT / "tests" / name).exists() or any((ROOT / "tests/http").rglob(name)) or
+                     any(fnmatch.fnmatch(run.name_of(row), name) for row in run.every()))
             assert known, f"{name}: no such test"
