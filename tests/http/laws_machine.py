@@ -173,5 +173,68 @@ def ends_with_the_last_distances(answer, row, server):
     assert answer.body == struct.pack("<4f", *(-distance * 2.0 ** -8 for distance in (3, 2, 1, 0)))
 
 
+# ---- Limits and times -------------------------------------------------------------------------------------------------------------
+
+
+def counts_a_limit(answer, row, server):
+    """What can never fit counts as a limit's refusal, not as memory that is short now."""
+    assert metric(server, 'posenc_rejected_total{reason="limit"}') > 0 == metric(server, 'posenc_rejected_total{reason="memory"}')
+
+
+def is_refused_like_the_resolved_request(answer, row, server):
+    """The request that a model's configuration stands for is refused in the same words; what it is, a server with room says."""
+    import run
+    from conftest import start_server
+    with start_server() as roomy:
+        config = run.ask(roomy, run.again(row, data=False, format="json")).json()["config"]
+    found = run.ask(server, {**row, "request": {**config, **row["request"], "hf_config": None}})
+    assert found.status == 413 and found.json()["detail"] == answer.json()["detail"], found
+
+
+def is_answered_if_it_is_short(answer, row, server):
+    import run
+    found = run.ask(server, run.again(row, len=16, slice=None, reduce=None))
+    assert found.status == 200, found
+
+
+def took_no_memory(answer, row, server):
+    assert server.memory("VmHWM") - server.memory("VmRSS") < 8 << 20
+
+
+def milliseconds(answer):
+    header = answer.headers["Server-Timing"]
+    assert re.fullmatch(r"\w+;dur=\d+\.\d+(, \w+;dur=\d+\.\d+)*", header), header
+    return {name: float(ms) for name, ms in re.findall(r"(\w+);dur=([\d.]+)", header)}
+
+
+def times_all_of_it(answer, row, server):
+    """Of an answer that is made before its head."""
+    assert set(milliseconds(answer)) == {"queue", "compute", "encode"}
+
+
+def times_what_is_over(answer, row, server):
+    """Of an answer whose first bytes leave before the last are made."""
+    assert set(milliseconds(answer)) == {"queue"}
+
+
+def waited_for_nobody(answer, row, server):
+    assert milliseconds(answer)["queue"] == 0
+
+
+def waited_for_a_worker(answer, row, server):
+    assert milliseconds(answer)["queue"] > 0
+
+
+def writes_text(answer, row, server):
+    assert milliseconds(answer)["encode"] > 0
+
+
+def writes_nothing(answer, row, server):
+    times = milliseconds(answer)
+    assert times["compute"] > 0 == times["encode"]
+
+
 LAWS = (methods_agree, head_is_get, tag_answers_conditions, ranges_are_parts, has_no_ranges, content_of_get_is_refused, one_url_has_one_answer,
-        exposes_our_headers, exposes_the_length_of_json, has_an_id_of_ours, ends_with_the_last_distances, depends_on_origin, is_for_every_origin, gives_memory_back, puts_and_deletes_are_refused_too)
+        exposes_our_headers, exposes_the_length_of_json, has_an_id_of_ours, ends_with_the_last_distances, depends_on_origin, is_for_every_origin, gives_memory_back, puts_and_deletes_are_refused_too, counts_a_limit,
+        is_refused_like_the_resolved_request, is_answered_if_it_is_short, took_no_memory, times_all_of_it, times_what_is_over, waited_for_nobody,
+        waited_for_a_worker, writes_text, writes_nothing)
