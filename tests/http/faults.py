@@ -153,7 +153,7 @@ REQUESTS = {
     "oip": oip(),
     "oip metadata": get("/v2/models/rope"),
     "stream": ask(scheme="alibi", num_heads=4, len=512, outputs=["bias"], format="raw"),
-    "stream of json": ask(scheme="sinusoidal", len=2000, dim=64),
+    "stream of json": ask(scheme="sinusoidal", len=700, dim=64),
     "stream of npz": ask(scheme="t5", num_heads=4, len=300, seed=3, format="npz"),
     "large body": ask(scheme="rope", head_dim=2, outputs=["cos"], format="raw", positions=list(range(60000))),
     "picture": ask(scheme="alibi", num_heads=2, len=40, outputs=["bias"], format="png"),

@@ -46,7 +46,7 @@ def faulty():
 
 def settled(server, expected):
     """Blocks that are alive now; no more than expected, if that only takes patience."""
-    wait_until(lambda: server.faults.live_blocks <= expected)
+    wait_until(lambda: server.faults.live_blocks <= expected, 2)
     return server.faults.live_blocks
 
 

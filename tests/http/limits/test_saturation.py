@@ -19,7 +19,7 @@ from conftest import SANITIZED, Stopwatch, slowness, start_server
 from test_limits import clients
 from connection import UNHURRIED, Client, get, metric, post, wait_until
 
-N_ASKED, LIMIT_MS = 200, 50
+N_ASKED, LIMIT_MS = 120, 50
 PATHS = ["/healthz", "/readyz", "/metrics"]
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="measures time")
