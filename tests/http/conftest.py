@@ -129,6 +129,10 @@ class Server:
                 found[stat.parent.name] = int(stat.read_text().split()[0]) / 1e9
         return found
 
+    def loop_ms(self):
+        """Milliseconds of processor time of the first I/O thread, the process's first."""
+        return int(pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/schedstat").read_text().split()[0]) / 1e6
+
     def processor(self):
         """Seconds of processor time of all its threads, also of those that have ended."""
         return stated_work.clock(self.pid)

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import SANITIZED, without_posenc
 from faults import Crowd, DROPPED, EXPERIMENTS, LIBRARY, PROGRAM, REQUESTS, WEIGHTS, answer_of, answer_on_new, control, faulty_server, is_right, put
-from connection import Client, get, is_asleep, is_quiet, metric, post, wait_until
+from connection import Client, certificate, get, is_asleep, is_quiet, metric, post, wait_until
 from token_files import READER
 
 FOR_EVER = 1 << 40
@@ -209,9 +209,7 @@ def test_each_allocation_of_a_request_with_a_token(tmp_path):
 @pytest.mark.skipif(not shutil.which("openssl") or SANITIZED, reason="openssl is not installed")
 def test_each_allocation_under_tls(tmp_path):
     """The handshake's among them, but libtasn1's (tests/faults/memory.c): GnuTLS gives up that connection."""
-    cert, key = str(tmp_path / "a.crt"), str(tmp_path / "a.key")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, capture_output=True)
+    cert, key = map(str, certificate(tmp_path))
     context = ssl.create_default_context(cafile=cert)
 
     def ask(server):

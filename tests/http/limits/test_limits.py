@@ -1,12 +1,11 @@
 """Admission by cost: every limit refuses a request that exceeds it, with the right text, before anything is computed or
 allocated, and releases its reservations. A refusal states the limit, its flag, and what the request would have cost."""
 
-import contextlib
 import json
 import os
 
 from conftest import start_server
-from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, Client, get, metric, post, wait_until
+from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, Client, asked, clients, get, metric, post, wait_until
 
 MIB = 1024 * 1024
 
@@ -21,12 +20,6 @@ def refusal(answer, status, *words):
     return problem["detail"]
 
 
-def ask(server, request):
-    with Client(server) as client:
-        client.send(request)
-        return client.answer()
-
-
 def declared(n, *headers):
     return "\r\n".join(["POST /encode HTTP/1.1", "Host: localhost", f"Content-Length: {n}", *headers, "", ""]).encode()
 
@@ -37,12 +30,6 @@ def taken(server):
 
 def rejected(server, reason):
     return metric(server, f'posenc_rejected_total{{reason="{reason}"}}')
-
-
-@contextlib.contextmanager
-def clients(server, n, **options):
-    with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(Client(server, **options)) for _ in range(n)]
 
 
 # ---- Connections ------------------------------------------------------------------------------------------------------
@@ -61,7 +48,7 @@ def test_one_connection_too_many_is_told_so():
                     assert fourth.is_closed()
             three[0].send(get("/healthz"))
             assert three[0].answer()[0] == 200  # those within it are served on
-        assert wait_until(lambda: ask(server, get("/healthz"))[0] == 200)
+        assert wait_until(lambda: asked(server, get("/healthz"))[0] == 200)
         assert wait_until(lambda: metric(server, "posenc_connections") == 1)
         assert rejected(server, "connections") >= 3
 
@@ -90,12 +77,12 @@ def test_one_stream_too_many():
                 client.send(post(HUGE))
                 assert client.head()[0] == 200
             for _ in range(3):
-                refusal(ask(server, post(MEDIUM)), 429, "--max-streams", "4 answers")
-            assert ask(server, post(SMALL))[0] == 200  # it is none
+                refusal(asked(server, post(MEDIUM)), 429, "--max-streams", "4 answers")
+            assert asked(server, post(SMALL))[0] == 200  # it is none
             assert rejected(server, "streams") == 3
         assert wait_until(lambda: metric(server, "posenc_streams") == 0)
         for _ in range(5):  # each that ends makes room for another
-            assert len(ask(server, post(MEDIUM))[2]) == MEDIUM_BYTES
+            assert len(asked(server, post(MEDIUM))[2]) == MEDIUM_BYTES
         assert wait_until(lambda: taken(server) == 0)
 
 
@@ -134,7 +121,7 @@ def test_streams_take_memory():
             assert taken(server) <= 8 * MIB
             assert rejected(server, "memory") == answers.count(503)
         assert wait_until(lambda: taken(server) == 0)
-        assert len(ask(server, post(MEDIUM))[2]) == MEDIUM_BYTES
+        assert len(asked(server, post(MEDIUM))[2]) == MEDIUM_BYTES
 
 
 def test_json_is_refused_before_it_comes_or_in_the_chunk_that_is_too_much():
@@ -142,7 +129,7 @@ def test_json_is_refused_before_it_comes_or_in_the_chunk_that_is_too_much():
         client.send(declared(4097))
         refusal(client.answer(), 413, "--max-json", "4097 bytes", "4096")
         chunked = b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1001\r\n" + b" " * 4097 + b"\r\n0\r\n\r\n"
-        refusal(ask(server, chunked), 413, "--max-json", "4097 bytes", "4096")
+        refusal(asked(server, chunked), 413, "--max-json", "4097 bytes", "4096")
 
 
 def test_clients_that_leave_give_back():
@@ -156,4 +143,4 @@ def test_clients_that_leave_give_back():
                     if n % 3 == 0:
                         client.reset()
         assert wait_until(lambda: taken(server) == 0 and metric(server, "posenc_streams") == 0)
-        assert len(ask(server, post(MEDIUM))[2]) == MEDIUM_BYTES
+        assert len(asked(server, post(MEDIUM))[2]) == MEDIUM_BYTES

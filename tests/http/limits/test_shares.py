@@ -7,7 +7,6 @@ import json
 import select
 import socket
 import ssl
-import subprocess
 import time
 
 import numpy as np
@@ -15,22 +14,18 @@ import pytest
 
 from conftest import SANITIZED, start_server
 from test_limits import MIB, declared, refusal, rejected, taken
-from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, UNHURRIED, Client, get, is_asleep, metric, post, wait_until
+from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, UNHURRIED, Client, asked, certificate, clients, get, is_asleep, metric, post, wait_until
 
 ONE, OTHER = "127.0.0.2", "127.0.0.3"
 CHUNKED = b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def ask_from(server, source, request):
-    with Client(server, source=source) as client:
-        client.send(request)
-        return client.answer()
+    return asked(server, request, source=source)
 
 
-@contextlib.contextmanager
 def clients_from(server, source, n, **options):
-    with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(Client(server, source=source, **options)) for _ in range(n)]
+    return clients(server, n, source=source, **options)
 
 
 def tensor(n):
@@ -54,12 +49,10 @@ MOST = 8  # --max-connections
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory):
     """Flags for TLS, and the context of its clients."""
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", str(folder / "key"), "-out", str(folder / "crt")],
-                   check=True, capture_output=True)
+    crt, key = certificate(tmp_path_factory.mktemp("tls"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return ["--tls-cert", str(folder / "crt"), "--tls-key", str(folder / "key")], context
+    return ["--tls-cert", str(crt), "--tls-key", str(key)], context
 
 
 @pytest.fixture(params=["plain", "TLS"])

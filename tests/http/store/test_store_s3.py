@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from conftest import POSENCD, SANITIZED, Stopwatch, start_server, without_posenc
-from connection import at_once, within
+from connection import at_once, certificate, within
 from faults import faulty_server
 from s3_store import S3Store, figure, names, on, s3, sha  # noqa: F401 - s3 is a fixture
 from weights_asking import OTHER, T5, TABLE, file, put, tag
@@ -98,9 +98,7 @@ def test_places_and_keys(s3, tmp_path):
 @pytest.mark.skipif(SANITIZED, reason="beside other tests a handshake may take longer than a store has to be connected: a second")
 def test_https(tmp_path):
     """With a certificate that is trusted, and one that is not."""
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
-                    "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+    cert, key = certificate(tmp_path)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(cert, key)
     with S3Store(tls=tls) as s3:

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from conftest import SANITIZED, Stopwatch, start_server
-from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, Client, get, large_request, metric, post, wait_until
+from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, Client, asked, get, large_request, metric, post, wait_until
 
 LOOPS = ["1", "3"]
 
@@ -27,15 +27,8 @@ def draining(*flags):
         reader.send(post(MEDIUM))
         assert reader.head()[0] == 200
         terminated(server)
-        assert wait_until(lambda: ask(server, post(SMALL))[0] == 503)
+        assert wait_until(lambda: asked(server, post(SMALL))[0] == 503)
         yield server, reader
-
-
-def ask(server, *requests):
-    with Client(server) as client:
-        for request in requests:
-            client.send(request)
-        return client.answer()
 
 
 # ---- The delay: the server serves, but each answer is the last of its connection ------------------------------------------
@@ -75,14 +68,14 @@ def test_new_work_is_refused_while_an_answer_is_sent(loops):
     with draining("--io-threads", loops) as (server, reader):
         for request in (post(SMALL), post(large_request(20000)), get("/encode?scheme=rope&len=2"), get("/schemes"),
                         post(SMALL, "/encode", "Expect: 100-continue")):
-            status, headers, body = ask(server, request)
+            status, headers, body = asked(server, request)
             assert status == 503 and int(headers["retry-after"]) >= 1 and headers["connection"] == "close", request[:60]
             problem = json.loads(body)
             assert problem["status"] == 503 and "shutting down" in problem["detail"] == problem["error"]
-        status, headers, _ = ask(server, get("/readyz"))
+        status, headers, _ = asked(server, get("/readyz"))
         assert status == 503 and headers["connection"] == "close"
-        assert ask(server, get("/v2/health/ready"))[0] in (400, 503)
-        assert ask(server, get("/healthz"))[0] == 200
+        assert asked(server, get("/v2/health/ready"))[0] in (400, 503)
+        assert asked(server, get("/healthz"))[0] == 200
         assert metric(server, 'posenc_rejected_total{reason="draining"}') >= 5
         assert len(reader.file.read(MEDIUM_BYTES)) == MEDIUM_BYTES and reader.is_closed()
         assert server.ended(10) == 0
@@ -116,7 +109,7 @@ def test_a_limit_of_processor_time_begins_the_end():
         assert reader.head()[0] == 200
         terminated(server, signal.SIGXCPU)
         os.kill(server.pid, signal.SIGXCPU)
-        assert ask(server, get("/readyz"))[0] == 503
+        assert asked(server, get("/readyz"))[0] == 503
         assert len(reader.file.read(MEDIUM_BYTES)) == MEDIUM_BYTES and server.process.wait(10) == 0
 
 
@@ -129,7 +122,7 @@ def test_drain_seconds_cut_what_does_not_end(loops):
             reader.send(post(HUGE if i % 2 else HUGE.replace(b',"format":"raw"', b"")))
             assert reader.head()[0] == 200
         terminated(server)
-        assert ask(server, post(SMALL))[0] == 503
+        assert asked(server, post(SMALL))[0] == 503
         assert server.ended(10) == 0
         said = server.stderr_text()
         assert "--drain-seconds are over" in said and "cutting 6 connections" in said and "cancelled=true" in said
@@ -160,7 +153,7 @@ def test_a_body_on_its_way_is_answered():
         client.send(request[:5000])
         assert wait_until(lambda: metric(server, "posenc_in_flight_requests") == 2)
         terminated(server)
-        assert wait_until(lambda: ask(server, post(SMALL))[0] == 503)
+        assert wait_until(lambda: asked(server, post(SMALL))[0] == 503)
         client.send(request[5000:])
         status, headers, body = client.answer()
         assert status == 200 and len(body) == 80000 and headers["connection"] == "close"
@@ -175,7 +168,7 @@ def test_clients_that_keep_coming_do_not_prolong_the_end(loops):
         half = [Client(server) for _ in range(5)]
         for client in half:
             client.send(b"GET /encode?scheme=rope&len=2 HT")
-        assert ask(server, post(SMALL))[0] == 503
+        assert asked(server, post(SMALL))[0] == 503
         assert len(reader.file.read(MEDIUM_BYTES)) == MEDIUM_BYTES
         assert server.ended(5) == 0
         assert all(client.is_closed() for client in silent)

@@ -1,6 +1,5 @@
 """Several I/O threads: connections are distributed in turn, and all counts, limits, caches and the shutdown apply to all
 threads together."""
-import contextlib
 import pathlib
 import subprocess
 import time
@@ -8,7 +7,7 @@ import time
 import pytest
 
 from conftest import POSENCD, start_server
-from connection import MEDIUM, Client, at_once, get, is_quiet, metric, post, wait_until
+from connection import MEDIUM, Client, at_once, clients, get, is_quiet, metric, post, wait_until
 
 N = 3
 SMALL = b'{"scheme":"rope","len":3,"head_dim":8}'
@@ -31,12 +30,6 @@ def io_threads(server):
 def worked(server, task):
     """Nanoseconds a thread has run."""
     return int(pathlib.Path(f"/proc/{server.pid}/task/{task}/schedstat").read_text().split()[0])
-
-
-@contextlib.contextmanager
-def clients(server, n):
-    with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(Client(server)) for _ in range(n)]
 
 
 def ask(client, request):

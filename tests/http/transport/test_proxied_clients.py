@@ -9,7 +9,7 @@ from proxies import start_proxy
 from test_fairness import N_MANY, place_of_the_one
 from test_limits import refusal
 from test_shares import UNHURRIED
-from connection import HUGE, MEDIUM, MEDIUM_BYTES, Client, metric, post, wait_until
+from connection import HUGE, MEDIUM, MEDIUM_BYTES, Client, asked, metric, post, wait_until
 
 PROXY, DIRECT = "127.0.0.1", "127.0.0.2"
 A, B = "X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 192.0.2.2"
@@ -24,9 +24,7 @@ def holding(server, stack, n, header, source=PROXY):
 
 
 def ask(server, *headers, source=PROXY):
-    with Client(server, source=source) as client:
-        client.send(post(MEDIUM, "/encode", *headers))
-        return client.answer()
+    return asked(server, post(MEDIUM, "/encode", *headers), source=source)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from conftest import POSENCD, START_SECONDS, Stopwatch, start_server, without_posenc
-from connection import wait_until
+from connection import certificate, wait_until
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
 
@@ -22,8 +22,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is 
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tls")
     for name in ("a", "b"):
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
-                        "-keyout", str(folder / f"{name}.key"), "-out", str(folder / f"{name}.crt")], check=True, capture_output=True)
+        certificate(folder, name)
     return folder
 
 
