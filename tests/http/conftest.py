@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -54,7 +55,20 @@ class Response:
         return f"<{self.status} {self.headers.get('Content-Type')} {self.body[:300]!r}>"
 
 
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
 class Server:
+    """host and port; of a Unix socket its path, and no port."""
+
     def __init__(self, process, log_path):
         self.process, self.log_path, self.pid = process, log_path, process.pid
         self.host, self.port = self._wait_until_listening()
@@ -63,9 +77,9 @@ class Server:
     def _wait_until_listening(self):
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
-            found = re.search(r"listening on https?://(\S+):(\d+)", self.stderr_text())
+            found = re.search(r"listening on (?:https?://(\S+):(\d+)|unix:([^\s\"]+))[\n\"]", self.stderr_text())
             if found:
-                return found[1].strip("[]"), int(found[2])
+                return (found[3], None) if found[3] else (found[1].strip("[]"), int(found[2]))
             if self.process.poll() is not None:
                 break
             time.sleep(0.01)
@@ -74,8 +88,11 @@ class Server:
     def stderr_text(self):
         return pathlib.Path(self.log_path).read_text(errors="replace")
 
+    def connection(self, timeout=REQUEST_SECONDS):
+        return http.client.HTTPConnection(self.host, self.port, timeout=timeout) if self.port else UnixConnection(self.host, timeout)
+
     def request(self, method, path, body=None, headers=None):
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=REQUEST_SECONDS)
+        connection = self.connection()
         try:
             connection.request(method, path, body, headers or {})
             answer = connection.getresponse()
@@ -111,6 +128,10 @@ class Server:
             with contextlib.suppress(OSError):  # a thread that has just ended
                 found[stat.parent.name] = int(stat.read_text().split()[0]) / 1e9
         return found
+
+    def loop_ms(self):
+        """Milliseconds of processor time of the first I/O thread, the process's first."""
+        return int(pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/schedstat").read_text().split()[0]) / 1e6
 
     def processor(self):
         """Seconds of processor time of all its threads, also of those that have ended."""
@@ -241,13 +262,12 @@ def pytest_configure(config):
 
 
 # Files whose tests measure time, processor or memory, or load the machine on purpose: nothing else may run beside them.
-ALONE = {"test_cancel", "test_experiments_beside", "test_experiments_finding", "test_fairness", "test_faults_signals", "test_faults_time",
-         "test_monitoring", "test_planning", "test_proxies", "test_saturation", "test_soak", "test_streaming", "test_time", "test_timing",
-         "test_turns", "test_unix_socket", "test_weights_many"}
-# Files whose tests judge servers of their own by wide limits: a few such neighbours do not disturb them.
-PATIENT = {"test_answer_cache", "test_faults_network", "test_io_threads", "test_limits", "test_memory_of_reading", "test_metrics",
-           "test_proxied_clients", "test_quotas", "test_server_life", "test_shares", "test_single_flight", "test_store_s3", "test_store_slow",
-           "test_tokens"}
+ALONE = {"test_experiments_beside", "test_experiments_finding", "test_monitoring", "test_proxies", "test_saturation", "test_soak"}
+# Files whose tests judge servers of their own by wide limits, by processor time or by a Stopwatch: a few such neighbours do not disturb them.
+PATIENT = {"test_answer_cache", "test_cancel", "test_fairness", "test_faults_network", "test_faults_signals", "test_faults_time", "test_io_threads",
+           "test_limits", "test_memory_of_reading", "test_metrics", "test_planning", "test_proxied_clients", "test_quotas", "test_server_life",
+           "test_shares", "test_single_flight", "test_slow", "test_store_s3", "test_store_slow", "test_store_waits", "test_streaming", "test_time",
+           "test_timing", "test_tokens", "test_turns", "test_weights_many"}
 # All others wait for sockets more than they compute, and run side by side: a file is one process's, and those that take longest come
 # first, so that none is left when all others are done.
 LONG = ["test_stated_work", "test_experiments_reference", "test_faults_memory", "test_attention_schemes", "test_diagnose_sentences",

@@ -1,11 +1,13 @@
 """A client over a plain socket, which sees the bytes on the wire and disconnects as it likes, requests whose contents do not
 matter, and what tests of connections wait for."""
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import re
 import socket
 import struct
+import subprocess
 import time
 
 from conftest import SANITIZED
@@ -36,13 +38,13 @@ class Client:
     """One connection; requests as bytes, answers as (status, headers, body)."""
 
     def __init__(self, server, receive_buffer=None, source=None):
-        self.socket = socket.socket()
+        self.socket = socket.socket(socket.AF_INET if server.port else socket.AF_UNIX)
         if source:
             self.socket.bind((source, 0))
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(90)
-        self.socket.connect((server.host, server.port))
+        self.socket.connect((server.host, server.port) if server.port else server.host)
         self.file = self.socket.makefile("rb")
 
     def __enter__(self):
@@ -94,6 +96,27 @@ class Client:
     def reset(self):
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.__exit__()
+
+
+@contextlib.contextmanager
+def clients(server, n, **options):
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(Client(server, **options)) for _ in range(n)]
+
+
+def asked(server, request, **options):
+    """The answer to one request on a connection of its own."""
+    with Client(server, **options) as client:
+        client.send(request)
+        return client.answer()
+
+
+def certificate(folder, name="a"):
+    """A certificate of this machine and its key, as files."""
+    crt, key = pathlib.Path(folder, f"{name}.crt"), pathlib.Path(folder, f"{name}.key")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(crt)], check=True, capture_output=True)
+    return crt, key
 
 
 def get(path, *headers):

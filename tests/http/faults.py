@@ -2,13 +2,16 @@
 
 `faulty_server(*flags)` yields a server with a `faults` whose fields are numbers shared with it (tests/faults/faults.h
 lists them with their meaning): `server.faults.wall_offset = 3600`. With all fields zero nothing fails."""
+import collections
 import contextlib
 import ctypes
 import json
 import mmap
 import pathlib
+import random
 import re
 import tempfile
+import threading
 
 import numpy as np
 
@@ -150,7 +153,7 @@ REQUESTS = {
     "oip": oip(),
     "oip metadata": get("/v2/models/rope"),
     "stream": ask(scheme="alibi", num_heads=4, len=512, outputs=["bias"], format="raw"),
-    "stream of json": ask(scheme="sinusoidal", len=2000, dim=64),
+    "stream of json": ask(scheme="sinusoidal", len=700, dim=64),
     "stream of npz": ask(scheme="t5", num_heads=4, len=300, seed=3, format="npz"),
     "large body": ask(scheme="rope", head_dim=2, outputs=["cos"], format="raw", positions=list(range(60000))),
     "picture": ask(scheme="alibi", num_heads=2, len=40, outputs=["bias"], format="png"),
@@ -239,3 +242,49 @@ def is_right(server):
     """The next request, by value."""
     status, body = answer_on_new(server, probe())
     return status == 200 and body == probe_answer().tobytes()
+
+
+class Crowd:
+    """Clients that send these requests on new and used connections, some of which leave, until stop() or no server answers. wrong: whole
+    answers that are neither right nor 503."""
+
+    def __init__(self, server, right, n=4, leaving=0.1):
+        self.server, self.right, self.leaving = server, right, leaving
+        self.wrong, self.n_of, self.stopped = [], collections.Counter(), False
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(n)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, seed):
+        rng = random.Random(seed)
+        while not self.stopped and not self.wrong:
+            try:
+                with Client(self.server) as client:
+                    self.ask_some(client, rng)
+            except ConnectionRefusedError:
+                return
+            except TimeoutError:
+                self.wrong.append(("no answer", seed))
+            except OSError:
+                pass
+
+    def ask_some(self, client, rng):
+        for name in rng.choices(list(self.right), k=rng.randrange(1, 5)):
+            if rng.random() < self.leaving:
+                client.send(REQUESTS[name])
+                return
+            answer = answer_of(client, REQUESTS[name])
+            self.n_of[answer[0]] += 1
+            if answer == DROPPED:
+                return
+            if answer[0] != 503 and answer != self.right[name]:
+                self.wrong.append((name, answer[0], answer[1][:300]))
+
+    def stop(self):
+        """How many answers of each status there were."""
+        self.stopped = True
+        for thread in self.threads:
+            thread.join(60)
+            assert not thread.is_alive()
+        assert not self.wrong, (self.wrong, self.server.stderr_text()[-2000:])
+        return self.n_of

@@ -2,6 +2,7 @@
 answer, the row and the server; its docstring is the sentence that it holds."""
 import numpy as np
 
+import laws_machine
 import tensors
 
 LAWS = {}
@@ -38,3 +39,6 @@ import laws_diagnose  # noqa: E402, F401
 import laws_golden  # noqa: E402, F401
 import laws_mcp  # noqa: E402, F401
 import laws_wire  # noqa: E402, F401
+
+for function in laws_machine.LAWS:
+    law(function)

@@ -8,7 +8,9 @@ import base64
 import fnmatch
 import json
 import pathlib
+import re
 import sys
+import tempfile
 from urllib.parse import quote
 
 import numpy as np
@@ -19,7 +21,9 @@ sys.path[:0] = [path for path in (str(HERE), str(HERE.parent)) if path not in sy
 
 import believed  # noqa: E402  (the paths had to be set first)
 import laws  # noqa: E402
+import safetensors_reader  # noqa: E402
 import tensors  # noqa: E402
+import token_files  # noqa: E402
 import truth.answers  # noqa: E402
 
 METHODS = ("post", "get", "put", "delete", "head", "options", "query")
@@ -299,7 +303,7 @@ def same(others, answer, row, server):
     """Requests with these other fields (null: without it) have the same bytes."""
     for other in others:
         found = ask(server, again(row, **other))
-        assert found.status == 200 and found.body == answer.body, f"with {other}: {found}"
+        assert found.status == 200 and found.body == answer.body and found.headers["ETag"] == answer.headers["ETag"], f"with {other}: {found}"
 
 
 @kind
@@ -307,6 +311,7 @@ def differs(others, answer, row, server):
     for other in others:
         found = ask(server, again(row, **other))
         assert found.status == 200 and found.body != answer.body, f"with {other}: the same bytes"
+        assert found.headers["ETag"] is None or found.headers["ETag"] != answer.headers["ETag"], f"with {other}: the same tag"
 
 
 @kind
@@ -407,11 +412,23 @@ def every(pattern="*"):
     return [row for path in sorted(CASES.glob("*.jsonl")) if path.stem not in TABLES and fnmatch.fnmatch(path.stem, pattern) for row in read(path)]
 
 
+def write_files(folder):
+    """What flags may name: a folder of the weights of ../cases/stored.json, a file of tokens, a folder that is empty at first."""
+    for place in ("stored", "empty"):
+        (folder / place).mkdir()
+    for name, named in json.loads((CASES / "stored.json").read_text()).items():
+        arrays = {tensor: drawn(spec) for tensor, spec in named.items()}
+        (folder / "stored" / f"{name}.safetensors").write_bytes(safetensors_reader.dumps(arrays))
+    (folder / "tokens").write_text("\n".join(token_files.LINES) + "\n")
+    (folder / "tokens").chmod(0o600)
+
+
 class Servers:
-    """A server for each set of flags, started when the first row needs it."""
+    """A server for each set of flags, started when the first row needs it; {stored}, {tokens} and {empty} in a flag are the servers' own."""
 
     def __init__(self, usual=None):
-        self.started, self.usual = {}, usual
+        self.started, self.usual, self.files = {}, usual, tempfile.TemporaryDirectory()
+        write_files(pathlib.Path(self.files.name))
 
     def of(self, row):
         flags = tuple(row.get("flags", ()))
@@ -419,13 +436,14 @@ class Servers:
             return self.usual
         if flags not in self.started:
             from conftest import start_server
-            block = start_server(*flags)
+            block = start_server(*(re.sub(r"\{(\w+)\}", rf"{self.files.name}/\1", flag) for flag in flags))
             self.started[flags] = block.__enter__(), block
         return self.started[flags][0]
 
     def stop(self):
         for _, block in self.started.values():
             block.__exit__(None, None, None)
+        self.files.cleanup()
 
 
 def main(arguments):

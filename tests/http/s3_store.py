@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import hmac
 import http.server
+import re
 import socket
 import socketserver
 import threading
@@ -18,6 +19,10 @@ import time
 import urllib.parse
 from email.utils import formatdate
 from xml.sax.saxutils import escape
+
+import pytest
+
+from conftest import POSENCD, start_server
 
 ACCESS_KEY, SECRET_KEY, REGION, BUCKET = "tester", "se+cr/et", "us-east-1", "weights"
 PLAIN = "-._~"
@@ -292,3 +297,56 @@ class S3Store:
                     fault["times"] -= 1
                     return fault
         return {}
+
+
+# ---- Servers on it -------------------------------------------------------------------------------------------------------
+
+PREFIX = "team/a"
+PLACE = f"s3://{BUCKET}/{PREFIX}"
+
+
+@pytest.fixture
+def s3():
+    with S3Store() as store:
+        yield store
+
+
+def on(s3, *flags, place=PLACE, refresh=1, env=None, program=POSENCD):
+    """A server on it that compares its names every so many seconds."""
+    return start_server("--store", place, "--store-endpoint", s3.endpoint, "--store-refresh", str(refresh), *flags, env=env or s3.env(), program=program)
+
+
+def sha(body):
+    return hashlib.sha256(body).hexdigest()
+
+
+def blob_key(body, prefix=PREFIX):
+    return f"{prefix}/blobs/{sha(body)}"
+
+
+def name_text(body):
+    """What a name says of its blob."""
+    return f'{{"sha256":"{sha(body)}","bytes":{len(body)}}}\n'.encode()
+
+
+def lay(s3, name, body, prefix=PREFIX, kind="names"):
+    """As another server would write it; the path of its blob."""
+    s3.objects[blob_key(body, prefix)] = body
+    s3.objects[f"{prefix}/{kind}/{name}"] = name_text(body)
+    return f"/blobs/{sha(body)}"
+
+
+def n_seen(s3, method="", path="", end=""):
+    """How many requests it has got, of this method, whose path has this part and this end."""
+    return sum(asked == (method or asked) and path in where and where.endswith(end) for asked, where in s3.seen)
+
+
+def names(server):
+    return [entry["name"] for entry in server.get("/weights").json()["weights"]]
+
+
+def figure(server, name, **labels):
+    """A figure of /metrics; None: it is not there."""
+    wanted = ",".join(f'{label}="{value}"' for label, value in labels.items())
+    found = re.search(rf"^{name}{re.escape('{' + wanted + '}') if wanted else ''} (\S+)$", server.get("/metrics").body.decode(), re.M)
+    return float(found[1]) if found else None

@@ -3,7 +3,6 @@ the server works as before."""
 import contextlib
 import http.client
 import os
-import random
 import shutil
 import signal
 import ssl
@@ -14,8 +13,8 @@ import time
 import pytest
 
 from conftest import SANITIZED, without_posenc
-from faults import DROPPED, EXPERIMENTS, LIBRARY, PROGRAM, REQUESTS, WEIGHTS, answer_of, answer_on_new, control, faulty_server, is_right, put
-from connection import Client, at_once, get, is_asleep, is_quiet, metric, post, wait_until
+from faults import Crowd, DROPPED, EXPERIMENTS, LIBRARY, PROGRAM, REQUESTS, WEIGHTS, answer_of, answer_on_new, control, faulty_server, is_right, put
+from connection import Client, certificate, get, is_asleep, is_quiet, metric, post, wait_until
 from token_files import READER
 
 FOR_EVER = 1 << 40
@@ -47,7 +46,7 @@ def faulty():
 
 def settled(server, expected):
     """Blocks that are alive now; no more than expected, if that only takes patience."""
-    wait_until(lambda: server.faults.live_blocks <= expected)
+    wait_until(lambda: server.faults.live_blocks <= expected, 2)
     return server.faults.live_blocks
 
 
@@ -63,19 +62,19 @@ def test_what_is_lost_would_be_seen(faulty):
 # ---- One request, one failure -----------------------------------------------------------------------------------------------
 
 
-def sweep(server, name, burst, ask):
+def sweep(server, right, ask, burst=1, is_well=is_right):
     """Fails the n-th allocation and the next burst - 1, for n = 0, 1, … until a request has fewer; how each n ended. A diagnosis has
     thousands: after the first hundred an ever smaller part of them fails."""
-    ends, right, n = [], server.right[name], 0
+    ends, n = [], 0
     while n < N_MAX:
         with server.faults.allocations(n, burst):
-            answer = ask(server, REQUESTS[name])
+            answer = ask(server)
         assert server.is_alive(), (n, server.stderr_text()[-3000:])
         if server.faults.alloc_failed == 0:
             assert answer == right, (n, answer)
             return ends
         assert answer == DROPPED or answer[0] == 503 or answer == right, (n, answer)
-        assert is_right(server), n
+        assert is_well(server), n
         ends.append("dropped" if answer == DROPPED else answer[0])
         n += 1 + n // 100
     raise AssertionError("no end of allocations")
@@ -84,18 +83,21 @@ def sweep(server, name, burst, ask):
 @pytest.mark.parametrize("burst", [1, 3] + [FOR_EVER] * (not SANITIZED))
 @pytest.mark.parametrize("name", REQUESTS)
 def test_each_allocation_fails_once(faulty, name, burst):
-    ends = sweep(faulty, name, burst, answer_on_new)
+    def swept(burst=burst):
+        return sweep(faulty, faulty.right[name], lambda server: answer_on_new(server, REQUESTS[name]), burst)
+
+    ends = swept()
     for _ in range(5):  # kept for later, or lost? What is lost is so every time; what is kept ends after a few blocks
         now = settled(faulty, faulty.alive)
         if now <= faulty.alive or SANITIZED:
             break
         faulty.alive = now
-        sweep(faulty, name, burst, answer_on_new)
+        swept()
     else:
         pytest.fail(f"every sweep leaves more blocks: {now} by now; {ends}")
     assert len(ends) > 2 if SANITIZED else len(ends) > 10
     for _ in range(5 * (burst == 1 and not SANITIZED)):  # the n-th is another one now and then: threads allocate beside it, and some requests have one alone
-        ends += sweep(faulty, name, burst, answer_on_new) if 503 not in ends else []
+        ends += swept() if 503 not in ends else []
     assert 503 in ends or burst > 1 or SANITIZED
     assert answer_on_new(faulty, REQUESTS[name]) == faulty.right[name]
 
@@ -103,17 +105,17 @@ def test_each_allocation_fails_once(faulty, name, burst):
 @pytest.mark.parametrize("name", ["GET", "json", "multipart", "stream", "stream of json", "PUT of weights"])
 def test_the_connection_that_stays_goes_on(faulty, name):
     """On a connection in use; if the answer leaves it open, its next answer is right."""
-    def ask(server, request):
+    def ask(server):
         server.faults.alloc_armed = 0
         with Client(server) as client:
             assert answer_of(client, REQUESTS["list of weights"])[0] == 200
             server.faults.alloc_armed = 1
-            answer = answer_of(client, request)
+            answer = answer_of(client, REQUESTS[name])
             server.faults.alloc_armed = 0
             after = answer_of(client, REQUESTS["json"]) if answer != DROPPED else DROPPED
             assert after in (DROPPED, server.right["json"])
             return answer
-    assert len(sweep(faulty, name, 1, ask)) > 2
+    assert len(sweep(faulty, faulty.right[name], ask)) > 2
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -140,36 +142,6 @@ def test_an_experiment_without_memory_ends_and_the_server_goes_on(faulty, name):
 # ---- Many at once -----------------------------------------------------------------------------------------------------------
 
 
-def crowd(server, seconds, names, n_threads=6):
-    """Clients that send all kinds of requests on new and used connections, some of which leave; returns the errors."""
-    end, wrong, n_of = time.monotonic() + seconds, [], {}
-
-    def run(seed):
-        rng = random.Random(seed)
-        while time.monotonic() < end and not wrong:
-            try:
-                with Client(server) as client:
-                    for _ in range(rng.randrange(1, 5)):
-                        name = rng.choice(names)
-                        if rng.random() < 0.1:
-                            client.send(REQUESTS[name])
-                            client.socket.close()
-                            break
-                        answer = answer_of(client, REQUESTS[name])
-                        kind = "dropped" if answer == DROPPED else answer[0]
-                        n_of[kind] = n_of.get(kind, 0) + 1
-                        if answer != DROPPED and answer[0] != 503 and answer != server.right[name]:
-                            wrong.append((name, answer))
-                        if answer == DROPPED:
-                            break
-            except TimeoutError:
-                wrong.append((name, "no answer"))
-            except OSError:
-                pass
-    at_once(run, range(n_threads))
-    return wrong, n_of
-
-
 @pytest.mark.parametrize("every", [29, 211, 1009])
 def test_many_clients_while_allocations_fail(every):
     """With kept answers, equal requests at one time answered once, and two loops."""
@@ -179,8 +151,9 @@ def test_many_clients_while_allocations_fail(every):
         server.right = {name: answer_on_new(server, REQUESTS[name]) for name in names}
         server.faults.alloc_every = every
         with server.faults.allocations(0, 0):
-            wrong, n_of = crowd(server, 12 if SANITIZED else 1.2, names)
-        assert not wrong, (wrong, server.stderr_text()[-2000:])
+            crowd = Crowd(server, server.right, 6)
+            time.sleep(12 if SANITIZED else 1.2)
+            n_of = crowd.stop()
         assert server.faults.alloc_failed > 5 and n_of[200] > 5, n_of
         for name in names:
             assert answer_on_new(server, REQUESTS[name]) == server.right[name]
@@ -229,22 +202,14 @@ def test_each_allocation_of_a_request_with_a_token(tmp_path):
         for request in (get("/encode?scheme=sinusoidal&len=5&dim=8", head), post(REQUESTS["stream"].split(b"\r\n\r\n")[1], "/encode", head)):
             right = answer_on_new(server, request)
             assert right[0] == 200
-            for n in range(N_MAX):
-                with server.faults.allocations(n):
-                    answer = answer_on_new(server, request)
-                assert answer in (DROPPED, right) or answer[0] == 503, (n, answer)
-                assert answer_on_new(server, request) == right
-                if server.faults.alloc_failed == 0:
-                    break
-            assert n > 10
+            ends = sweep(server, right, lambda server: answer_on_new(server, request), 1, lambda server: answer_on_new(server, request) == right)
+            assert len(ends) > 10
 
 
 @pytest.mark.skipif(not shutil.which("openssl") or SANITIZED, reason="openssl is not installed")
 def test_each_allocation_under_tls(tmp_path):
     """The handshake's among them, but libtasn1's (tests/faults/memory.c): GnuTLS gives up that connection."""
-    cert, key = str(tmp_path / "a.crt"), str(tmp_path / "a.key")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, capture_output=True)
+    cert, key = map(str, certificate(tmp_path))
     context = ssl.create_default_context(cafile=cert)
 
     def ask(server):
@@ -263,14 +228,7 @@ def test_each_allocation_under_tls(tmp_path):
     with faulty_server("--tls-cert", cert, "--tls-key", key, "--answer-cache", "0", "--io-threads", "1") as server:
         right = ask(server)
         assert right[0] == 200
-        with server.faults.allocations(FOR_EVER):
-            assert ask(server) == right
-        n_all = server.faults.alloc_count
-        for n in range(n_all):
-            with server.faults.allocations(n):
-                answer = ask(server)
-            assert server.is_alive(), (n, server.stderr_text()[-1000:])
-            assert answer in (DROPPED, right) or answer[0] == 503, (n, answer)
+        assert len(sweep(server, right, ask, is_well=lambda server: server.is_alive())) > 10
         assert ask(server) == right
 
 

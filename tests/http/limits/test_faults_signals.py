@@ -9,8 +9,7 @@ import time
 import pytest
 
 from conftest import POSENCD, SANITIZED, start_server
-from faults import DROPPED, REQUESTS, WEIGHTS, answer_of, answer_on_new, is_right, put
-from connection import Client, wait_until
+from faults import Crowd, REQUESTS, WEIGHTS, answer_on_new, is_right, put
 from weights_asking import TABLE, file
 
 NAMES = ["GET", "json", "stream", "stream of json", "stream of npz", "large body", "multipart", "attention", "picture", "stored weights"]
@@ -24,55 +23,16 @@ def right():
         return {name: answer_on_new(server, REQUESTS[name]) for name in NAMES}
 
 
-class Load:
-    """Clients that ask until the server does not answer; wrong: answers that are whole, 200, and not the right ones."""
-
-    def __init__(self, server, right, n=4):
-        self.server, self.right, self.wrong, self.n_right, self.stopped = server, right, [], 0, False
-        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(n)]
-        for thread in self.threads:
-            thread.start()
-
-    def run(self, seed):
-        rng = random.Random(seed)
-        while not self.stopped:
-            try:
-                with Client(self.server) as client:
-                    for name in rng.choices(NAMES, k=4):
-                        answer = answer_of(client, REQUESTS[name])
-                        if answer == DROPPED:
-                            break
-                        if answer == self.right[name]:
-                            self.n_right += 1
-                        elif answer[0] != 503:
-                            self.wrong.append((name, answer[0]))
-            except ConnectionRefusedError:
-                return
-            except TimeoutError:
-                self.wrong.append(("no answer", seed))
-                return
-            except OSError:
-                pass
-
-    def join(self):
-        for thread in self.threads:
-            thread.join(60)
-            assert not thread.is_alive()
-
-
 def end_once(right, moment, *signals, drain="5", seconds=30):
     """A server under load gets the signals at this moment, and ends within so many seconds; its status."""
     with start_server("--drain-seconds", drain, "--io-threads", "2", "--log-level", "error") as server:
         answer_on_new(server, put("t5", WEIGHTS))
-        load = Load(server, right)
+        crowd = Crowd(server, right, leaving=0)
         time.sleep(moment)
         for n in signals:
             os.kill(server.pid, n)
         status = server.ended(seconds)
-        load.stopped = True
-        load.join()
-        assert not load.wrong, load.wrong
-        return status, load.n_right
+        return status, crowd.stop()[200]
 
 
 def sweep_ends(right, n):
@@ -107,18 +67,6 @@ def test_the_second_sigterm_ends_at_once(right, moment):
     """128 + 15 if anybody was still served, 0 if the first had already ended it."""
     status, _ = end_once(right, moment, signal.SIGTERM, signal.SIGTERM, drain="60", seconds=10)
     assert status in (0, 128 + signal.SIGTERM)
-
-
-def test_the_second_sigterm_ends_a_drain_that_waits():
-    with start_server("--drain-seconds", "60") as server, Client(server, receive_buffer=4096) as client:
-        client.send(REQUESTS["stream"] * 8)
-        assert client.head()[0] == 200
-        os.kill(server.pid, signal.SIGTERM)
-        assert wait_until(lambda: answer_on_new(server, REQUESTS["json"])[0] == 503)
-        time.sleep(0.3)
-        assert server.is_alive()  # it waits for the reader
-        os.kill(server.pid, signal.SIGTERM)
-        assert server.ended(5) == 128 + signal.SIGTERM
 
 
 def test_sighup_in_a_storm(tmp_path):

@@ -7,6 +7,8 @@ import pytest
 
 from conftest import SANITIZED, Stopwatch
 from faults import AGAIN, DROPPED, REQUESTS, WEIGHTS, answer_of, answer_on_new, faulty_server, is_right, put
+from test_cancel import LONG_ROW
+from test_time import with_time
 from connection import Client, get, is_quiet, metric, wait_until
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="preloads")
@@ -36,6 +38,13 @@ def test_a_wall_clock_that_jumps(jump):
             assert reader.answer()[2] == right["stream"][1]
         for name in NAMES:
             assert answer_on_new(server, REQUESTS[name]) == right[name], name
+        server.faults.wall_offset = 0
+        with Client(server) as timed:
+            before, clock = time.monotonic(), Stopwatch(server)
+            timed.send(with_time(LONG_ROW(), 0.5))
+            time.sleep(0.2)
+            server.faults.wall_offset = jump
+            assert timed.answer()[0] == 503 and 0.5 <= time.monotonic() - before and clock.seconds() < 1
         server.faults.wall_offset = 0
         with Client(server) as slow:  # a head that does not end is cut by time that has passed, not sooner or later
             before, clock = time.monotonic(), Stopwatch(server)

@@ -87,18 +87,13 @@ REQUESTS = {  # built by the test that sends it: some take seconds and half a gi
 }
 
 
-def resident(server):
-    with open(f"/proc/{server.process.pid}/status") as f:
-        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmRSS"))
-
-
 def peak_over_idle(server, send):
     """Most bytes over those before, and the answer."""
-    idle, peak, stop = resident(server), [0], threading.Event()
+    idle, peak, stop = server.memory("VmRSS"), [0], threading.Event()
 
     def watch():
         while not stop.is_set():
-            peak[0] = max(peak[0], resident(server))
+            peak[0] = max(peak[0], server.memory("VmRSS"))
             time.sleep(0.001)
 
     thread = threading.Thread(target=watch)

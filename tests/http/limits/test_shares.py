@@ -7,7 +7,6 @@ import json
 import select
 import socket
 import ssl
-import subprocess
 import time
 
 import numpy as np
@@ -15,22 +14,18 @@ import pytest
 
 from conftest import SANITIZED, start_server
 from test_limits import MIB, declared, refusal, rejected, taken
-from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, UNHURRIED, Client, get, is_asleep, metric, post, wait_until
+from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, UNHURRIED, Client, asked, certificate, clients, get, is_asleep, metric, post, wait_until
 
 ONE, OTHER = "127.0.0.2", "127.0.0.3"
 CHUNKED = b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def ask_from(server, source, request):
-    with Client(server, source=source) as client:
-        client.send(request)
-        return client.answer()
+    return asked(server, request, source=source)
 
 
-@contextlib.contextmanager
 def clients_from(server, source, n, **options):
-    with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(Client(server, source=source, **options)) for _ in range(n)]
+    return clients(server, n, source=source, **options)
 
 
 def tensor(n):
@@ -54,12 +49,10 @@ MOST = 8  # --max-connections
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory):
     """Flags for TLS, and the context of its clients."""
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", str(folder / "key"), "-out", str(folder / "crt")],
-                   check=True, capture_output=True)
+    crt, key = certificate(tmp_path_factory.mktemp("tls"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return ["--tls-cert", str(folder / "crt"), "--tls-key", str(folder / "key")], context
+    return ["--tls-cert", str(crt), "--tls-key", str(key)], context
 
 
 @pytest.fixture(params=["plain", "TLS"])
@@ -369,70 +362,16 @@ def test_connections_of_one_client_do_not_take_it_all():
             assert client.answer()[0] == 200
 
 
-# ---- Streams ----------------------------------------------------------------------------------------------------------
-
-
-def test_one_client_leaves_streams_for_others():
-    with start_server("--max-streams", "8", *UNHURRIED) as server:
-        with clients_from(server, ONE, 6, receive_buffer=4096) as six:
-            for client in six:
-                client.send(post(HUGE))
-                assert client.head()[0] == 200
-            for _ in range(3):
-                refusal(ask_from(server, ONE, post(MEDIUM)), 429, "--max-streams", "6 answers", "of the 8", "four times")
-            assert len(ask_from(server, OTHER, post(MEDIUM))[2]) == MEDIUM_BYTES
-            assert rejected(server, "streams") == 3
-        assert wait_until(lambda: metric(server, "posenc_streams") == 0 and taken(server) == 0)
-        assert len(ask_from(server, ONE, post(MEDIUM))[2]) == MEDIUM_BYTES
-
-
-def test_streams_of_one_client_leave_memory_for_others():
-    long = b'{"scheme":"sinusoidal","dim":512,"len":4194304,"format":"raw"}'
-    with start_server("--max-memory", "16MiB", *UNHURRIED) as server:
-        with clients_from(server, ONE, 30, receive_buffer=4096) as many:
-            statuses = []
-            for client in many:
-                client.send(post(long))
-                statuses.append(client.head()[0])
-            assert statuses.count(200) >= 5 and statuses.count(503) >= 5 and taken(server) <= 13.5 * MIB
-            for _ in range(3):
-                assert len(ask_from(server, OTHER, post(MEDIUM))[2]) == MEDIUM_BYTES
-        assert wait_until(lambda: taken(server) == 0)
-
-
 # ---- What an answer holds while it is read ----------------------------------------------------------------------------
+
+
+def table(**fields):
+    return post(json.dumps({"scheme": "sinusoidal", "format": "raw", **fields}).encode())
 
 
 def wide(offset):
     """A plan of some 5 MiB, and an answer that no socket holds."""
-    return json.dumps({"scheme": "sinusoidal", "len": 400_000, "dim": 16384, "offset": offset, "format": "raw"}).encode()
-
-
-def test_plans_of_unread_answers_leave_memory_for_others():
-    with start_server("--max-memory", "128MiB", *UNHURRIED) as server:
-        with clients_from(server, ONE, 40, receive_buffer=4096) as many, Client(server, source=OTHER, receive_buffer=4096) as other:
-            statuses = []
-            for i, client in enumerate(many):
-                client.send(post(wide(i)))
-                statuses.append(client.head()[0])
-            assert statuses.count(200) >= 3 and statuses.count(503) >= 5 and len(set(statuses)) == 2
-            other.send(post(wide(1000)))
-            assert other.head()[0] == 200
-            assert taken(server) <= 128 * MIB
-        assert wait_until(lambda: taken(server) == 0)
-
-
-def test_equal_answers_are_held_once():
-    """Twenty readers of one answer, computed once, hold its plan once."""
-    slow = json.dumps({"scheme": "floater", "dim": 512, "positions": [300], "format": "raw"}).encode()
-    with start_server("--max-memory", "128MiB", "--workers", "1", *UNHURRIED) as server:
-        with clients_from(server, ONE, 6, receive_buffer=4096) as many, Client(server, source=OTHER) as first:
-            first.send(post(slow))  # keeps the worker
-            for client in many:
-                client.send(post(wide(0)))
-            assert [client.head()[0] for client in many] == [200] * 6
-            assert metric(server, "posenc_shared_answers_total") >= 3 or taken(server) < 96 * MIB
-        assert wait_until(lambda: taken(server) == 0)
+    return table(len=400_000, dim=16384, offset=offset)
 
 
 def noise(seed):
@@ -440,20 +379,54 @@ def noise(seed):
     return post(json.dumps({"scheme": "learned", "len": 2600, "dim": 2600, "seed": seed, "format": "png"}).encode())
 
 
-def test_unread_pictures_of_one_client_leave_room_for_others():
-    with start_server("--buffer-memory", "40MiB", *UNHURRIED) as server:
+# What: flags; a request that takes a part of it and is not read; how many a client asks for; of those at least answered, at least refused;
+# the status and the words of a refusal.
+UNREAD = {
+    "streams": (["--max-streams", "8"], lambda i: post(HUGE), 9, 6, 3, 429, ["--max-streams", "6 answers", "of the 8", "four times"]),
+    "memory of streams": (["--max-memory", "16MiB"], lambda i: table(dim=512, len=4194304), 30, 5, 5, 503, ["--max-memory", "four times"]),
+    "memory of plans": (["--max-memory", "128MiB"], wide, 40, 3, 5, 503, ["--max-memory", "four times"]),
+    "pictures": (["--buffer-memory", "40MiB"], noise, 7, 3, 2, 503, ["--buffer-memory", "four times"]),
+}
+
+
+@pytest.mark.parametrize("what", UNREAD)
+def test_what_one_client_does_not_read_leaves_room_for_others(what):
+    flags, request, n, n_answered, n_refused, status, words = UNREAD[what]
+    with start_server(*flags, *UNHURRIED) as server:
         with contextlib.ExitStack() as stack:
             statuses = []
-            for seed in range(7):
-                client = stack.enter_context(Client(server, source=ONE, receive_buffer=4096))
-                client.send(noise(seed))
-                status, headers = client.head()
-                statuses.append(status)
-                if status == 503:
-                    detail = client.file.read(int(headers["content-length"])).decode()
-                    assert "four times" in detail and "--buffer-memory" in detail and headers["retry-after"]
-            assert statuses.count(503) >= 2 and statuses.count(200) >= 3 and len(set(statuses)) == 2
-            other = stack.enter_context(Client(server, source=OTHER, receive_buffer=4096))
-            other.send(noise(100))
-            assert other.head()[0] == 200
-        assert wait_until(lambda: ask_from(server, ONE, noise(200))[0] == 200)
+
+            def asking(i, source=ONE):
+                client = stack.enter_context(Client(server, source=source, receive_buffer=4096))
+                client.send(request(i))
+                return client
+
+            for i in range(n):
+                client = asking(i)
+                found, headers = client.head()
+                statuses.append(found)
+                if found != 200:
+                    refusal((found, headers, client.file.read(int(headers["content-length"]))), status, *words)
+            assert statuses.count(200) >= n_answered and statuses.count(status) >= n_refused and len(set(statuses)) == 2, statuses
+            assert asking(1000, OTHER).head()[0] == 200
+            if "--max-memory" in flags:
+                assert taken(server) <= int(flags[1].removesuffix("MiB")) * MIB
+                for _ in range(3):
+                    assert len(ask_from(server, OTHER, post(MEDIUM))[2]) == MEDIUM_BYTES
+        assert wait_until(lambda: metric(server, "posenc_streams") == 0 and taken(server) == 0)
+        with Client(server, source=ONE, receive_buffer=4096) as again:
+            again.send(request(2000))
+            assert again.head()[0] == 200
+
+
+def test_equal_answers_are_held_once():
+    """Readers of one answer, computed once, hold its plan once."""
+    slow = json.dumps({"scheme": "floater", "dim": 512, "positions": [300], "format": "raw"}).encode()
+    with start_server("--max-memory", "128MiB", "--workers", "1", *UNHURRIED) as server:
+        with clients_from(server, ONE, 6, receive_buffer=4096) as many, Client(server, source=OTHER) as first:
+            first.send(post(slow))  # keeps the worker
+            for client in many:
+                client.send(wide(0))
+            assert [client.head()[0] for client in many] == [200] * 6
+            assert metric(server, "posenc_shared_answers_total") >= 3 or taken(server) < 96 * MIB
+        assert wait_until(lambda: taken(server) == 0)

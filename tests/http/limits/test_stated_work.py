@@ -4,12 +4,11 @@ import contextlib
 import http.client
 import json
 import statistics
-import threading
 
 import numpy as np
 import pytest
 
-from conftest import SANITIZED, Stopwatch, slowness, start_server
+from conftest import SANITIZED, start_server
 import stated_work
 
 APART = 30  # from the median
@@ -199,79 +198,3 @@ def test_noise_is_given_up_soon(name):
     answer = json.loads(body)
     assert not answer["explained"] and answer["searched"] < most, answer["searched"]
     assert seconds < 2, seconds
-
-
-# Those of the table that are limited, and some that take longest.
-TURNS = [
-    *((path.replace("{name}", "rope"), row[1]) for path, row in stated_work.ROUTES.items() if row and isinstance(row[1], dict) and "version" not in path),
-    ("/mcp", stated_work.call_of("encode", {"values": [[]] * 2000000})),
-    ("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {"name": "teach_scheme", "arguments": {"scheme": [{}] * 4000000}}}),
-    ("/diagnose", {"encoding": stated_work.drawn(16384, 512)}),
-    ("/diagnose", {"encoding": stated_work.drawn(4, 16384)}),
-    ("/diagnose", {"scheme": "xpos", "cos": stated_work.drawn(16384, 64), "sin": stated_work.drawn(16384, 64, seed=2)}),
-]
-SMALL = {"scheme": "alibi", "len": 2, "num_heads": 1, "metrics": ["bounds"], "outputs": []}
-
-
-@pytest.mark.skipif(SANITIZED, reason="sanitizers add their own time")
-@pytest.mark.parametrize("path, request_", TURNS, ids=[f"{i} {path}" for i, (path, _) in enumerate(TURNS)])
-def test_a_small_request_waits_for_turns(path, request_):
-    """One worker: what another client waits is counted in the server's processor time, or by a clock that leaves out what all wait for
-    processors: on a busy machine the worker goes on while the answer's reader has none."""
-    with start_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
-        pid = server.process.pid
-        large = http.client.HTTPConnection(server.host, server.port, timeout=300, source_address=("127.0.0.2", 0))
-        large.request("POST", path, json.dumps(request_), {"Content-Type": "application/json"})
-        small = http.client.HTTPConnection(server.host, server.port, timeout=300, source_address=("127.0.0.3", 0))
-        begun, waited = stated_work.clock(pid), []
-        while stated_work.clock(pid) - begun < 3 and len(waited) < 400:
-            asked, watch = stated_work.clock(pid), Stopwatch(server)
-            small.request("POST", "/analyze", json.dumps(SMALL), {"Content-Type": "application/json"})
-            answer = small.getresponse()
-            answer.read()
-            assert answer.status == 200
-            waited.append(min(stated_work.clock(pid) - asked, watch.seconds()))
-        large.sock.close()
-        small.close()
-    assert len(waited) > 5 and max(waited) < 0.1 * slowness(), (len(waited), max(waited))
-
-
-def ones(n, head, item=b"1"):
-    return head + (item + b",") * (n - 1) + item + b"]}"
-
-
-READ = {  # made when they are sent: some hundred megabytes
-    "key_mask": lambda: ones(8000000, b'{"scheme":"alibi","num_heads":1,"len":8000000,"format":"raw","slice":[0,[0,1],[0,1]],"key_mask":['),
-    "k_positions": lambda: ones(8000000, b'{"scheme":"alibi","num_heads":1,"format":"raw","q_positions":[1],"slice":[0,[0,1],[0,1]],"k_positions":['),
-    "lens": lambda: ones(8000000, b'{"scheme":"sinusoidal","dim":2,"format":"raw","slice":[[0,1]],"lens":['),
-    "short rows": lambda: ones(6000000, b'{"scheme":"rope","format":"raw","slice":[[0,1]],"q":[', b"[1,1,1,1]")[:-1] + b"}",
-    "spaces": lambda: b'{"scheme":"sinusoidal","dim":2,"format":"raw","positions":[1,' + b" " * 100000000 + b"2]}",
-}
-
-
-@pytest.mark.skipif(SANITIZED, reason="sanitizers add their own time")
-@pytest.mark.parametrize("name", READ)
-def test_a_small_request_waits_for_turns_of_reading(name):
-    """Long lists of a request are read, checked and written into the configuration in turns."""
-    with start_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
-        large = http.client.HTTPConnection(server.host, server.port, timeout=300, source_address=("127.0.0.2", 0))
-        small = http.client.HTTPConnection(server.host, server.port, timeout=300, source_address=("127.0.0.3", 0))
-        answer, body = [], READ[name]()
-
-        def ask():
-            large.request("POST", "/encode", body, {"Content-Type": "application/json"})
-            answer.append(large.getresponse().read())
-
-        reader = threading.Thread(target=ask)
-        reader.start()
-        waited = []
-        while reader.is_alive():
-            before, watch = server.threads(), Stopwatch(server)  # reading a body from its socket is no worker's turn
-            small.request("POST", "/analyze", json.dumps(SMALL), {"Content-Type": "application/json"})
-            assert small.getresponse().read()
-            after = server.threads()
-            waited.append(min(watch.seconds(), max(after[name] - before.get(name, 0) for name in after)))
-        reader.join()
-        large.close()
-        small.close()
-    assert answer and len(waited) > 5 and max(waited) < 0.08, (len(waited), max(waited))

@@ -8,18 +8,11 @@ import tempfile
 import pytest
 
 from conftest import POSENCD, SANITIZED
-from s3_store import S3Store
+from s3_store import S3Store, figure, lay, n_seen, names, on, s3, sha  # noqa: F401 - s3 is a fixture
 from connection import within
-from test_store_s3 import figure, names, on, sha
 from weights_asking import OTHER, T5, TABLE, file, put, tag
 
 BODY, LATER = file(table=TABLE), file(table=OTHER)
-
-
-@pytest.fixture
-def s3():
-    with S3Store() as store:
-        yield store
 
 
 # ---- Half a list ----------------------------------------------------------------------------------------------------------------
@@ -32,8 +25,8 @@ def test_half_a_list_is_not_believed(s3):
     with on(s3) as b:
         within(10, lambda: len(names(b)) == 4)
         s3.fault(path="names%2F", bare=1, cut=300)
-        n_lists = len([1 for method, path in s3.seen if (method, path) == ("GET", "/weights")])
-        within(10, lambda: len([1 for method, path in s3.seen if (method, path) == ("GET", "/weights")]) > n_lists + 4)
+        n_lists = n_seen(s3, "GET", end="/weights")
+        within(10, lambda: n_seen(s3, "GET", end="/weights") > n_lists + 4)
         assert names(b) == ["w0", "w1", "w2", "w3"] and b.get("/weights/w3").status == 200
         within(5, lambda: "its list is not whole" in b.stderr_text())
         s3.heal()
@@ -102,17 +95,11 @@ def test_a_probe_is_in_no_list(s3):
 
 # ---- The cache of another store ---------------------------------------------------------------------------------------------------
 
-def lay(s3, prefix, name, body, kind="names"):
-    """What a server of that prefix would have written."""
-    s3.objects[f"{prefix}/blobs/{sha(body)}"] = body
-    s3.objects[f"{prefix}/{kind}/{name}"] = (json.dumps({"sha256": sha(body), "bytes": len(body)}, separators=(",", ":")) + "\n").encode()
-
-
 def fill(s3, cache):
     """A server of s3://weights/other has used the folder."""
     for prefix, body in (("other", LATER), ("team", BODY)):
-        lay(s3, prefix, "model", body)
-        lay(s3, prefix, f"only-{prefix}", body)
+        lay(s3, "model", body, prefix)
+        lay(s3, f"only-{prefix}", body, prefix)
     with on(s3, *cache, place="s3://weights/other") as a:
         within(10, lambda: names(a) == ["model", "only-other"])
         preset = json.dumps({"config": {"scheme": "rope", "base": 7}}).encode()

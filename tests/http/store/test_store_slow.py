@@ -1,17 +1,15 @@
 """A store whose bytes come slowly, or that has more than there is room for: what waits for it takes no place, no memory and no news from
 others, and no byte of a file is in memory that --max-weights and --max-memory do not count."""
 import contextlib
-import hashlib
 import json
 import select
-import threading
 import time
 
 import numpy as np
 import pytest
 
 from conftest import SANITIZED, Stopwatch, start_server
-from s3_store import S3Store
+from s3_store import PREFIX, lay, n_seen, names, on, s3  # noqa: F401 - s3 is a fixture
 from connection import UNHURRIED, Client, at_once, get, metric, post, within
 from weights_asking import T5, TABLE, file, put, tag
 
@@ -23,23 +21,9 @@ PATIENCE = 15  # seconds until a request for a name that is being read is refuse
 SMALL = {"scheme": "alibi", "num_heads": 1, "metrics": ["bounds"], "outputs": []}
 
 
-@pytest.fixture
-def s3():
-    with S3Store() as store:
-        yield store
-
-
-def on(s3, *flags):
-    return start_server("--store", "s3://weights/a", "--store-endpoint", s3.endpoint, *(flags if "--store-refresh" in flags else ("--store-refresh", "600", *flags)),
-                        env=s3.env())
-
-
-def lay(s3, name, body):
-    """As another server would write it; the path of its blob."""
-    sha = hashlib.sha256(body).hexdigest()
-    s3.objects[f"a/blobs/{sha}"] = body
-    s3.objects[f"a/names/{name}"] = f'{{"sha256":"{sha}","bytes":{len(body)}}}\n'.encode()
-    return f"/blobs/{sha}"
+def quiet(s3, *flags):
+    """A server that asks for nothing by itself."""
+    return on(s3, *flags, refresh=600)
 
 
 def lay_slow(s3, name):
@@ -49,7 +33,7 @@ def lay_slow(s3, name):
 
 
 def downloads(s3, path):
-    return sum(method == "GET" and asked.endswith(path) for method, asked in s3.seen)
+    return n_seen(s3, "GET", end=path)
 
 
 def answered(clients):
@@ -65,7 +49,7 @@ def wanting(name, i):
 
 def test_waiting_takes_no_place_and_ends_with_its_client(s3):
     """Some wait, the others are refused at once; other work goes on; when the clients leave, all of it ends."""
-    with on(s3, "--workers", "2") as a:
+    with quiet(s3, "--workers", "2") as a:
         path = lay_slow(s3, "slow")
         clients = [Client(a, source=f"127.0.1.{1 + i // 10}") for i in range(60)]
         for i, client in enumerate(clients):
@@ -86,25 +70,9 @@ def test_waiting_takes_no_place_and_ends_with_its_client(s3):
         assert downloads(s3, path) == 1  # one download for all, which goes on
 
 
-def test_a_wait_goes_on_where_the_one_that_left_was(s3):
-    """Of equal requests one waits for all; when its client leaves, the next one does not wait anew."""
-    with on(s3, "--workers", "1") as a:
-        lay_slow(s3, "slow")
-        first, next_one = Client(a), Client(a)
-        first.send(wanting("slow", 0))
-        within(5, lambda: metric(a, "posenc_in_flight_requests") == 2)
-        next_one.send(wanting("slow", 0))
-        begun, watch = time.monotonic(), Stopwatch(a)
-        time.sleep(PATIENCE / 2)
-        first.reset()
-        status, headers, _ = next_one.answer()
-        assert status == 503 and headers["retry-after"]
-        assert PATIENCE - 0.1 < time.monotonic() - begun and watch.seconds() < PATIENCE + PATIENCE / 3
-
-
 def test_many_slow_names_take_no_place(s3):
     """Of one client 25 wait, if it is alone; of all at most 128."""
-    with on(s3, "--workers", "1") as a:
+    with quiet(s3, "--workers", "1") as a:
         for i in range(40):
             lay_slow(s3, f"slow{i}")
         with contextlib.ExitStack() as stack:
@@ -125,13 +93,13 @@ def test_many_slow_names_take_no_place(s3):
 
 def test_what_needs_no_download_does_not_wait_for_one(s3):
     """All readers have slow files: a name that is not there, and one whose file is wrong, are answered nevertheless."""
-    with on(s3) as a, contextlib.ExitStack() as stack:
+    with quiet(s3) as a, contextlib.ExitStack() as stack:
         lay(s3, "broken", b"x" * 1000)
         assert a.get("/weights/broken").status == 404
         for i in range(8):
             lay_slow(s3, f"slow{i}")
             stack.enter_context(Client(a, source="127.0.1.1")).send(wanting(f"slow{i}", i))
-        within(5, lambda: sum(method == "GET" and "/blobs/" in path for method, path in s3.seen) == 7)  # six of them
+        within(5, lambda: n_seen(s3, "GET", "/blobs/") == 7)  # six of them
         watch = Stopwatch(a)
         assert a.get("/weights/unknown").status == 404 and a.get("/weights/broken").status == 404
         assert watch.seconds() < 5 * SLOW
@@ -139,7 +107,7 @@ def test_what_needs_no_download_does_not_wait_for_one(s3):
 
 @pytest.mark.parametrize("where", ["behind a download", "in the upload"])
 def test_an_upload_s_memory_goes_with_its_client(s3, where):
-    with on(s3, "--max-memory", "256MiB") as a, Client(a) as first:
+    with quiet(s3, "--max-memory", "256MiB") as a, Client(a) as first:
         body = file(x=np.zeros(50 * MIB, "u1"))
         if where == "in the upload":
             s3.fault(method="PUT", path="/blobs/", hang=1)
@@ -157,42 +125,10 @@ def test_an_upload_s_memory_goes_with_its_client(s3, where):
         assert a.get("/weights/unknown").status == 404
 
 
-def test_one_slow_blob_stops_no_news(s3):
-    """The comparison goes on, and requests for the slow name are refused, not left without an answer."""
-    for name in "bcd":
-        lay(s3, name, file(table=TABLE + ord(name)))
-    with on(s3, "--store-refresh", "1") as a:
-        within(10, lambda: len(a.get("/weights").json()["weights"]) == 3)
-        for i in range(8):  # more than are read at the same time
-            lay_slow(s3, f"a-slow{i}")
-        within(10, lambda: sum(method == "GET" and "/blobs/" in path for method, path in s3.seen) >= 5)
-        answers, watch = {}, Stopwatch(a)
-
-        def ask(method):
-            answers[method] = a.request(method, "/weights/a-slow0", file(table=TABLE) if method == "PUT" else None)
-            assert watch.seconds() < (PATIENCE + 5) * SLOW
-
-        threads = [threading.Thread(target=ask, args=(method,)) for method in ("GET", "PUT", "DELETE")]
-        for thread in threads:
-            thread.start()
-        del s3.objects["a/names/c"]
-        s3.objects["a/names/d"] = s3.objects["a/names/d"].rstrip()  # the same blob with another tag
-        asked = len(s3.seen)
-        within(5, lambda: a.get("/weights/c").status == 404)
-        within(5, lambda: any(path.endswith("/names/d") for _, path in s3.seen[asked:]))
-        lay(s3, "e", file(table=TABLE))
-        assert a.get("/weights/e").body == file(table=TABLE)  # a new name, on a request
-        for thread in threads:
-            thread.join()
-        assert {method: answer.status for method, answer in answers.items()} == {"GET": 503, "PUT": 503, "DELETE": 503}
-        assert all(answer.headers["Retry-After"] for answer in answers.values())
-        s3.heal()
-
-
 def test_one_slow_blob_stops_no_replaced_file(s3):
     lay(s3, "b", file(table=TABLE))
-    with on(s3, "--store-refresh", "1") as a:
-        within(10, lambda: len(a.get("/weights").json()["weights"]) == 1)
+    with on(s3) as a:
+        within(10, lambda: len(names(a)) == 1)
         path = lay_slow(s3, "a-slow")
         within(10, lambda: downloads(s3, path) == 1)
         lay(s3, "b", file(table=TABLE + 1))
@@ -215,7 +151,7 @@ def test_a_blob_has_a_time_that_fits_its_size(s3):
 
 
 def test_a_wrong_file_is_not_read_again(s3):
-    with on(s3) as a:
+    with quiet(s3) as a:
         path = lay(s3, "broken", b"x" * 100_000)
         for _ in range(3):
             assert a.get("/weights/broken").status == 404
@@ -231,7 +167,7 @@ def test_downloads_are_counted_before_they_come(s3):
     """Twelve of 24 MiB at the same time, of which one fits."""
     paths = [lay(s3, f"n{i}", file(x=np.full(24 * MIB, i, "u1"))) for i in range(12)]
     s3.fault(method="GET", path="/blobs/", delay=0.5)
-    with on(s3, "--max-weights", "32MiB", "--max-memory", "16MiB") as a:
+    with quiet(s3, "--max-weights", "32MiB", "--max-memory", "16MiB") as a:
         answers = at_once(lambda i: a.request("GET", f"/weights/n{i}", headers={"Range": "bytes=0-9"}), range(12))
         statuses = sorted(answer.status for answer in answers)
         assert statuses.count(206) == 1 and set(statuses) <= {206, 413, 503}, statuses
@@ -245,8 +181,8 @@ def test_downloads_are_counted_before_they_come(s3):
 def test_a_larger_file_than_both_limits_can_hold_twice_is_replaced(s3):
     """There is no room for both at the same time, so the old one goes first."""
     lay(s3, "big", file(x=np.full(24 * MIB, 1, "u1")))
-    with on(s3, "--store-refresh", "1", "--max-weights", "32MiB", "--max-memory", "16MiB") as a:
-        within(10, lambda: len(a.get("/weights").json()["weights"]) == 1)
+    with on(s3, "--max-weights", "32MiB", "--max-memory", "16MiB") as a:
+        within(10, lambda: len(names(a)) == 1)
         new = file(x=np.full(24 * MIB, 2, "u1"))
         lay(s3, "big", new)
         within(10, lambda: a.request("HEAD", "/weights/big").headers.get("ETag") == tag(new))
@@ -277,7 +213,7 @@ def test_replaced_files_that_are_read_count():
 
 def test_a_file_in_full_weights_is_replaced(s3):
     """Its bytes and the new ones are in memory for a moment, counted by --max-memory."""
-    with on(s3, "--max-weights", "2MiB", "--max-memory", "64MiB") as a:
+    with quiet(s3, "--max-weights", "2MiB", "--max-memory", "64MiB") as a:
         for i in range(5):
             put(a, "x", file(x=np.full(1_900_000, i, "u1")), 200 if i else 201)
         within(5, lambda: metric(a, "posenc_taken_memory_bytes") <= MIB)
@@ -287,18 +223,18 @@ def test_a_file_in_full_weights_is_replaced(s3):
 def test_one_bad_blob_is_its_own_failure(s3, kind):
     """It is not read again at each request or comparison, nothing else is refused meanwhile, and another PUT mends it, also of two."""
     bodies = {name: file(x=np.full(MIB, i, "u1")) for i, name in enumerate(("bad", "worse"))}
-    with on(s3, "--store-refresh", "1") as a:
+    with on(s3) as a:
         within(5, lambda: metric(a, "posenc_store_reachable") == 1)
         paths = {name: lay(s3, name, body) for name, body in bodies.items()}
         for name, path in paths.items():
             if kind == "cut":
                 s3.fault(method="GET", path=path, cut=MIB // 2)
             elif kind == "corrupt":
-                s3.objects[f"a{path}"] = b"\0" * len(bodies[name])
+                s3.objects[PREFIX + path] = b"\0" * len(bodies[name])
             elif kind == "empty":
-                s3.objects[f"a{path}"] = b""
+                s3.objects[PREFIX + path] = b""
             else:
-                s3.objects[f"a/names/{name}"] = s3.objects[f"a/names/{name}"].replace(str(len(bodies[name])).encode(), b"1000")
+                s3.objects[f"{PREFIX}/names/{name}"] = s3.objects[f"{PREFIX}/names/{name}"].replace(str(len(bodies[name])).encode(), b"1000")
         lists = lambda: sum("names%2F" in asked or asked == "/weights" for _, asked in s3.seen)  # noqa: E731
         before = lists()
         for i in range(6):
@@ -314,21 +250,12 @@ def test_one_bad_blob_is_its_own_failure(s3, kind):
         s3.heal()
         for name, body in bodies.items():
             put(a, name, body, 200)
-            assert a.get(f"/weights/{name}").body == s3.objects[f"a{paths[name]}"] == body
-
-
-def test_equal_requests_for_a_slow_name_wait_together(s3):
-    with on(s3) as a:
-        within(5, lambda: metric(a, "posenc_store_reachable") == 1)
-        lay_slow(s3, "slow")
-        watch = Stopwatch(a)
-        assert at_once(lambda _: a.get("/weights/slow").status, range(4)) == [503] * 4
-        assert watch.seconds() < 1.5 * PATIENCE  # one after the other: twice as long and more
+            assert a.get(f"/weights/{name}").body == s3.objects[PREFIX + paths[name]] == body
 
 
 def test_the_end_waits_for_no_slow_name(s3):
     """Equal requests and others: at SIGTERM all get their 503, long before their patience or the drain is over."""
-    with on(s3, "--drain-seconds", "60") as a:
+    with quiet(s3, "--drain-seconds", "60") as a:
         within(5, lambda: metric(a, "posenc_store_reachable") == 1)
         path = lay_slow(s3, "slow")
         clients = [Client(a) for _ in range(6)]

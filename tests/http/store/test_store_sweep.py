@@ -8,11 +8,10 @@ import pytest
 
 from conftest import POSENCD, start_server, without_posenc
 from connection import wait_until
-from s3_store import S3Store
+from s3_store import PLACE, S3Store, blob_key as key, name_text
 from weights_asking import OTHER, T5, TABLE, file, put, tag
 
 DAY = 86400
-PLACE = "s3://weights/team/a"
 PRESET = {"config": {"scheme": "rope", "base": 500000}}
 
 
@@ -34,10 +33,6 @@ def server(s3):
 
 def sweep(s3, *more, env=None):
     return subprocess.run([POSENCD, *flags(s3), "--store-sweep", *more], capture_output=True, text=True, env=without_posenc(env or s3.env()), timeout=60)
-
-
-def key(body):
-    return f"team/a/blobs/{tag(body)[1:-1]}"
 
 
 def make_old(s3, *keys, seconds=2 * DAY):
@@ -119,10 +114,6 @@ def left_blob(s3, body):
     make_old(s3, key(body))
 
 
-def name_for(body):
-    return (json.dumps({"sha256": tag(body)[1:-1], "bytes": len(body)}, separators=(",", ":")) + "\n").encode()
-
-
 @contextlib.contextmanager
 def sweeping(s3, method, path):
     """A sweep in the background, whose first request of that kind has arrived at the store: a list of its result, at the end."""
@@ -154,19 +145,9 @@ def test_a_name_that_comes_while_the_sweep_writes_its_mark(s3):
     left_blob(s3, body)
     s3.fault(method="PUT", path=".sweep", delay=0.5, times=1)
     with sweeping(s3, "PUT", ".sweep") as results:
-        s3.objects["team/a/names/late"] = name_for(body)
+        s3.objects["team/a/names/late"] = name_text(body)
     assert results[0].returncode == 0 and "0 of 1 blobs removed" in results[0].stdout, results
     assert blobs(s3) == {key(body)}
-
-
-def test_a_name_that_comes_too_late_fails_the_sweep(s3):
-    """Such a server again, after the sweep's last look at the names: it cannot bring the blob back, but says so."""
-    body = file(table=TABLE)
-    left_blob(s3, body)
-    s3.fault(method="DELETE", path=key(body), delay=0.5, times=1)
-    with sweeping(s3, "DELETE", key(body)) as results:
-        s3.objects["team/a/names/late"] = name_for(body)
-    assert results[0].returncode == 1 and "the name late was stored while its blob" in results[0].stderr, results
 
 
 @pytest.mark.parametrize("fault", [{"status": 503}, {"close": 1}], ids=["503", "closed"])
@@ -178,18 +159,6 @@ def test_a_delete_is_sent_once(s3, fault):
     done = sweep(s3)
     assert done.returncode == 1 and " 0 of 1 blobs removed" in done.stdout, done
     assert [where for method, where in s3.seen if method == "DELETE"] == [f"/weights/{key(body)}"]
-
-
-def test_the_mark_of_a_sweep_that_died(s3, server):
-    """It delays a PUT for a minute at most, and the next sweep removes it."""
-    body = file(table=TABLE)
-    left_blob(s3, body)
-    mark = key(body) + ".sweep"
-    s3.objects[mark] = b"a sweep is removing this blob\n"
-    assert "status" in put(server, "again", body, 503).json() and s3.objects[key(body)] == body
-    make_old(s3, mark, seconds=70)
-    put(server, "again", body, 200)
-    assert sweep(s3).returncode == 0 and blobs(s3) == {key(body)}
 
 
 def test_a_blob_that_goes_while_its_name_is_written(s3, server):

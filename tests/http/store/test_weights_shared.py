@@ -1,4 +1,4 @@
-"""Two servers on one folder of stored weights: what one stores the other serves, and guards hold between them."""
+"""Two servers on one folder of stored weights, or one bucket: what one stores the other serves, and guards hold between them."""
 import contextlib
 import fcntl
 import os
@@ -11,20 +11,36 @@ import pytest
 
 from conftest import start_server
 from connection import at_once, within
+from s3_store import S3Store, names, on
 from weights_asking import OTHER, T5, TABLE, file, put, tag
 
 REFRESH = 1
 
 
-@pytest.fixture
-def two(tmp_path):
+@contextlib.contextmanager
+def servers(where, folder):
+    """Two on this folder, or on a bucket of their own."""
     with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(start_server("--weights-dir", str(tmp_path), "--weights-refresh", str(REFRESH))) for _ in range(2)]
+        s3 = stack.enter_context(S3Store()) if where == "bucket" else None
+        yield [stack.enter_context(on(s3) if s3 else start_server("--weights-dir", str(folder), "--weights-refresh", str(REFRESH))) for _ in range(2)]
 
 
-def test_a_new_name_is_served_by_the_other_at_once(two):
+@pytest.fixture(params=["folder", "bucket"])
+def two(request, tmp_path):
+    with servers(request.param, tmp_path) as both:
+        yield both
+
+
+@pytest.fixture
+def on_a_folder(tmp_path):
+    with servers("folder", tmp_path) as both:
+        yield both
+
+
+def test_a_new_name_is_served_by_the_other_at_once(two, request):
     a, b = two
-    assert b.get("/weights/t").status == 404
+    if "folder" in request.node.name:  # a bucket is asked for a name once a second
+        assert b.get("/weights/t").status == 404
     put(a, "t", file(table=TABLE))
     assert b.ask(**T5, weights="t").body == a.ask(**T5, weights="t").body == a.ask(**T5, table=TABLE.tolist()).body
     assert b.get("/weights/t").headers["ETag"] == tag(file(table=TABLE))
@@ -38,7 +54,7 @@ def test_changes_are_seen_within_a_refresh(two):
     put(a, "t", file(table=OTHER), 200)
     within(REFRESH + 5, lambda: b.get("/weights/t").body == file(table=OTHER))
     put(a, "u", file(table=TABLE))
-    within(REFRESH + 5, lambda: [w["name"] for w in b.get("/weights").json()["weights"]] == ["t", "u"])
+    within(REFRESH + 5, lambda: names(b) == ["t", "u"])
     assert a.request("DELETE", "/weights/t").status == 204
     within(REFRESH + 5, lambda: b.get("/weights/t").status == 404)
 
@@ -67,22 +83,19 @@ def test_guards_hold_between_servers(two):
     assert b.request("DELETE", "/weights/t").status == 404
 
 
+@pytest.mark.parametrize("same", [False, True], ids=["different", "equal"])
 @pytest.mark.parametrize("guard", ["If-None-Match", "If-Match"])
-def test_one_of_many_wins(two, guard):
-    """Of twenty guarded PUTs at two servers exactly one succeeds, five times over; both then serve the winner's file."""
-    current = None
-    for turn in range(5):
-        name = f"race{turn}" if guard == "If-None-Match" else "race"
-        headers = {guard: "*" if guard == "If-None-Match" else tag(current)} if turn or guard == "If-None-Match" else {}
-        if not headers:
-            current = file(table=TABLE)
-            put(two[0], name, current)
-            continue
+def test_one_of_many_wins(two, guard, same):
+    """Of twenty guarded PUTs at two servers exactly one succeeds, also if all have the same bytes; both then serve the winner's file."""
+    current = file(table=TABLE)
+    put(two[0], "race", current)
+    for turn in range(1, 4):
+        name, value = (f"race{turn}", "*") if guard == "If-None-Match" else ("race", tag(current))
         won = []
 
         def store(i):
-            body = file(table=np.full((32, 2), 100 * turn + i, "f4"))
-            status = two[i % 2].request("PUT", "/weights/" + name, body, headers).status
+            body = file(table=np.full((32, 2), turn if same else 100 * turn + i, "f4"))
+            status = two[i % 2].request("PUT", "/weights/" + name, body, {guard: value}).status
             assert status in (200, 201, 412), status
             if status != 412:
                 won.append(body)
@@ -94,9 +107,9 @@ def test_one_of_many_wins(two, guard):
             assert server.ask(**T5, weights={"name": name, "sha256": tag(current)[1:-1]})
 
 
-def test_a_writer_that_stands_still_with_the_lock(two, tmp_path):
+def test_a_writer_that_stands_still_with_the_lock(on_a_folder, tmp_path):
     """It is waited for; others are served meanwhile, changes are refused after 5 s, and go on when it does."""
-    a, _ = two
+    a, _ = on_a_folder
     put(a, "t", file(table=TABLE))
     with open(tmp_path / ".posenc-lock", "rb+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -110,8 +123,8 @@ def test_a_writer_that_stands_still_with_the_lock(two, tmp_path):
     put(a, "u", file(table=TABLE))
 
 
-def test_broken_files_are_logged_once(two, tmp_path):
-    a, _ = two
+def test_broken_files_are_logged_once(on_a_folder, tmp_path):
+    a, _ = on_a_folder
     (tmp_path / "bad.safetensors").write_bytes(b"no such thing")
     within(REFRESH + 5, lambda: "bad" in a.stderr_text())
     assert a.get("/weights/bad").status == 404

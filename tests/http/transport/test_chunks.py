@@ -7,17 +7,13 @@ import os
 import pathlib
 import socket
 import subprocess
-import threading
-import time
 
 import pytest
 
-from conftest import POSENCD, Stopwatch, start_server
-from connection import Client, get, has_exited, is_quiet, metric, wait_until
+from conftest import POSENCD, start_server
+from connection import get
 
-MIB = 1 << 20
 TABLE = "/encode?scheme=sinusoidal&dim=128&len=4096"          # 6 MB in several pieces
-ENDLESS = "/encode?scheme=sinusoidal&dim=512&len=10000000"    # more than anybody reads
 
 
 def raw_answers(server, request, seconds=60):
@@ -83,46 +79,6 @@ def test_who_reads_in_drops_gets_all(server):
     assert dechunked(b"".join(parts).split(b"\r\n\r\n", 1)[1])[0] == server.get(TABLE).body
 
 
-def test_who_stops_reading_is_cut_off():
-    """After --connection-timeout without a byte accepted; others are answered meanwhile, and no work continues."""
-    with start_server("--connection-timeout", "2", "--io-threads", "1") as server, Client(server, receive_buffer=4096) as client:
-        client.send(get(ENDLESS))
-        for _ in range(5):
-            watch = Stopwatch(server)
-            assert server.get("/healthz").status == 200 and watch.seconds() < 1
-            time.sleep(0.2)
-        assert metric(server, "posenc_streams") == 1
-        assert wait_until(lambda: metric(server, "posenc_streams") == 0, 10) and wait_until(lambda: is_quiet(server))
-
-
-def test_who_reads_slowly_is_not_cut_off():
-    """Each byte that the socket accepts restarts the time."""
-    with start_server("--connection-timeout", "1") as server, Client(server) as client:
-        client.send(get(ENDLESS))
-        n, end = 0, time.monotonic() + 4
-        while time.monotonic() < end:
-            n += len(client.socket.recv(MIB))
-            time.sleep(0.05)
-        assert n > 0 and metric(server, "posenc_streams") == 1
-
-
-def test_who_leaves_stops_the_work(server):
-    client = Client(server)
-    with client:
-        client.send(get(ENDLESS))
-        client.socket.recv(MIB)
-        assert metric(server, "posenc_streams") >= 1
-    assert wait_until(lambda: metric(server, "posenc_streams") == 0) and wait_until(lambda: is_quiet(server))
-
-
-def test_the_end_of_the_server_cuts_it():
-    with start_server("--drain-seconds", "1") as server, Client(server) as client:
-        client.send(get(ENDLESS))
-        client.socket.recv(1000)
-        server.process.terminate()
-        assert wait_until(lambda: has_exited(server), 10)
-
-
 # ---- --tcp-cc ----------------------------------------------------------------------------------------------------------
 
 AVAILABLE = pathlib.Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -137,26 +93,3 @@ def test_congestion_control():
         assert "cubic" not in shown and "bbr" not in shown
     done = subprocess.run([POSENCD, "--port", "0", "--tcp-cc", "wishful"], capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 1 and "--tcp-cc wishful: cannot be used" in done.stderr and "reno" in done.stderr
-
-
-def test_small_requests_beside_many_streams(server):
-    """Sixteen clients that read as fast as they can, on every loop, delay no other client."""
-    stop = threading.Event()
-
-    def read():
-        with Client(server) as client:
-            client.send(get(ENDLESS))
-            while not stop.is_set():
-                client.socket.recv(MIB)
-    readers = [threading.Thread(target=read) for _ in range(16)]
-    for reader in readers:
-        reader.start()
-    waits = []
-    for _ in range(20):
-        watch = Stopwatch(server)
-        assert server.get("/encode?scheme=rope&len=3&head_dim=8").status == 200
-        waits.append(watch.seconds())
-    stop.set()
-    for reader in readers:
-        reader.join(30)
-    assert sorted(waits)[10] < 2

@@ -10,9 +10,9 @@ import time
 import pytest
 
 from conftest import SANITIZED, Stopwatch, start_server
-from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, SMALL_BYTES, Client, get, large_request, metric, post, wait_until
+from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, Client, asked, get, large_request, metric, post, wait_until
 
-LOOPS = ["1", "2"]
+LOOPS = ["1", "3"]
 
 
 def terminated(server, number=signal.SIGTERM):
@@ -27,15 +27,8 @@ def draining(*flags):
         reader.send(post(MEDIUM))
         assert reader.head()[0] == 200
         terminated(server)
-        assert wait_until(lambda: ask(server, post(SMALL))[0] == 503)
+        assert wait_until(lambda: asked(server, post(SMALL))[0] == 503)
         yield server, reader
-
-
-def ask(server, *requests):
-    with Client(server) as client:
-        for request in requests:
-            client.send(request)
-        return client.answer()
 
 
 # ---- The delay: the server serves, but each answer is the last of its connection ------------------------------------------
@@ -54,6 +47,7 @@ def test_every_answer_of_the_delay_closes(loops):
             client.send(get("/healthz"))
             assert "connection" not in client.answer()[1]
         terminated(server)
+        time.sleep(0.3)  # an idle connection lasts through the delay
         for clients in (kept, [Client(server) for _ in requests]):
             for client, (status, request) in zip(clients, requests):
                 with client:
@@ -66,18 +60,6 @@ def test_every_answer_of_the_delay_closes(loops):
                     assert client.is_closed()
 
 
-def test_an_idle_connection_lasts_through_the_delay():
-    """The client decides when it is used again; the next answer says that it is the last."""
-    with start_server("--drain-delay", "60") as server, Client(server) as client:
-        client.send(get("/healthz"))
-        client.answer()
-        terminated(server)
-        time.sleep(0.5)
-        client.send(post(SMALL))
-        status, headers, body = client.answer()
-        assert (status, len(body), headers["connection"]) == (200, SMALL_BYTES, "close")
-
-
 # ---- Answers are still sent: new work is refused ---------------------------------------------------------------------------
 
 
@@ -86,28 +68,38 @@ def test_new_work_is_refused_while_an_answer_is_sent(loops):
     with draining("--io-threads", loops) as (server, reader):
         for request in (post(SMALL), post(large_request(20000)), get("/encode?scheme=rope&len=2"), get("/schemes"),
                         post(SMALL, "/encode", "Expect: 100-continue")):
-            status, headers, body = ask(server, request)
+            status, headers, body = asked(server, request)
             assert status == 503 and int(headers["retry-after"]) >= 1 and headers["connection"] == "close", request[:60]
             problem = json.loads(body)
             assert problem["status"] == 503 and "shutting down" in problem["detail"] == problem["error"]
-        status, headers, _ = ask(server, get("/readyz"))
+        status, headers, _ = asked(server, get("/readyz"))
         assert status == 503 and headers["connection"] == "close"
-        assert ask(server, get("/v2/health/ready"))[0] in (400, 503)
-        assert ask(server, get("/healthz"))[0] == 200
+        assert asked(server, get("/v2/health/ready"))[0] in (400, 503)
+        assert asked(server, get("/healthz"))[0] == 200
         assert metric(server, 'posenc_rejected_total{reason="draining"}') >= 5
         assert len(reader.file.read(MEDIUM_BYTES)) == MEDIUM_BYTES and reader.is_closed()
         assert server.ended(10) == 0
 
 
-def test_a_limit_of_processor_time_begins_the_end():
-    """Its signal repeats every second of work; that is no wish to end at once."""
-    with start_server() as server, Client(server, receive_buffer=4096) as reader:
-        reader.send(post(MEDIUM))
-        assert reader.head()[0] == 200
-        terminated(server, signal.SIGXCPU)
-        os.kill(server.pid, signal.SIGXCPU)
-        assert ask(server, get("/readyz"))[0] == 503
-        assert len(reader.file.read(MEDIUM_BYTES)) == MEDIUM_BYTES and server.process.wait(10) == 0
+@pytest.mark.parametrize("loops", LOOPS)
+def test_what_has_begun_is_finished_and_idle_connections_are_closed(loops):
+    with start_server("--io-threads", loops) as server:
+        streams = [Client(server, receive_buffer=65536) for _ in range(3)]
+        idle, fresh = [Client(server) for _ in range(3)], [Client(server) for _ in range(3)]
+        for client in idle:
+            client.send(get("/healthz"))
+            assert client.answer()[0] == 200
+        for client in streams:
+            client.send(post(MEDIUM))
+        heads = [client.head() for client in streams]
+        terminated(server)
+        assert all(client.is_closed() for client in idle + fresh)
+        for client, (status, headers) in zip(streams, heads):
+            assert status == 200 and len(client.file.read(MEDIUM_BYTES)) == int(headers["content-length"]) == MEDIUM_BYTES
+            assert client.is_closed()
+        assert server.ended(10) == 0
+        with pytest.raises(OSError):
+            Client(server)
 
 
 def test_a_limit_of_processor_time_begins_the_end():
@@ -117,8 +109,32 @@ def test_a_limit_of_processor_time_begins_the_end():
         assert reader.head()[0] == 200
         terminated(server, signal.SIGXCPU)
         os.kill(server.pid, signal.SIGXCPU)
-        assert ask(server, get("/readyz"))[0] == 503
+        assert asked(server, get("/readyz"))[0] == 503
         assert len(reader.file.read(MEDIUM_BYTES)) == MEDIUM_BYTES and server.process.wait(10) == 0
+
+
+@pytest.mark.parametrize("loops", LOOPS)
+def test_drain_seconds_cut_what_does_not_end(loops):
+    """Answers of known length, and in chunks."""
+    with start_server("--drain-seconds", "1", "--io-threads", loops) as server:
+        readers = [Client(server, receive_buffer=4096) for _ in range(6)]
+        for i, reader in enumerate(readers):
+            reader.send(post(HUGE if i % 2 else HUGE.replace(b',"format":"raw"', b"")))
+            assert reader.head()[0] == 200
+        terminated(server)
+        assert asked(server, post(SMALL))[0] == 503
+        assert server.ended(10) == 0
+        said = server.stderr_text()
+        assert "--drain-seconds are over" in said and "cutting 6 connections" in said and "cancelled=true" in said
+
+
+@pytest.mark.parametrize("loops", LOOPS)
+def test_a_second_signal_ends_at_once(loops):
+    with draining("--drain-seconds", "60", "--io-threads", loops) as (server, _):
+        time.sleep(0.3)
+        assert server.is_alive()  # it waits for the reader
+        os.kill(server.pid, signal.SIGINT)
+        assert server.ended(5) == 128 + signal.SIGINT
 
 
 def test_a_large_body_gets_its_refusal_whole():
@@ -137,7 +153,7 @@ def test_a_body_on_its_way_is_answered():
         client.send(request[:5000])
         assert wait_until(lambda: metric(server, "posenc_in_flight_requests") == 2)
         terminated(server)
-        assert wait_until(lambda: ask(server, post(SMALL))[0] == 503)
+        assert wait_until(lambda: asked(server, post(SMALL))[0] == 503)
         client.send(request[5000:])
         status, headers, body = client.answer()
         assert status == 200 and len(body) == 80000 and headers["connection"] == "close"
@@ -152,20 +168,10 @@ def test_clients_that_keep_coming_do_not_prolong_the_end(loops):
         half = [Client(server) for _ in range(5)]
         for client in half:
             client.send(b"GET /encode?scheme=rope&len=2 HT")
-        assert ask(server, post(SMALL))[0] == 503
+        assert asked(server, post(SMALL))[0] == 503
         assert len(reader.file.read(MEDIUM_BYTES)) == MEDIUM_BYTES
         assert server.ended(5) == 0
         assert all(client.is_closed() for client in silent)
-
-
-def test_drain_seconds_still_cut():
-    with start_server("--drain-seconds", "1") as server, Client(server, receive_buffer=4096) as reader:
-        reader.send(post(HUGE))
-        assert reader.head()[0] == 200
-        terminated(server)
-        time.sleep(0.3)
-        assert ask(server, post(SMALL))[0] == 503
-        assert server.ended(10) == 0 and "--drain-seconds are over" in server.stderr_text()
 
 
 # ---- The service manager -----------------------------------------------------------------------------------------------------
@@ -203,6 +209,7 @@ def test_the_service_manager_is_told(tmp_path, name):
         os.kill(server.pid, signal.SIGTERM)
         assert manager.next() == "STOPPING=1"
         assert server.get("/readyz").status == 503
+        assert server.ended(20) == 0
 
 
 @pytest.mark.parametrize("loops", ["1", "3"])

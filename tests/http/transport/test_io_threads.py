@@ -1,16 +1,13 @@
 """Several I/O threads: connections are distributed in turn, and all counts, limits, caches and the shutdown apply to all
 threads together."""
-import contextlib
-import os
 import pathlib
-import signal
 import subprocess
 import time
 
 import pytest
 
 from conftest import POSENCD, start_server
-from connection import MEDIUM, MEDIUM_BYTES, Client, at_once, get, has_exited, is_quiet, metric, post, wait_until
+from connection import MEDIUM, Client, at_once, clients, get, is_quiet, metric, post, wait_until
 
 N = 3
 SMALL = b'{"scheme":"rope","len":3,"head_dim":8}'
@@ -35,12 +32,6 @@ def worked(server, task):
     return int(pathlib.Path(f"/proc/{server.pid}/task/{task}/schedstat").read_text().split()[0])
 
 
-@contextlib.contextmanager
-def clients(server, n):
-    with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(Client(server)) for _ in range(n)]
-
-
 def ask(client, request):
     client.send(request)
     return client.answer()
@@ -57,11 +48,6 @@ def test_connections_take_turns(several):
             grown = [worked(several, task) - n for task, n in zip(tasks, before)]
             who.append(grown.index(max(grown)))
     assert sorted(who) == [0, 0, 1, 1, 2, 2] and who[:N] == who[N:]
-
-
-def ask_anew(server, request):
-    with Client(server) as client:
-        return ask(client, request)
 
 
 def test_the_same_bytes_from_each():
@@ -97,7 +83,7 @@ def test_connections_are_limited_over_all():
                 fifth.send(get("/metrics"))
                 assert fifth.answer()[0] == 503 and fifth.is_closed()
             four[1].__exit__()  # of a thread that is not the accepting one
-            assert wait_until(lambda: b"posenc_connections 4" in ask_anew(server, get("/metrics"))[2])
+            assert wait_until(lambda: b"posenc_connections 4" in server.get("/metrics").body)
 
         def four_are_served():
             with clients(server, 4) as four:
@@ -129,14 +115,6 @@ def test_heads_in_pieces(several, n):
         assert client.answer()[0] == 200
 
 
-def test_silent_and_slow_clients_of_each_thread():
-    with start_server("--io-threads", str(N), "--header-timeout", "1") as server, clients(server, 2 * N) as six:
-        for client in six[N:]:
-            client.send(b"GET / HT")
-        assert [client.answer()[0] for client in six] == [408] * (2 * N)
-        assert metric(server, 'posenc_rejected_total{reason="timeout"}') == 2 * N
-
-
 def test_many_at_once(several):
     """Clients of all kinds on all threads; nothing is left of them."""
     wrong = []
@@ -153,51 +131,6 @@ def test_many_at_once(several):
     at_once(run, range(8))
     assert not wrong
     assert wait_until(lambda: is_quiet(several) and metric(several, "posenc_connections") == 1)
-
-
-# ---- The end ----------------------------------------------------------------------------------------------------------
-
-
-def test_drain_is_of_all():
-    with start_server("--io-threads", str(N)) as server:
-        streams = [Client(server, receive_buffer=65536) for _ in range(N)]
-        idle, fresh = [Client(server) for _ in range(N)], [Client(server) for _ in range(N)]
-        for client in idle:
-            assert ask(client, get("/healthz"))[0] == 200
-        for client in streams:
-            client.send(post(MEDIUM))
-        heads = [client.head() for client in streams]
-        os.kill(server.pid, signal.SIGTERM)
-        assert all(client.is_closed() for client in idle + fresh)
-        assert all(ask(Client(server), post(MEDIUM))[0] == 503 for _ in range(N))  # the socket stays open while answers are sent
-        for client, (status, headers) in zip(streams, heads):
-            assert status == 200 and len(client.file.read(MEDIUM_BYTES)) == MEDIUM_BYTES
-            assert client.is_closed()
-        assert wait_until(lambda: has_exited(server))
-        with pytest.raises(OSError):
-            Client(server)
-
-
-def test_drain_seconds_cut_all():
-    with start_server("--io-threads", str(N), "--drain-seconds", "1") as server:
-        streams = [Client(server, receive_buffer=4096) for _ in range(2 * N)]
-        for client in streams:
-            client.send(post(MEDIUM))
-            client.head()
-        os.kill(server.pid, signal.SIGTERM)
-        assert server.ended(20) == 0
-        assert f"cutting {2 * N} connections" in server.stderr_text()
-
-
-def test_a_second_signal_ends_all():
-    with start_server("--io-threads", str(N)) as server, clients(server, N) as three:
-        for client in three:
-            client.send(post(MEDIUM)[:-1])
-        assert wait_until(lambda: metric(server, "posenc_in_flight_requests") == N + 1)
-        os.kill(server.pid, signal.SIGTERM)
-        assert wait_until(lambda: "draining" in server.stderr_text())
-        os.kill(server.pid, signal.SIGTERM)
-        assert server.ended(5) == 128 + signal.SIGTERM
 
 
 # ---- The option --------------------------------------------------------------------------------------------------------

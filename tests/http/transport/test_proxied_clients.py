@@ -1,7 +1,6 @@
 """--trusted-proxy: behind a trusted proxy, each client has its own turns and share; X-Forwarded-For from other addresses
 has no effect."""
 import contextlib
-import json
 
 import pytest
 
@@ -10,8 +9,7 @@ from proxies import start_proxy
 from test_fairness import N_MANY, place_of_the_one
 from test_limits import refusal
 from test_shares import UNHURRIED
-from connection import HUGE, MEDIUM, MEDIUM_BYTES, Client, metric, post, wait_until
-from test_unix_socket import Connection, serving
+from connection import HUGE, MEDIUM, MEDIUM_BYTES, Client, asked, metric, post, wait_until
 
 PROXY, DIRECT = "127.0.0.1", "127.0.0.2"
 A, B = "X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 192.0.2.2"
@@ -26,9 +24,7 @@ def holding(server, stack, n, header, source=PROXY):
 
 
 def ask(server, *headers, source=PROXY):
-    with Client(server, source=source) as client:
-        client.send(post(MEDIUM, "/encode", *headers))
-        return client.answer()
+    return asked(server, post(MEDIUM, "/encode", *headers), source=source)
 
 
 @pytest.fixture
@@ -93,22 +89,10 @@ def test_turns_are_taken_by_forwarded_clients():
 
 
 def test_a_unix_socket_is_named_by_its_kind(tmp_path):
-    path = tmp_path / "s"
-    body = json.dumps({"scheme": "alibi", "num_heads": 32, "len": 8192, "outputs": ["bias"], "format": "raw"})
-
-    def begin(address):
-        connection = Connection(path)
-        connection.request("POST", "/encode", body, {"X-Forwarded-For": address})
-        return connection, connection.getresponse()
-
-    for flags, last in ((["--trusted-proxy", "unix"], 200), (["--trusted-proxy", "127.0.0.1"], 429)):
-        with serving(path, "--max-streams", "8", "--drain-seconds", "0", *flags):
-            held = [begin("192.0.2.1") for _ in range(6)]
-            assert [answer.status for _, answer in held] == [200] * 6
-            assert begin("192.0.2.1")[1].status == 429 and begin("192.0.2.2")[1].status == last
-            for connection, answer in held:
-                answer.close()
-                connection.close()
+    for flags, last in ((["--trusted-proxy", "unix"], 200), (["--trusted-proxy", PROXY], 429)):
+        with start_server("--socket", str(tmp_path / "s"), *UNHURRIED, "--max-streams", "8", "--drain-seconds", "0", *flags) as server, contextlib.ExitStack() as stack:
+            holding(server, stack, 6, A, source=None)
+            assert [ask(server, header, source=None)[0] for header in (A, B)] == [429, last]
 
 
 class Proxied:

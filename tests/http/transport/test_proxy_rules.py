@@ -18,7 +18,7 @@ import proxies
 from conftest import SANITIZED, start_server
 from proxies import start_balancer
 from replicas import replicas
-from connection import wait_until
+from connection import certificate, wait_until
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="the same bytes on the wire, but slower than the proxies' limits of time")
 
@@ -236,9 +236,7 @@ def with_certificate(name, pem):
 @pytest.mark.parametrize("name", ["haproxy", "nginx"])
 def test_tls_and_http_2_are_the_proxys(name, posencd, tmp_path, monkeypatch):
     pem = tmp_path / "posenc.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", str(tmp_path / "key"), "-out", str(tmp_path / "crt")],
-                   check=True, capture_output=True)
-    pem.write_bytes((tmp_path / "crt").read_bytes() + (tmp_path / "key").read_bytes())
+    pem.write_bytes(b"".join(path.read_bytes() for path in certificate(tmp_path)))
     os.chmod(pem, 0o644)
     monkeypatch.setitem(proxies.ENVIRONMENT, "POSENC_CERT", str(pem))
     target = "/encode?scheme=rope&len=50&format=raw"

@@ -1,12 +1,13 @@
 """Equal requests at the same time: a worker answers the first one, and the others get its answer; different requests
 never share."""
+import contextlib
 import json
-import threading
 import time
 
 import numpy as np
 import pytest
 
+import connection
 import safetensors_reader
 from conftest import start_server
 from connection import Client, get, is_quiet, metric, wait_until
@@ -19,22 +20,11 @@ SHARED = "posenc_shared_answers_total"
 
 def at_once(server, requests):
     """The answers of all requests, each on a connection of its own and sent when all are open."""
-    clients = [Client(server) for _ in requests]
-    answers = [None] * len(requests)
-
-    def run(i):
-        answers[i] = clients[i].answer()
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(requests))]
-    for client, request in zip(clients, requests):
-        client.send(request)
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for client in clients:
-        client.__exit__()
-    return answers
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(Client(server)) for _ in requests]
+        for client, request in zip(clients, requests):
+            client.send(request)
+        return connection.at_once(Client.answer, clients)
 
 
 @pytest.fixture(params=["1", "3"])
@@ -208,13 +198,7 @@ def test_a_shared_answer_outlives_the_request_it_was_made_for(server):
     time.sleep(0.1)
     for i in range(8):
         server.post("/encode", with_table(1000 * i + 7).partition(b"\r\n\r\n")[2])  # a boundary without its header: refused
-    bodies = []
-    readers = [threading.Thread(target=lambda client=client: bodies.append(client.answer()[2])) for client in clients[1:]]
-    for reader in readers:
-        reader.start()
-    for reader in readers:
-        reader.join()
-    assert [body == alone for body in bodies] == [True] * 3
+    assert [answer[2] == alone for answer in connection.at_once(Client.answer, clients[1:])] == [True] * 3
     for client in clients[1:]:
         client.__exit__()
 
@@ -229,7 +213,7 @@ def test_those_who_follow_in_vain_keep_to_the_queue():
         assert wait_until(lambda: metric(server, "posenc_busy_workers") == 1)
         answers = at_once(server, [request] * 30)
         blocker.__exit__()
-        refused = [json.loads(body) for status, _, body in answers if status == 503]
+        refused = [json.loads(body) for status, headers, body in answers if status == 503 and headers["retry-after"]]
         assert {status for status, _, _ in answers} == {200, 503} and len(refused) >= 20
         assert all("--max-queue" in problem["detail"] for problem in refused)
         assert metric(server, 'posenc_rejected_total{reason="queue"}') == len(refused)

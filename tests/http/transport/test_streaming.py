@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from conftest import SANITIZED, Stopwatch, start_server
+from conftest import SANITIZED, start_server
 
 GIB, MIB = 1 << 30, 1 << 20
 HUGE = {"scheme": "alibi", "num_heads": 32, "len": 8192, "format": "raw", "outputs": ["bias"]}
@@ -41,28 +41,19 @@ class Stream:
         self.connection.close()
 
 
-def check_memory(n_bytes, seconds):
+@pytest.mark.parametrize("n_bytes", [GIB // 8 if SANITIZED else GIB, pytest.param(8 * GIB, marks=pytest.mark.slow)])
+def test_8_gib_take_little_memory(n_bytes):
+    """Read for a minute at most."""
     with start_server() as server:
         stream = Stream(server, HUGE)
         assert stream.length == 8 * GIB
         began = time.monotonic()
-        n = stream.read(n_bytes, seconds)
-        rate = n / (time.monotonic() - began) / GIB
+        n = stream.read(n_bytes, 60)
         peak = server.memory()
         stream.close()
-        print(f"{n / GIB:.2f} GiB at {rate:.2f} GiB/s, peak {peak / MIB:.1f} MiB")
-        assert n == n_bytes or time.monotonic() - began >= seconds, "the stream ended early"
+        assert n == n_bytes or time.monotonic() - began >= 60, "the stream ended early"
         assert SANITIZED or peak < 64 * MIB, f"peak resident memory {peak / MIB:.1f} MiB"
         assert server.get("/healthz").status == 200
-
-
-def test_a_part_of_8_gib_takes_little_memory():
-    check_memory(GIB if not SANITIZED else GIB // 8, 60)
-
-
-@pytest.mark.slow
-def test_8_gib_take_little_memory():
-    check_memory(8 * GIB, 60)
 
 
 def test_json_takes_little_memory_too():
@@ -170,13 +161,3 @@ def test_lengths_around_pieces_are_parts_of_one_table(server, made):
     for n in [127, 128, 129, *(k * PIECE_ROWS + d for k in (1, 2, 3) for d in (-1, 0, 1))]:
         assert rows(n) == whole[:n * ROW_BYTES], n
     connection.close()
-
-
-def test_a_stream_is_not_slow():
-    """Far below what the machine can do, so that only a collapse fails: the measure itself is `make bench`."""
-    with start_server() as server:
-        stream = Stream(server, HUGE)
-        watch = Stopwatch(server)
-        n = stream.read(256 * MIB)
-        stream.close()
-        assert n == 256 * MIB and watch.seconds() < n / (50 * MIB)

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from conftest import POSENCD, START_SECONDS, Stopwatch, start_server, without_posenc
-from connection import wait_until
+from connection import certificate, wait_until
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
 
@@ -22,8 +22,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is 
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tls")
     for name in ("a", "b"):
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
-                        "-keyout", str(folder / f"{name}.key"), "-out", str(folder / f"{name}.crt")], check=True, capture_output=True)
+        certificate(folder, name)
     return folder
 
 
@@ -175,8 +174,9 @@ def hang_up(server, words):
 GOOD, OLD = "new connections are shown the new certificate", "go on with the certificate that was read before"
 
 
-def test_hangup_reads_certificate_and_key_again(files, tmp_path):
-    """Connections that are open, and an answer on its way, go on; clients that come are shown the new one, each time."""
+@pytest.fixture
+def changing(files, tmp_path):
+    """A server whose certificate and key put(name) replaces, and the certificates by name."""
     crt, key = tmp_path / "now.crt", tmp_path / "now.key"
     der = {name: ssl.PEM_cert_to_DER_cert((files / f"{name}.crt").read_text()) for name in ("a", "b")}
 
@@ -187,54 +187,49 @@ def test_hangup_reads_certificate_and_key_again(files, tmp_path):
     put("a")
     with start_server("--tls-cert", str(crt), "--tls-key", str(key), "--io-threads", "2") as server:
         server.context = ssl.create_default_context(cafile=str(files / "a.crt"))
-        kept, reading = connect(server), connect(server)
-        assert ask(server, "GET", "/healthz", connection=kept)[0] == 200
-        reading.request("GET", "/encode?scheme=sinusoidal&len=200000&dim=128&format=raw")
-        answer = reading.getresponse()
-        n = len(answer.read(1 << 20))
-        assert shown(server) == der["a"]
-        for name in ("b", "a", "b"):
-            put(name)
-            hang_up(server, GOOD)
-            assert [shown(server) for _ in range(4)] == [der[name]] * 4  # on both loops
-            assert ask(server, "GET", "/healthz", connection=kept)[0] == 200
-        server.context = ssl.create_default_context(cafile=str(files / "b.crt"))
-        assert ask(server, "GET", "/healthz")[0] == 200  # a client that trusts nothing else
-        assert n + len(answer.read()) == 200000 * 128 * 4
-        kept.close(), reading.close()
+        yield server, put, der, crt
 
 
-def test_hangup_with_bad_files_keeps_the_certificate(files, tmp_path):
-    crt, key = tmp_path / "now.crt", tmp_path / "now.key"
-    shutil.copy(files / "a.crt", crt), shutil.copy(files / "a.key", key)
-    der = ssl.PEM_cert_to_DER_cert(crt.read_text())
-    with start_server("--tls-cert", str(crt), "--tls-key", str(key)) as server:
-        shutil.copy(files / "b.crt", crt)  # and not its key
-        hang_up(server, OLD)
-        assert shown(server) == der
-        for bad in ("", "SECRETSECRET", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"):
-            crt.write_text(bad)
-            hang_up(server, OLD)
-            assert shown(server) == der
-        crt.unlink()
-        hang_up(server, "No such file")
-        assert shown(server) == der and "SECRET" not in server.stderr_text() and GOOD not in server.stderr_text()
-        shutil.copy(files / "b.crt", crt), shutil.copy(files / "b.key", key)
+def test_hangup_reads_certificate_and_key_again(changing, files):
+    """Connections that are open, and an answer on its way, go on; clients that come are shown the new one, each time."""
+    server, put, der, _ = changing
+    kept, reading = connect(server), connect(server)
+    assert ask(server, "GET", "/healthz", connection=kept)[0] == 200
+    reading.request("GET", "/encode?scheme=sinusoidal&len=200000&dim=128&format=raw")
+    answer = reading.getresponse()
+    n = len(answer.read(1 << 20))
+    assert shown(server) == der["a"]
+    for name in ("b", "a", "b"):
+        put(name)
         hang_up(server, GOOD)
-        assert shown(server) == ssl.PEM_cert_to_DER_cert(crt.read_text())
+        assert [shown(server) for _ in range(4)] == [der[name]] * 4  # on both loops
+        assert ask(server, "GET", "/healthz", connection=kept)[0] == 200
+    server.context = ssl.create_default_context(cafile=str(files / "b.crt"))
+    assert ask(server, "GET", "/healthz")[0] == 200  # a client that trusts nothing else
+    assert n + len(answer.read()) == 200000 * 128 * 4
 
 
-def test_hangups_while_clients_come(files, tmp_path):
-    crt, key = tmp_path / "now.crt", tmp_path / "now.key"
-    shutil.copy(files / "a.crt", crt), shutil.copy(files / "a.key", key)
-    der = {ssl.PEM_cert_to_DER_cert((files / f"{name}.crt").read_text()) for name in ("a", "b")}
-    with start_server("--tls-cert", str(crt), "--tls-key", str(key), "--io-threads", "2") as server:
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            seen = [pool.submit(shown, server) for _ in range(200)]
-            for i in range(40):
-                name = "ab"[i % 2]
-                shutil.copy(files / f"{name}.crt", crt), shutil.copy(files / f"{name}.key", key)
-                server.process.send_signal(signal.SIGHUP)
-                time.sleep(0.005)
-            assert {one.result() for one in seen} <= der
-        assert shown(server) in der
+def test_hangup_with_bad_files_keeps_the_certificate(changing, files):
+    server, put, der, crt = changing
+    for bad in ((files / "b.crt").read_text(), "", "SECRETSECRET", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"):
+        crt.write_text(bad)  # the first is good, and not its key's
+        hang_up(server, OLD)
+        assert shown(server) == der["a"]
+    crt.unlink()
+    hang_up(server, "No such file")
+    assert shown(server) == der["a"] and "SECRET" not in server.stderr_text() and GOOD not in server.stderr_text()
+    put("b")
+    hang_up(server, GOOD)
+    assert shown(server) == der["b"]
+
+
+def test_hangups_while_clients_come(changing):
+    server, put, der, _ = changing
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        seen = [pool.submit(shown, server) for _ in range(200)]
+        for i in range(40):
+            put("ab"[i % 2])
+            server.process.send_signal(signal.SIGHUP)
+            time.sleep(0.005)
+        assert {one.result() for one in seen} <= set(der.values())
+    assert shown(server) in der.values()
