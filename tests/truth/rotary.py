@@ -110,10 +110,8 @@ def exact(function, channel, row, direction=1):
 
 def tables(channels, rows, direction=1, attention_factor=1.0):
     """cos, sin [n, C] in float64."""
-    at = np.array([[float(x) for x in row] for row in rows])
-    w = np.array([float(c.frequency) * (np.pi if c.times_pi else 1.0) for c in channels])
-    angle = direction * at[:, [c.axis for c in channels]] * w
-    return attention_factor * np.cos(angle), attention_factor * np.sin(angle)
+    angle = np.hstack([truth.phases([row[c.axis] for row in rows], [c.frequency], c.times_pi) for c in channels])
+    return attention_factor * np.cos(angle), direction * attention_factor * np.sin(angle)
 
 
 # ---- Layouts: blocks are the numbers of pairs per axis -----------------------------------------------------------------
@@ -178,8 +176,7 @@ def xpos_exact(p, c, width=64, scale_base=512.0, gamma=0.4, center=0):
 
 def xpos_scale(positions, width=64, scale_base=512.0, gamma=0.4, center=0):
     """[n, C] in float64."""
-    zeta = (2 * np.arange(width // 2) + gamma * width) / ((1 + gamma) * width)
-    return zeta ** ((np.asarray(positions, float)[:, None] - center) / scale_base)
+    return np.array([[float(xpos_exact(p, c, width, scale_base, gamma, center)) for c in range(width // 2)] for p in positions])
 
 
 def xpos_rotate(x, positions, is_key, width=None, base=10000.0, layout="interleaved", direction=1, rotary_offset=0, **scale):

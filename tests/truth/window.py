@@ -32,6 +32,10 @@ def rows(scheme, h, w):
     return (2 * h - 1) * (2 * w - 1) + (3 if scheme == "beit" else 0)
 
 
+def tokens(scheme, h, w):
+    return h * w + (scheme == "beit")
+
+
 def looked_up(scheme, table, h, w):
     """[H, N, N] of a table [rows, H]."""
     return np.moveaxis(np.asarray(table)[INDEX[scheme](h, w)], -1, 0)
