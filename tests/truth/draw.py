@@ -457,7 +457,8 @@ def add_embeddings(d):
     scales = {"x_scale": d.rng.choice([2, "sqrt_dim"])} if how != "multiply_residual" and d.maybe() else {}
     if scales and d.row["name"] != "integer":
         scales["pe_scale"] = d.rng.choice([-0.1, "sqrt_dim"])
-    d.request |= {"x": d.normal(*[d.whole(1, 3) for _ in range(d.whole(0, 2))], d.n, width), "combine": how, **scales}
+    dtype = d.rng.choice(["f32", "f64", "f16", "bf16"])
+    d.request |= {"x": d.normal(*[d.whole(1, 3) for _ in range(d.whole(0, 2))], d.n, width, dtype=dtype), "combine": how, **scales}
 
 
 def add_outputs(d):

@@ -176,7 +176,8 @@ def xpos_exact(p, c, width=64, scale_base=512.0, gamma=0.4, center=0):
 
 def xpos_scale(positions, width=64, scale_base=512.0, gamma=0.4, center=0):
     """[n, C] in float64."""
-    return np.array([[float(xpos_exact(p, c, width, scale_base, gamma, center)) for c in range(width // 2)] for p in positions])
+    zeta = (2 * np.arange(width // 2) + gamma * width) / ((1 + gamma) * width)
+    return zeta ** ((np.asarray(positions, float)[:, None] - center) / scale_base)
 
 
 def xpos_rotate(x, positions, is_key, width=None, base=10000.0, layout="interleaved", direction=1, rotary_offset=0, **scale):

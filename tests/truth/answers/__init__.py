@@ -9,8 +9,8 @@ import truth
 from truth.absolute import seeded
 
 DTYPES = {"f64": "f8", "f32": "f4", "f16": "f2", "bf16": "f4", "i32": "i4", "i64": "i8"}
-ULPS = {"f64": 64 * 2.0 ** -53}  # a few operations in float64
-OWN = 2.0 ** -44  # what the reference itself may be off, of the larger of 1 and the value
+OWN = 2.0 ** -50  # what the reference itself may be off, of the larger of 1 and the value
+RELATIVE = ("inv_freq", "slopes", "scale")  # of the value itself, however small
 
 OF = {}
 
@@ -61,7 +61,7 @@ def compare(path, request, got, tolerance=None):
         finite, own = np.isfinite(right), dtype if found.dtype.itemsize < 8 else "f64"
         assert np.array_equal(found[~finite], right[~finite], equal_nan=True), f"{name}: infinities"
         found, right = found[finite].astype(float), right[finite].astype(float)
-        slack = (tolerance or ULPS.get(own, OWN)) * np.maximum(1, np.abs(right))
+        slack = (tolerance or OWN) * np.maximum(0 if name in RELATIVE else 1, np.abs(right))
         low, high = (rounded(x, own).astype(float) for x in (right - slack, right + slack))
         bad = ~((low <= found) & (found <= high))
         assert not bad.any(), f"{name}: {found[bad][0]!r}, not {right[bad][0]!r} at {np.argwhere(finite)[bad][0].tolist()}"
