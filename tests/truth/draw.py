@@ -257,8 +257,6 @@ def channels(d):
     apt[3] = apt[1]
     if d.request.get("layout") in ("half_per_axis", "vjepa2") or "axes_dim" in d.request or "inv_freq" in d.request:
         return None
-    if "segments" in d.request:
-        return d.rng.choice(apt[3])
     return d.rng.choice(apt[d.n_axes]) if d.maybe() else None
 
 

@@ -90,7 +90,7 @@ def learned(request, axes):
         order = truth.rotary.merge_order(grid, request.get("spatial_merge_size", 2)) if request.get("order") == "merge" else slice(None)
         return np.concatenate([table[:prefix], body[order]])
     if len(axes) > 1 and ("row_table" in request or "table" not in request):
-        needed = [request.get("rows", max(axis) + offset + 1) for axis in axes]
+        needed = [request.get("rows", int(max(axis)) + offset + 1) for axis in axes]
         tables = weights(request, row_table=(needed[0], d // 2), col_table=(needed[1], d // 2))
         rows, columns = (looked_up(tables[name], [p + offset for p in axis], rule) for name, axis in zip(("row_table", "col_table"), axes))
         return np.hstack([columns, rows])

@@ -40,7 +40,7 @@ class Turns:
     """What a request turns by: a Channel for each pair, rows of coordinates, the factor, the order of the channels."""
 
     def __init__(self, request, n=None):
-        channels = request.get("channels")
+        channels = request.get("channels") or ("mrope" if "segments" in request else None)
         self.request, self.head_dim = request, request.get("head_dim", 64)
         share = request.get("partial_rotary_factor")
         self.width = request.get("rotary_dim") or (self.head_dim if share is None else int(share * self.head_dim) // 2 * 2)
@@ -75,7 +75,7 @@ class Turns:
                              for axis, w in zip(axes, self.ladder)]
         elif name:
             self.channels = {"pixtral": formulas.pixtral, "dinov3": formulas.dinov3}[name](self.width, self.base)
-        elif n_axes == 1 or request.get("segments"):
+        elif n_axes == 1:
             self.channels = [formulas.Channel(0, w) for w in self.ladder]
         else:
             widths, order = request.get("axes_dim"), request.get("axis_order")

@@ -18,7 +18,9 @@ def in_order(x, request):
         x = x[None]
     if layout in ("flat", "bflat", "nhd"):
         layout = "bnhd"
-    whole = x.reshape((1,) * (4 - x.ndim) + x.shape) if layout != "bnhd" or x.ndim > 2 else x[:, None]
+    if layout == "bnhd" and x.ndim == 2:
+        x = x[:, None]
+    whole = x.reshape((1,) * (4 - x.ndim) + x.shape)
     order = ORDERS[layout]
     back = np.argsort(order)
     return whole.transpose(order), lambda out: out.transpose(back).reshape(shape)
