@@ -65,3 +65,15 @@ def passes_outside(answer, row, server):
         sent = np.array(sent["data"], found.dtype).reshape(sent["shape"])
         end = first + request.get("rotary_dim", found.shape[-1])
         assert found[..., :first].tobytes() == sent[..., :first].tobytes() and found[..., end:].tobytes() == sent[..., end:].tobytes(), name
+
+
+@law
+def same_inline(answer, row, server):
+    """Tensors in parts of a form, as .npy files, give the same bytes as numbers in JSON, or as one .npy beside a query."""
+    from run import drawn, in_query
+    tensors_sent = {name: part for name, part in row["parts"].items() if name != "request"}
+    inline = {name: {"dtype": part.get("dtype", "f64"), "shape": part["$normal"], "data": drawn(part).ravel().tolist()} for name, part in tensors_sent.items()}
+    assert server.post(row["post"], {**row["parts"]["request"], **inline}).body == answer.body
+    if list(tensors_sent) == ["x"]:
+        found = server.post(in_query(row["post"], row["parts"]["request"]), tensors.npy(drawn(tensors_sent["x"])), {"Content-Type": "application/x-npy"})
+        assert found.status == 200 and found.body == answer.body, found

@@ -1,14 +1,13 @@
-"""Batches whose rows have positions of their own, packed sequences by their ends, shards: of /encode, /rotate and /attention, against
-the rules in NumPy."""
+"""Batches whose rows have positions of their own, packed sequences by their ends, shards: of /attention, against the rules in NumPy, and in addresses.
+Those of /encode and /rotate are rows of ../../cases/encode.jsonl and rotate.jsonl, and drawn by test_random.py."""
 import urllib.parse
 
 import numpy as np
 import pytest
 
 import truth
-from asking import refused
 from attention_asking import attention
-from tensors import encode, from_raw, rotate_files
+from tensors import encode, from_raw
 
 MASK = np.array([[0, 0, 1, 1], [1, 1, 1, 0]])
 SKIPPED = [[1, 1, 0, 1], [0, 1, 2, 1]]
@@ -20,156 +19,12 @@ def by_tokens(mask, pad=1, offset=0):
     return np.where(mask == 1, mask.cumsum(-1) - 1 + offset, pad)
 
 
-def tables(positions, rotary_dim=8):
-    """Cosines and sines [..., n, C] in float64."""
-    angles = np.asarray(positions, "f8")[..., None] * 10000.0 ** (-np.arange(0, rotary_dim, 2) / rotary_dim)
-    return np.cos(angles), np.sin(angles)
-
-
-def positions_of(server, **fields):
-    return encode(server, **ROPE, outputs=["positions"], **fields)["positions"][..., 0, :].tolist()
-
-
-# ---- Which positions --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("fields, positions", [
-    ({"attention_mask": MASK.tolist()}, SKIPPED),
-    ({"attention_mask": MASK.tolist(), "pad_position": 0}, [[0, 0, 0, 1], [0, 1, 2, 0]]),
-    ({"attention_mask": MASK.tolist(), "padding": "counted"}, [[0, 1, 2, 3], [0, 1, 2, 3]]),
-    ({"attention_mask": MASK.tolist(), "offset": 5, "len": 4}, [[1, 1, 5, 6], [5, 6, 7, 1]]),
-    ({"attention_mask": [0, 0, 1, 1]}, [[1, 1, 0, 1]]),
-    ({"attention_mask": [[0, 0], [1, 1]]}, [[1, 1], [0, 1]]),
-    ({"positions": [[0, 1, 2], [7, 8, 9]], "positions_layout": "batch"}, [[0, 1, 2], [7, 8, 9]]),
-    ({"positions": [[0, 1, 2]], "positions_layout": "batch"}, [[0, 1, 2]]),
-    ({"len": 8, "shard": {"rank": 1, "of": 4}}, [4, 5, 6, 7, 24, 25, 26, 27]),
-    ({"len": 8, "shard": {"rank": 3, "of": 4}}, [12, 13, 14, 15, 16, 17, 18, 19]),
-    ({"len": 8, "shard": {"rank": 1, "of": 4, "split": "contiguous"}}, list(range(8, 16))),
-    ({"len": 2, "offset": 100, "shard": {"rank": 0, "of": 3, "split": "zigzag"}}, [100, 105]),
-    ({"len": 4, "shard": {"rank": 0, "of": 1}}, [0, 1, 2, 3]),
-    ({"cu_seqlens": [0, 3, 3, 5]}, [0, 1, 2, 0, 1]),
-    ({"cu_seqlens": [0, 2, 4], "offset": 3}, [3, 4, 3, 4])])
-def test_positions(server, fields, positions):
-    assert positions_of(server, **fields) == positions
+# ---- /encode ---- --------------------------------------------------------------------------------------------------------------
 
 
 def test_ranks_together_are_the_sequence(server):
-    rows = [positions_of(server, len=6, shard={"rank": r, "of": 5}) for r in range(5)]
-    assert sorted(sum(rows, [])) == list(range(30))
-
-
-def test_axes_of_a_batch(server):
-    """[B][axes][n], and [axes][B][n] as transformers has the ids of M-RoPE."""
-    ids = np.random.default_rng(1).integers(0, 50, (2, 3, 5))
-    fields = {"scheme": "rope", "head_dim": 16, "mrope_section": [4, 2, 2], "channels": "mrope"}
-    found = encode(server, **fields, positions=ids.tolist(), positions_layout="batch_axes")
-    again = encode(server, **fields, positions=ids.transpose(1, 0, 2).tolist(), positions_layout="axes_batch")
-    assert found["cos"].shape == (2, 5, 8) and found["cos"].tobytes() == again["cos"].tobytes()
-    for b in range(2):
-        one = encode(server, **fields, positions=ids[b].tolist())
-        assert one["sin"].tobytes() == found["sin"][b].tobytes()
-    here = encode(server, **fields, positions=ids.tolist(), positions_layout="batch_axes", outputs=["positions"])["positions"]
-    assert np.array_equal(here, ids)
-
-
-# ---- What the outputs are ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype, tolerance", [("f64", 1e-14), ("f32", 1e-7), ("bf16", 4e-3)])
-def test_tables(server, dtype, tolerance):
-    found = encode(server, **ROPE, attention_mask=MASK.tolist(), dtype=dtype)
-    for name, right in zip(("cos", "sin"), tables(SKIPPED)):
-        assert found[name].shape == (2, 4, 4)
-        assert np.abs(np.asarray(found[name], "f8") - right).max() <= tolerance
-
-
-def test_one_row_has_the_axis_and_others_have_not(server):
-    assert encode(server, **ROPE, attention_mask=[1, 1, 0])["cos"].shape == (1, 3, 4)
-    found = encode(server, **ROPE, attention_mask=MASK.tolist(), outputs=["cos", "inv_freq", "rope_delta"])
-    assert found["inv_freq"].shape == (4,) and found["rope_delta"].shape == (2,)
-    assert encode(server, **ROPE, len=4, shard={"rank": 0, "of": 2})["cos"].shape == (4, 4)
-
-
-def test_an_encoding_and_its_sum(server):
-    x = np.random.default_rng(0).standard_normal((2, 4, 16)).astype("f4")
-    fields = {"scheme": "sinusoidal", "dim": 16, "attention_mask": MASK.tolist()}
-    found = encode(server, **fields)["encoding"]
-    for b, positions in enumerate(SKIPPED):
-        assert found[b].tobytes() == encode(server, scheme="sinusoidal", dim=16, positions=positions)["encoding"].tobytes()
-    combined = encode(server, **fields, x=x.tolist())["combined"]
-    assert combined.shape == x.shape and np.abs(combined - (x + found)).max() < 1e-6
-    refused(server, "/attention_mask", "2 lists, but x has a batch of 3", **{**fields, "x": np.zeros((3, 4, 16)).tolist()})
-
-
-def test_roberta(server):
-    """Rows of the table from 2 on, padding in row 1."""
-    table = np.arange(40.0).reshape(20, 2)
-    found = encode(server, scheme="learned", dim=2, table=table.tolist(), row_offset=2, pad_position=-1, attention_mask=MASK.tolist())
-    rows = np.where(MASK == 1, MASK.cumsum(-1) - 1 + 2, 1)
-    assert np.array_equal(found["encoding"], table[rows].astype("f4"))
-
-
-@pytest.mark.parametrize("scheme", ["alibi", "kerple", "sandwich", "t5"])
-def test_a_bias(server, scheme):
-    fields = {"scheme": scheme, "num_heads": 4, **({"seed": 3} if scheme in ("t5",) else {})}
-    found = encode(server, **fields, attention_mask=MASK.tolist(), outputs=["bias"])["bias"]
-    assert found.shape == (2, 4, 4, 4)
-    for b, positions in enumerate(SKIPPED):
-        one = encode(server, **fields, positions=positions, outputs=["bias"])["bias"]
-        assert one.tobytes() == found[b].tobytes()
-    part = server.ask("/encode", **fields, attention_mask=MASK.tolist(), outputs=["bias"], slice={"bias": [1, 2, None, 1]}, format="raw")
-    assert from_raw(part)["bias"].tobytes() == found[1, 2, :, 1].tobytes()
-
-
-def test_indices_of_tables(server):
-    found = encode(server, scheme="t5", attention_mask=MASK.tolist(), outputs=["buckets"])["buckets"]
-    assert found.shape == (2, 4, 4)
-    assert np.array_equal(found[0], encode(server, scheme="t5", positions=SKIPPED[0], outputs=["buckets"])["buckets"])
-
-
-# ---- /rotate ----------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("layout", ["bhnd", "bnhd", "nbhd"])
-def test_rotated(server, layout):
-    rng = np.random.default_rng(0)
-    q, k = (rng.standard_normal((2, h, 4, 8)).astype("f4") for h in (3, 1))
-    order = {"bhnd": (0, 1, 2, 3), "bnhd": (0, 2, 1, 3), "nbhd": (2, 0, 1, 3)}[layout]
-    found = rotate_files(server, {"scheme": "rope", "layout": "half", "tensor_layout": layout, "attention_mask": MASK.tolist()},
-                         q=np.ascontiguousarray(q.transpose(order)), k=np.ascontiguousarray(k.transpose(order)))
-    for name, x in (("q", q), ("k", k)):
-        right = np.stack([truth.rotate(row, np.array(p), layout="half") for row, p in zip(x, SKIPPED)])
-        assert np.abs(found[name].transpose(np.argsort(order)) - right).max() < 1e-6
-
-
-def test_fewer_queries_are_the_last(server):
-    rng = np.random.default_rng(0)
-    q, k = rng.standard_normal((2, 2, 1, 8)).astype("f4"), rng.standard_normal((2, 2, 4, 8)).astype("f4")
-    found = rotate_files(server, {"scheme": "rope", "layout": "half", "attention_mask": MASK.tolist()}, q=q, k=k)
-    for b, positions in enumerate(SKIPPED):
-        assert np.abs(found["q"][b] - truth.rotate(q[b], np.array(positions[3:]), layout="half")).max() < 1e-6
-        assert np.abs(found["k"][b] - truth.rotate(k[b], np.array(positions), layout="half")).max() < 1e-6
-
-
-def test_rotated_axes_of_a_batch(server):
-    ids = np.random.default_rng(1).integers(0, 50, (3, 2, 5))
-    q = np.random.default_rng(2).standard_normal((2, 2, 5, 16)).astype("f4")
-    fields = {"scheme": "rope", "layout": "half", "mrope_section": [4, 2, 2], "channels": "mrope"}
-    found = rotate_files(server, {**fields, "positions": ids.tolist(), "positions_layout": "axes_batch"}, q=q)["q"]
-    for b in range(2):
-        one = rotate_files(server, {**fields, "positions": ids[:, b].tolist()}, q=q[b:b + 1])["q"]
-        assert one[0].tobytes() == found[b].tobytes()
-
-
-def test_packed_and_sharded(server):
-    q = np.random.default_rng(0).standard_normal((6, 2, 8)).astype("f4")
-    fields = {"scheme": "rope", "layout": "half", "tensor_layout": "nhd"}
-    found = rotate_files(server, {**fields, "cu_seqlens": [0, 4, 6]}, q=q)["q"]
-    right = truth.rotate(q.transpose(1, 0, 2), np.array([0, 1, 2, 3, 0, 1]), layout="half").transpose(1, 0, 2)
-    assert np.abs(found - right).max() < 1e-6
-    found = rotate_files(server, {**fields, "shard": {"rank": 1, "of": 4}}, q=q)["q"]
-    right = truth.rotate(q.transpose(1, 0, 2), np.array([3, 4, 5, 18, 19, 20]), layout="half").transpose(1, 0, 2)
-    assert np.abs(found - right).max() < 1e-6
+    rows = [encode(server, **ROPE, len=6, shard={"rank": r, "of": 5}, outputs=["positions"])["positions"][0] for r in range(5)]
+    assert sorted(np.concatenate(rows).tolist()) == list(range(30))
 
 
 # ---- /attention -------------------------------------------------------------------------------------------------------------------
@@ -259,44 +114,6 @@ def test_queries_of_addresses(server):
     assert ask(len=8, shard='{"rank":1,"of":4}').tobytes() == encode(server, **ROPE, len=8, shard={"rank": 1, "of": 4})["cos"].tobytes()
     assert ask(cu_seqlens="0,3,5").tobytes() == encode(server, **ROPE, lens=[3, 2])["cos"].tobytes()
     assert ask(positions="[[0,1],[4,5]]", positions_layout="batch").shape == (2, 2, 4)
-
-
-@pytest.mark.parametrize("fields, pointer, words", [
-    ({"attention_mask": [[0, 2]]}, "/attention_mask", "2"), ({"attention_mask": [[0, 0.5]]}, "/attention_mask", "0 and 1"), ({"attention_mask": [[[1]]]}, "/attention_mask", "3 axes"),
-    ({"attention_mask": [1, 1], "positions": [0, 1]}, "/attention_mask", "leave it or positions out"),
-    ({"attention_mask": [1, 1], "cu_seqlens": [0, 2]}, "/attention_mask", "leave it or cu_seqlens out"),
-    ({"attention_mask": [1, 1], "len": 3}, "/len", "2 columns"), ({"padding": "skipped", "len": 2}, "/padding", "needs attention_mask"),
-    ({"positions_layout": "batch", "len": 2}, "/positions", "two levels"), ({"positions_layout": "axes", "len": 2}, "/positions_layout", "needs positions"),
-    ({"positions": [0, 1], "positions_layout": "batch"}, "/positions", "two levels"),
-    ({"positions": [[0, 1]], "positions_layout": "batch_axes"}, "/positions", "[batch][axes][n]"),
-    ({"positions": [[0, 1]], "positions_layout": "rows"}, "/positions_layout", "axes_batch"),
-    ({"cu_seqlens": [1, 2]}, "/cu_seqlens", "begin with 0"), ({"cu_seqlens": [0, 3, 2]}, "/cu_seqlens", "index 2"),
-    ({"cu_seqlens": [0, 1.5]}, "/cu_seqlens", "index 1"), ({"cu_seqlens": [0]}, "/cu_seqlens", "no sequence"),
-    ({"cu_seqlens": [0, 2], "lens": [2]}, "/cu_seqlens", "2 ways"),
-    ({"shard": {"rank": 0, "of": 2}}, "/len", "number of rows"), ({"shard": {}, "len": 4}, "/shard/rank", "needs rank"),
-    ({"shard": {"rank": 2, "of": 2}, "len": 4}, "/shard/rank", "below of, 2"), ({"shard": {"rank": 0, "of": 4097}, "len": 4}, "/shard/of", "4096"),
-    ({"shard": {"rank": 0, "of": 2}, "len": 3}, "/len", "even"), ({"shard": {"rank": 0, "of": 2, "splits": 1}, "len": 4}, "/shard/splits", "split"),
-    ({"shard": {"rank": 0, "of": 4096}, "len": 1 << 30}, "/shard/of", "2^40")])
-def test_refusals(server, fields, pointer, words):
-    refused(server, pointer, words, **ROPE, **fields)
-
-
-def test_refusals_beside_tensors(server):
-    q = np.zeros((2, 1, 3, 4)).tolist()
-    refused(server, "/key_mask", "attention_mask hides keys already", path="/attention", scheme="rope", q=q, k=q, attention_mask=[1, 1, 1], key_mask=[1, 1, 1])
-    refused(server, "/attention_mask", "3 lists, but q has a batch of 2", path="/attention", scheme="rope", q=q, k=q, attention_mask=[[1, 1, 1]] * 3)
-    refused(server, "/cu_seqlens", "the tensor q has 3", path="/rotate", scheme="rope", q=q, cu_seqlens=[0, 2])
-    refused(server, "/positions", "positions_layout", scheme="alibi", positions=[[0, 1], [2, 3]])
-    refused(server, "/attention_mask", "not of a batch", path="/analyze", scheme="sinusoidal", dim=4, attention_mask=[[1, 1]], metrics=["norms"])
-
-
-def test_limits(server):
-    columns = (1 << 18) + 1
-    answer = server.post("/encode", {**ROPE, "attention_mask": [1] * columns})
-    assert answer.status == 413 and answer.json()["pointer"] == "/attention_mask"
-    answer = server.post("/encode", {**ROPE, "len": columns + 1, "shard": {"rank": 0, "of": 2}})
-    assert answer.status == 413 and answer.json()["pointer"] == "/len"
-    assert server.ask("/encode", **ROPE, len=1 << 20, shard={"rank": 1, "of": 2}, slice={"cos": [-1], "sin": [-1]}).status == 200
 
 
 def test_same_bytes_in_any_part(server):
