@@ -251,7 +251,7 @@ PATIENT = {"test_answer_cache", "test_faults_network", "test_io_threads", "test_
 # All others wait for sockets more than they compute, and run side by side: a file is one process's, and those that take longest come
 # first, so that none is left when all others are done.
 LONG = ["test_stated_work", "test_experiments_reference", "test_faults_memory", "test_attention_schemes", "test_diagnose_sentences",
-        "test_diagnose_rounding", "test_diagnose_axes", "test_diagnose_believes", "test_encode_bias", "test_analyze", "test_wrong_tensors",
+        "test_diagnose_rounding", "test_diagnose_axes", "test_diagnose_believes", "test_analyze", "test_wrong_tensors",
         "test_rotate", "test_attention", "test_diagnose_kinds", "test_experiments", "test_container_memory", "test_diagnose_ports", "test_store_sweep"]
 
 

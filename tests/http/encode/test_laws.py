@@ -12,7 +12,7 @@ import truth
 import truth.bias
 from asking import given as given_fields
 from conftest import SANITIZED, Stopwatch, start_server
-from tensors import encode, encode_one, from_json
+from tensors import encode_one, from_json
 
 # A request takes a millisecond; the server outlives the examples, which is what a function-scoped fixture is warned about.
 laws = settings(max_examples=30)
@@ -62,32 +62,7 @@ def test_scores_depend_on_the_distance(server, m, n, shift, layout, table):
     assert abs(scores[0, 1] - scores[2, 3]) <= 1e-10 * max(1, abs(scores[0, 1]))
 
 
-@laws
-@given(k=st.integers(-1000, 1000), start=positions, dim=widths)
-def test_a_shift_of_sinusoids_is_a_fixed_linear_map(server, k, start, dim):
-    """PE(p + k) = M(k) PE(p), M the same for every p: blocks [[cos, sin], [-sin, cos]] at the angle k·w."""
-    here = encode_one(server, scheme="sinusoidal", dim=dim, offset=start, len=9, dtype="f64")
-    there = encode_one(server, scheme="sinusoidal", dim=dim, offset=start + k, len=9, dtype="f64")
-    step = encode_one(server, scheme="sinusoidal", dim=dim, positions=[k], dtype="f64")[0]
-    sin, cos = step[0::2], step[1::2]
-    np.testing.assert_allclose(there[:, 0::2], here[:, 0::2] * cos + here[:, 1::2] * sin, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(there[:, 1::2], here[:, 1::2] * cos - here[:, 0::2] * sin, rtol=0, atol=1e-13)
-
-
-# ---- Biases ------------------------------------------------------------------------------------------------------------
-
-
-@laws
-@given(num_heads=st.integers(1, 8), n=st.integers(1, 30))
-def test_keyed_forms_differ_by_a_constant_per_row(server, num_heads, n):
-    """Under a causal mask all forms give the same attention: a row's softmax does not see a constant."""
-    def rows(form):
-        return encode_one(server, scheme="alibi", num_heads=num_heads, form=form, len=n, causal=True, outputs=["bias"], dtype="f64")
-    relative = rows("relative")
-    seen = np.isfinite(relative)
-    for form in ("key", "key_end", "key_mask"):
-        difference = np.where(seen, rows(form) - np.where(seen, relative, 0), np.nan)
-        assert np.nanmax(np.nanmax(difference, -1) - np.nanmin(difference, -1)) < 1e-12
+# ---- Sums ------------------------------------------------------------------------------------------------------------
 
 
 def test_sandwich_cancels(server):
@@ -182,12 +157,3 @@ def test_seeded_weights_are_normal(server):
     assert abs((np.abs(a) < 1.959964).mean() - 0.95) < 1e-3
     for pair in ((a[:, 1:], a[:, :-1]), (a[1:], a[:-1]), (a, b)):
         assert abs((pair[0] * pair[1]).mean()) < 5e-3
-
-
-@laws
-@given(shift=st.floats(-2, 2), seed=st.integers(0, 99))
-def test_similarity_of_gaussian_features_depends_on_the_difference(server, shift, seed):
-    """gamma(x) . gamma(y) is a sum of cos(2 pi B (x - y)): the reason for the features (Tancik et al.)."""
-    points = [[0.25, 0.75, 0.25 + shift, 0.75 + shift], [0.5, -0.5, 0.5 - shift, -0.5 - shift]]
-    rows = encode(server, scheme="fourier", style="gaussian", num_freqs=16, seed=seed, dtype="f64", positions=points)["encoding"]
-    assert abs(rows[0] @ rows[1] - rows[2] @ rows[3]) < 1e-11

@@ -12,7 +12,7 @@ from tensors import from_safetensors
 
 EACH = 40
 BLOCKS = {"rope": 10, "sinusoidal": 4, "learned": 3, "fourier": 3, "alibi": 3, "t5": 3}  # of requests; of the others 2
-ENCODE = [(scheme, block) for scheme in truth.draw.SEQUENCES for block in range(BLOCKS.get(scheme, 2))]
+ENCODE = [(scheme, block) for scheme in truth.draw.SCHEMES for block in range(BLOCKS.get(scheme, 2))]
 ROTATE = [("rope", block) for block in range(8)] + [("xpos", block) for block in range(3)]
 OWN = {"fire": 1e-12, "recursive": 1e-12, "floater": 1e-12, "swinv2": 1e-13, "sandwich": 1e-14, "learned": 1e-14, "fourier": 1e-14, "xpos": 1e-14,
        "sinusoidal": 4e-15}  # what the reference's own sums, powers and products with x may be off; elsewhere as compare() has it
@@ -25,7 +25,7 @@ def rows(session_server):
 
 
 def test_every_scheme_is_drawn(rows):
-    assert set(truth.draw.SEQUENCES) == {name for name, row in rows.items() if "/encode" in row["endpoints"]}
+    assert set(truth.draw.SCHEMES) == {name for name, row in rows.items() if "/encode" in row["endpoints"]}
 
 
 def asked(server, path, request):

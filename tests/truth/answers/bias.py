@@ -83,7 +83,8 @@ def of_windows(request):
         else:
             table = weights(request, table=(window.rows(scheme, h, w), request.get("num_heads", 8)))["table"]
             found["bias"] = window.looked_up(scheme, table, h, w)
-        found["bias"] = window.masked(found["bias"], **mask)
+        tokens = range(found["bias"].shape[-1])
+        found["bias"] = formulas.masked(found["bias"], tokens, tokens, **mask)
     found["index"] = window.INDEX[scheme](h, w)
     return found, usual(found)
 
