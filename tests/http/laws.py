@@ -77,3 +77,11 @@ def same_inline(answer, row, server):
     if list(tensors_sent) == ["x"]:
         found = server.post(in_query(row["post"], row["parts"]["request"]), tensors.npy(drawn(tensors_sent["x"])), {"Content-Type": "application/x-npy"})
         assert found.status == 200 and found.body == answer.body, found
+
+
+@law
+def range_of_the_whole(answer, row, server):
+    """The bytes of a Range are those that the whole body has there."""
+    from run import ask
+    first, last = map(int, row["headers"]["Range"].removeprefix("bytes=").split("-"))
+    assert answer.body == ask(server, {**row, "headers": {}}).body[first:last + 1]
