@@ -2,7 +2,9 @@
 test_random.py; here is what two answers have to do with each other."""
 import http.client
 import json
+import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -62,17 +64,34 @@ def test_scores_depend_on_the_distance(server, m, n, shift, layout, table):
     assert abs(scores[0, 1] - scores[2, 3]) <= 1e-10 * max(1, abs(scores[0, 1]))
 
 
-# ---- Sums ------------------------------------------------------------------------------------------------------------
+# ---- Digits ------------------------------------------------------------------------------------------------------------
 
 
-def test_sandwich_cancels(server):
-    """Two cosines that nearly cancel: the difference has all its digits."""
-    k = [p for p in range(4000) if abs(np.cos(p) + np.cos(p / 100)) < 2e-3]
-    assert len(k) > 1
-    got = encode_one(server, scheme="sandwich", num_heads=1, bar_dim=4, q_positions=[0], k_positions=k, dtype="f64")
-    for found, p in zip(got[0, 0].tolist(), k):
-        exact = truth.bias.sandwich_exact(0, 1, truth.bias.distance(0, p), 4)
-        assert abs(found - exact) <= truth.ulp(float(exact)), p
+def of_rope(p):
+    return [mpmath.cos(truth.rope_angle(p, c, 32)) for c in range(16)]
+
+
+def of_kerple(kind, r1, r2):
+    return lambda p: [truth.bias.kerple_exact(kind, r1, r2, truth.bias.distance(0, p))]
+
+
+CANCEL = [p for p in range(4000) if abs(math.cos(p) + math.cos(p / 100)) < 2e-3]
+SMALL = [*range(0, 600, 7), 4096, 66049, 2 ** 24 + 1, 2 ** 40, 1e-9, 0.7, 1e-30]
+
+
+@pytest.mark.parametrize("fields, places, exact", [
+    ({"scheme": "rope", "head_dim": 32, "outputs": ["cos"]}, [0, 1, 2, -3, 100.5, 65537, 2 ** 24 - 1, 2 ** 24], of_rope),
+    *[({"scheme": "kerple", "num_heads": 1, "kind": kind, "r1": r1, "r2": r2}, SMALL, of_kerple(kind, r1, r2))
+      for kind, r1, r2 in (("log", 0.3, 12.7), ("log", 2.0, 1e-6), ("power", 1.7, 0.3), ("power", 1.0, 0.25))],
+    ({"scheme": "sandwich", "num_heads": 1, "bar_dim": 4}, CANCEL, lambda p: [truth.bias.sandwich_exact(0, 1, truth.bias.distance(0, p), 4)])],
+    ids=lambda x: x["scheme"] if isinstance(x, dict) else "")
+def test_f64_is_within_an_ulp(server, fields, places, exact):
+    """Also where two cosines of Sandwich nearly cancel: the difference has all its digits."""
+    sequence = {"positions": places} if fields["scheme"] == "rope" else {"q_positions": [0], "k_positions": places}
+    got = encode_one(server, **fields, **sequence, dtype="f64").reshape(len(places), -1)
+    for row, p in zip(got.tolist(), places):
+        for found, right in zip(row, exact(p), strict=True):
+            assert abs(found - right) <= truth.ulp(float(right)), p
 
 
 # ---- Parts of a whole --------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import truth.draw
 from tensors import from_safetensors
 
 EACH = 40
-BLOCKS = {"rope": 10, "sinusoidal": 4, "learned": 3, "fourier": 3, "alibi": 3, "t5": 3}  # of requests; of the others 2
+BLOCKS = {"rope": 20, "sinusoidal": 4, "learned": 3, "fourier": 3, "alibi": 3, "t5": 3}  # of requests; of the others 2
 ENCODE = [(scheme, block) for scheme in truth.draw.SCHEMES for block in range(BLOCKS.get(scheme, 2))]
 ROTATE = [("rope", block) for block in range(8)] + [("xpos", block) for block in range(3)]
 OWN = {"fire": 1e-12, "recursive": 1e-12, "floater": 1e-12, "swinv2": 1e-13, "sandwich": 1e-14, "learned": 1e-14, "fourier": 1e-14, "xpos": 1e-14,

@@ -112,14 +112,6 @@ def npy_of_version(array, version):
     return out.getvalue()
 
 
-def test_lists_as_parts(server):
-    """A numeric list field may come as a part too."""
-    q = normal(4, 8)
-    positions = np.array([3, 1, 4, 1], "i8")
-    got = rotate_files(server, {"scheme": "rope"}, q=q, positions=positions)
-    near(got["q"], truth.rotate(q, positions))
-
-
 def test_chunked_upload(server, small):
     """A body whose length is not declared."""
     body, headers = multipart(request='{"scheme":"rope","format":"safetensors"}', **{n: npy(a) for n, a in small.items()})

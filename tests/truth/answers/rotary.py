@@ -19,9 +19,8 @@ def ggml_rules(scaling, reach):
     """The arguments of ggml's formulas, and its factor on cos and sin."""
     if scalings.rule(scaling) == "longrope":
         return {"divisors": scaling["long_factor" if reach > scaling["original_max_position_embeddings"] else "short_factor"]}, 1.0
-    ext, s = scaling.get("extrapolation_factor", 1), scaling.get("factor", 1)
+    ext, s, factor = scaling.get("extrapolation_factor", 1), scaling.get("factor", 1), scaling.get("attn_factor", 1)
     rules = {"s": s, "divisors": scaling.get("divisors")}
-    factor = scaling.get("attn_factor", 1)
     if scalings.rule(scaling) == "yarn":
         rules["yarn"] = (scaling["original_max_position_embeddings"], ext, scaling.get("beta_fast", 32), scaling.get("beta_slow", 1))
         above, below = scaling.get("mscale", 1), scaling.get("mscale_all_dim", 0)

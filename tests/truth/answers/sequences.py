@@ -1,5 +1,4 @@
-"""The positions of a request's sequence, by the rules of the guide: `len` and `offset`, `positions`, `grid`, `lens`, `cu_seqlens`, `shard`, `tokens`,
-`segments`, `q_len` and `k_len`, `q_positions` and `k_positions`, `attention_mask`, or as many as x has rows."""
+"""The positions of a request's sequence, in whichever of the ways it is given, or as many as x or q has rows."""
 import numpy as np
 
 import truth.rotary as rotary
