@@ -111,7 +111,7 @@ def sandwich_exact(h, num_heads, n, bar_dim=128, base=10000.0):
 
 
 def sandwich(num_heads, q, k, bar_dim=128, base=10000.0):
-    n = [distance(a, b) for a in q for b in k]
-    w = [truth.frequency(base, 2 * t, bar_dim) for t in range(bar_dim // 2)]
-    sums = np.cos(truth.phases(n, w)).sum(-1).reshape(len(q), len(k))
-    return sums[None] * (num_heads / (8 * np.arange(1, num_heads + 1)))[:, None, None]
+    n = [[distance(a, b) for b in k] for a in q]
+    known, w = sorted({d for row in n for d in row}), [truth.frequency(base, 2 * t, bar_dim) for t in range(bar_dim // 2)]
+    sums = dict(zip(known, np.cos(truth.phases(known, w)).sum(-1)))
+    return np.array([[sums[d] for d in row] for row in n])[None] * (num_heads / (8 * np.arange(1, num_heads + 1)))[:, None, None]

@@ -1,5 +1,4 @@
-"""Tensors drawn from a seed in place of their numbers, {"shape":[1,64],"seed":7,"std":1}: where one may stand. Their numbers and refusals are
-rows of ../../cases (encode.jsonl, refused_encode.jsonl)."""
+"""Tensors drawn from a seed: where one may stand in place of numbers. Their numbers and refusals are rows of ../../cases (drawn-*)."""
 import json
 import urllib.parse
 
