@@ -332,7 +332,7 @@ check: ## what every commit passes, two minutes when little has changed: both co
 	@$(RUN_TESTS) lint c replay brief
 
 # What computes is tested with both compilers, because each finds undefined behaviour that the other does not see.
-COMPUTING := test_encode_rope test_encode_bias test_encode_alibi test_rotate test_attention test_attention_random test_analyze_random test_diagnose
+COMPUTING := test_random test_laws test_rotate test_attention_random test_analyze_random test_diagnose test_cases
 
 # MemorySanitizer needs everything compiled with it. What OpenBLAS and jansson read and write is told at their doors (core/outside.h);
 # the kernels are base, because it does not know which lanes of a register an intrinsic selects.

@@ -14,13 +14,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
 import truth  # noqa: E402  (the path had to be set first)
 import truth.absolute as absolute  # noqa: E402
-import truth.attention as attention  # noqa: E402
+import truth.answers  # noqa: E402
 import truth.bias as biases  # noqa: E402
-import truth.dynamics as dynamics  # noqa: E402
-import truth.resample as resample  # noqa: E402
 import truth.rotary as rotary  # noqa: E402
 import truth.scaling as scalings  # noqa: E402
-import truth.segments as segments  # noqa: E402
 import truth.window as window  # noqa: E402
 
 NUMPY = {"f32": "f4", "f16": "f2"}
@@ -38,6 +35,13 @@ def write(name, request, **tensors):
     (folder / "request.json").write_text(json.dumps(request) + "\n")
     for tensor, array in tensors.items():
         np.save(folder / f"{tensor}.npy", array)
+
+
+def answered(case, request):
+    """Of tables, indices and steps in float64, as the reference answers the request; whole numbers as they are."""
+    numbers = {"index": "i4", "buckets": "i4", "positions": "i8", "rope_delta": "i8"}
+    found = truth.answers.OF["/encode"](request)
+    write(case, request, **{name: array.astype(numbers[name]) if name in numbers else rounded(array.tolist()) for name, array in found.items()})
 
 
 def sinusoidal(case, positions, dim, dtype="f32", **parameters):
@@ -127,26 +131,21 @@ def absolute_rows():
         write(f"integer/{case}", {"scheme": "integer", "dim": 3, "positions": positions, **parameters},
               encoding=rounded([[v] * 3 for v in values]))
     for case, parameters in (("msb", {}), ("lsb", {"bit_order": "lsb", "low": -1.0})):
-        write(f"binary/{case}", {"scheme": "binary", "dim": 8, "positions": [0, 1, 252, 5], **parameters},
-              encoding=rounded(absolute.binary([0, 1, 252, 5], 8, **parameters).tolist()))
+        answered(f"binary/{case}", {"scheme": "binary", "dim": 8, "positions": [0, 1, 252, 5], **parameters})
     table = [[1.5, -2.0], [3.0, 4.25], [5.0, 6.0], [7.0, 8.5]]
-    write("learned/offset", {"scheme": "learned", "table": table, "row_offset": 2, "len": 2}, encoding=rounded(table[2:]))
-    resized = resample.resample_grid("bilinear_aligned", np.array(table).reshape(2, 2, 2), 3, 3)
-    write("learned/resized", {"scheme": "learned", "table": table, "table_grid": [2, 2], "grid": [3, 3],
-                              "interpolate": "bilinear_aligned"}, encoding=rounded(resized.reshape(9, 2).tolist()))
+    answered("learned/offset", {"scheme": "learned", "table": table, "row_offset": 2, "len": 2})
+    answered("learned/resized", {"scheme": "learned", "table": table, "table_grid": [2, 2], "grid": [3, 3],
+                                 "interpolate": "bilinear_aligned"})
 
 
 def steps():
     weights = {"w1": [[0.5, -0.25], [0.75, 1.0]], "b1": [0.125, 0.0], "w2": [[1.0, 0.5], [-0.25, 0.5]], "b2": [0.0, -0.5]}
-    table = dynamics.recursive(6, [1.0, -0.5], activation="relu", **weights)
-    write("recursive/relu", {"scheme": "recursive", "p0": [1.0, -0.5], "activation": "relu", "len": 6, **weights},
-          encoding=rounded(table.tolist()))
+    answered("recursive/relu", {"scheme": "recursive", "p0": [1.0, -0.5], "activation": "relu", "len": 6, **weights})
     timed = {"w1": [[0.5, -0.25, 1.0], [0.75, 1.0, -0.5]], "b1": [0.125, 0.0], "w2": [[1.0, 0.5, 0.25], [-0.25, 0.5, 1.0]],
              "b2": [0.0, -0.5]}
     for method in ("rk4_38", "rk4", "midpoint", "euler"):
-        table = dynamics.floater(5, [1.0, -0.5], dt=0.25, substeps=2, method=method, **timed)
-        write(f"floater/{method}", {"scheme": "floater", "p0": [1.0, -0.5], "dt": 0.25, "substeps": 2, "method": method, "len": 5,
-                                    **timed}, encoding=rounded(table.tolist()))
+        answered(f"floater/{method}", {"scheme": "floater", "p0": [1.0, -0.5], "dt": 0.25, "substeps": 2, "method": method, "len": 5,
+                                       **timed})
 
 
 def xpos():
@@ -158,10 +157,8 @@ def xpos():
 def multimodal():
     parts = [{"type": "text", "len": 2}, {"type": "video", "grid": [3, 4, 4], "second_per_grid": 0.3}, {"type": "text", "len": 2}]
     for style in ("qwen2_vl", "qwen2_5_vl", "qwen2_5_omni", "videorope"):
-        ids, delta = segments.positions(parts, position_style=style)
-        write(f"rope/segments_{style}", {"scheme": "rope", "segments": parts, "position_style": style,
-                                         "outputs": ["positions", "rope_delta"]},
-              positions=ids.astype("i8"), rope_delta=np.array(delta, "i8"))
+        answered(f"rope/segments_{style}", {"scheme": "rope", "segments": parts, "position_style": style,
+                                            "outputs": ["positions", "rope_delta"]})
 
 
 def alibi(case, num_heads, q, k, dtype="f32"):
@@ -176,10 +173,8 @@ def windows():
     tables = {"swin": [[(7 * r + h) % 11 - 5.25 for h in range(2)] for r in range(15)],
               "beit": [[(5 * r + h) % 13 - 6.5 for h in range(2)] for r in range(18)]}
     for scheme, table in tables.items():
-        bias, index = window.looked_up(scheme, table, 2, 3), window.INDEX[scheme](2, 3)
-        write(f"{scheme}/oblong", {"scheme": scheme, "grid": [2, 3], "table": table, "outputs": ["bias", "index"]},
-              bias=rounded(bias.tolist()), index=index.astype("i4"))
-        write(f"{scheme}/index", {"scheme": scheme, "grid": [3, 2]}, index=window.INDEX[scheme](3, 2).astype("i4"))
+        answered(f"{scheme}/oblong", {"scheme": scheme, "grid": [2, 3], "table": table, "outputs": ["bias", "index"]})
+        answered(f"{scheme}/index", {"scheme": scheme, "grid": [3, 2]})
     weights = {"w1": [[0.5, -1.25], [2.0, 0.75], [-1.0, 1.5]], "b1": [0.125, -0.5, 0.25], "w2": [[1.5, -0.75, 0.5], [-2.0, 0.25, 1.0]]}
     for case, grid, pretrained in (("window", [3, 4], None), ("pretrained", [4, 3], [12, 12]), ("line", [1, 4], None)):
         bias = window.swinv2_exact(*grid, **weights, pretrained=pretrained)
@@ -206,27 +201,21 @@ def bias_schemes():
               lambda h, n: biases.sandwich_exact(h, 12, n))
     bias_case("sandwich/narrow", {"scheme": "sandwich", "num_heads": 1, "bar_dim": 6, "base": 50}, [0, 7], [*range(40)],
               lambda h, n: biases.sandwich_exact(h, 1, n, 6, 50))
-    run = [*range(150)]
     for case, shape in (("encoder", {}), ("decoder", {"bidirectional": False}), ("ties", {"num_buckets": 64, "max_distance": 100})):
-        write(f"t5/{case}", {"scheme": "t5", "len": 150, **shape}, buckets=biases.t5_buckets(run, run, **shape))
-    table = [[0.1, -2.5], [0.3, 4.25], [5.0, 6.0], [7.0, -0.7]]
-    write("t5/table", {"scheme": "t5", "table": table, "len": 6},
-          bias=rounded(biases.t5(np.array(table, "f4"), run[:6], run[:6], num_buckets=4).tolist()))
+        answered(f"t5/{case}", {"scheme": "t5", "len": 150, **shape})
+    answered("t5/table", {"scheme": "t5", "table": [[0.1, -2.5], [0.3, 4.25], [5.0, 6.0], [7.0, -0.7]], "len": 6})
     w = {"w1": [[1.0], [-0.5]], "b1": [0.0, 0.25], "w2": [[2.0, -3.0], [1.0, 0.5]], "b2": [0.25, -1.0]}
-    write("fire/small", {"scheme": "fire", "len": 5, "offset": 510, **w},
-          bias=rounded(biases.fire(**w, q=range(510, 515), k=range(510, 515)).tolist()))
+    answered("fire/small", {"scheme": "fire", "len": 5, "offset": 510, **w})
 
 
 def relative_schemes():
-    run = [*range(20)]
-    write("shaw/clipped", {"scheme": "shaw", "len": 20, "max_relative": 6}, index=attention.shaw_index(run, run, -6, 6).astype("i4"))
-    write("shaw/reversed", {"scheme": "shaw", "q_len": 3, "k_len": 20, "direction": "query_minus_key"},
-          index=attention.shaw_index(run[17:], run, -4, 4, "query_minus_key").astype("i4"))
-    run = [*range(600)]
-    write("deberta/v3", {"scheme": "deberta", "q_positions": [0, 300, 599], "k_positions": run, "position_buckets": 256},
-          index=attention.deberta_index([0, 300, 599], run, 256))
-    write("deberta/v1", {"scheme": "deberta", "q_positions": [0, 300, 599], "k_positions": run}, index=attention.deberta_index([0, 300, 599], run))
-    for scheme, layout, distances in (("transformer_xl", "half", range(6, -1, -1)), ("xlnet", "half", range(7, -4, -1)), ("conformer", "interleaved", range(6, -4, -1))):
+    answered("shaw/clipped", {"scheme": "shaw", "len": 20, "max_relative": 6})
+    answered("shaw/reversed", {"scheme": "shaw", "q_len": 3, "k_len": 20, "direction": "query_minus_key"})
+    far = {"scheme": "deberta", "q_positions": [0, 300, 599], "k_positions": [*range(600)]}
+    answered("deberta/v3", {**far, "position_buckets": 256})
+    answered("deberta/v1", far)
+    for scheme, layout, distances in (("transformer_xl", "half", range(6, -1, -1)), ("xlnet", "half", range(7, -4, -1)),
+                                      ("conformer", "interleaved", range(6, -4, -1))):
         rows = [[truth.wave(column, p) for column in truth.sinusoidal_columns(16, layout=layout)] for p in distances]
         write(f"{scheme}/memory", {"scheme": scheme, "q_len": 4, "k_len": 7, "d_model": 16}, encoding=rounded(rows), distances=np.array(distances, "i4"))
 

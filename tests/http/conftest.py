@@ -270,9 +270,9 @@ PATIENT = {"test_answer_cache", "test_cancel", "test_fairness", "test_faults_net
            "test_timing", "test_tokens", "test_turns", "test_weights_many"}
 # All others wait for sockets more than they compute, and run side by side: a file is one process's, and those that take longest come
 # first, so that none is left when all others are done.
-LONG = ["test_stated_work", "test_experiments_reference", "test_faults_memory", "test_attention_schemes", "test_diagnose_sentences",
-        "test_diagnose_field", "test_diagnose_rounding", "test_diagnose_families", "test_diagnose_believes", "test_encode_bias", "test_analyze",
-        "test_rotate", "test_attention", "test_experiments", "test_container_memory", "test_store_sweep"]
+LONG = ["test_stated_work", "test_experiments_reference", "test_faults_memory", "test_diagnose_field", "test_diagnose_families", "test_diagnose_rounding",
+        "test_diagnose_believes", "test_random", "test_attention_random", "test_analyze_random", "test_experiments", "test_container_memory",
+        "test_store_waits", "test_cases"]
 
 
 def pytest_addoption(parser):

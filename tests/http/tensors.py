@@ -5,8 +5,6 @@ import re
 
 import numpy as np
 
-import truth.absolute
-import truth.absolute
 import safetensors_reader
 from truth import to_bf16
 
@@ -98,16 +96,3 @@ def rotate_files(server, request, **arrays):
     response = server.post("/rotate", body, headers)
     assert response.status == 200, response
     return from_safetensors(response)
-
-
-def near(got, expected, tolerance=1e-12, err_msg=""):
-    assert got.shape == expected.shape
-    np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance, err_msg=err_msg)
-
-
-def nearest_everywhere(table, columns, coordinates, dtype="f32"):
-    """Every cell is the nearest number of this type to what mpmath gives for its column (truth/absolute.py)."""
-    for i, row in enumerate(coordinates):
-        for j, column in enumerate(columns):
-            expected = truth.nearest(truth.absolute.exact(column, row), dtype)
-            assert float(table[i, j]) == expected, (row, j, float(table[i, j]), expected)

@@ -142,8 +142,7 @@ run_http() {
 }
 
 # Of the tests over a socket those that notice most mistakes in a minute or two: what every commit passes.
-BRIEF='test_golden test_encode_rope test_encode_alibi test_terms test_errors test_formats test_server_life test_single_flight
-test_caching test_presets test_weights test_catalogue test_analyze_errors test_diagnose'
+BRIEF='test_golden test_random test_attention_random test_formats test_server_life test_single_flight test_weights test_cases'
 run_brief() {
     echo "== the brief tests over a socket"
     POSENCD=$(cd "$BUILD" && pwd)/posencd

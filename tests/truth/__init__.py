@@ -1,6 +1,7 @@
 """The formulas, implemented independently from the papers: mpmath where a value must be the nearest one, NumPy in
 float64 where many values must be close. Nothing here comes from the C code."""
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -96,6 +97,32 @@ def sinusoidal(positions, dim, **parameters):
             angle = np.asarray(positions, float) * float(column[1])
             out[:, j] = np.sin(angle) if column[0] == "sin" else np.cos(angle)
     return out
+
+
+def dyadic(x):
+    """(m, e) with x = m 2^e, exactly; x is a whole number, a double, a Fraction of a power of two or an mpf."""
+    if isinstance(x, int):
+        return x, 0
+    if isinstance(x, mpf):
+        sign, m, e, _ = x._mpf_
+        return -m if sign else m, e
+    m, denominator = (x if isinstance(x, Fraction) else float(x)).as_integer_ratio()
+    return m, 1 - denominator.bit_length()
+
+
+FINE = 320  # bits after the point of turns
+
+
+def phases(places, frequencies, times_pi=False):
+    """[n, C] in float64: place times frequency (radians; half turns if times_pi) without its whole turns, which are taken away exactly."""
+    turn = mpf(2) ** FINE / (2 if times_pi else 2 * mpmath.pi)
+    steps, half = [int(mpmath.nint(mpf(w) * turn)) for w in frequencies], 1 << FINE - 1
+    out = np.empty((len(places), len(steps)))
+    for i, (m, e) in enumerate(map(dyadic, places)):
+        for c, step in enumerate(steps):
+            turns = m * step << e if e >= 0 else m * step >> -e
+            out[i, c] = ((turns + half) % (2 * half) - half) / (2 * half)
+    return 2 * np.pi * out
 
 
 # ---- Rotation ----------------------------------------------------------------------------------------------------------

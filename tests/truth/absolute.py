@@ -22,8 +22,7 @@ class Column(NamedTuple):
 
 
 EXACT = {"sin": mpmath.sin, "cos": mpmath.cos, "sinpi": mpmath.sinpi, "cospi": mpmath.cospi, "x": lambda x: x}
-FLOAT = {"sin": np.sin, "cos": np.cos, "x": lambda x: x,
-         "sinpi": lambda x: np.sin(np.pi * x), "cospi": lambda x: np.cos(np.pi * x)}
+FLOAT = {"sin": np.sin, "cos": np.cos, "sinpi": np.sin, "cospi": np.cos}
 
 
 def exact(column, coordinates):
@@ -36,14 +35,17 @@ def exact(column, coordinates):
 
 
 def table(columns, coordinates):
-    """[n, dim] in float64; coordinates: rows of numbers per axis."""
-    at = np.array([[float(x) for x in row] for row in coordinates])
-    out = np.zeros((len(at), len(columns)))
+    """[n, dim] in float64; coordinates: rows of numbers per axis. Whole turns of angles are taken away exactly."""
+    out = np.zeros((len(coordinates), len(columns)))
     for j, column in enumerate(columns):
-        if column is not None and column.axis is None:
-            out[:, j] = FLOAT[column.function](at @ np.array([float(w) for w in column.frequency]))
-        elif column is not None:
-            out[:, j] = FLOAT[column.function](at[:, column.axis] * float(column.frequency))
+        if column is None:
+            continue
+        axes = [(column.axis, column.frequency)] if column.axis is not None else list(enumerate(column.frequency))
+        if column.function == "x":
+            out[:, j] = [float(row[column.axis]) * float(column.frequency) for row in coordinates]
+            continue
+        angle = sum(truth.phases([row[axis] for row in coordinates], [w], column.function[3:] == "pi") for axis, w in axes)
+        out[:, j] = FLOAT[column.function](angle[:, 0])
     return out
 
 
@@ -91,11 +93,12 @@ def mae(dim, axes=2, base=10000.0):
     return one_axis(1, dim // 2, layout="half", base=base) + one_axis(0, dim // 2, layout="half", base=base)
 
 
-def timm(dim, axes=2, base=10000.0):
-    """sin(h) sin(w) cos(h) cos(w), q = dim/4 frequencies base^(-i/q) each."""
-    quarter = dim // 4
-    return [Column(function, axis, truth.frequency(base, i, quarter))
-            for function in ("sin", "cos") for axis in (0, 1) for i in range(quarter)]
+def timm(dim, axes=2, base=10000.0, interleave_sin_cos=False):
+    """sin(h) sin(w) cos(h) cos(w), or sin(h) cos(h) sin(w) cos(w); q = dim/4 frequencies base^(-i/q) each."""
+    quarter, blocks = dim // 4, [(function, axis) for function in ("sin", "cos") for axis in (0, 1)]
+    if interleave_sin_cos:
+        blocks.sort(key=lambda block: block[1])
+    return [Column(function, axis, truth.frequency(base, i, quarter)) for function, axis in blocks for i in range(quarter)]
 
 
 def multidim(dim, axes, base=10000.0):
@@ -104,10 +107,10 @@ def multidim(dim, axes, base=10000.0):
     return [column for axis in range(axes) for column in one_axis(axis, width, base=base)][:dim]
 
 
-def vjepa(dim, axes, base=10000.0):
-    """Row first; in three axes time has half, row and column a quarter."""
-    widths = [dim // 2, dim // 2] if axes == 2 else [dim // 2, dim // 4, dim // 4]
-    return [column for axis in range(axes) for column in one_axis(axis, widths[axis], layout="half", base=base)]
+def vjepa(dim, axes, base=10000.0, uniform_power=False):
+    """Row first; in three axes time has half, row and column a quarter, or all have the same, cut to dim."""
+    widths = [dim // 2, dim // 2] if axes == 2 else [2 * -(-dim // 6)] * 3 if uniform_power else [dim // 2, dim // 4, dim // 4]
+    return [column for axis in range(axes) for column in one_axis(axis, widths[axis], layout="half", base=base)][:dim]
 
 
 STYLES = {"axial": axial, "detr": detr, "mae": mae, "timm": timm, "multidim": multidim, "vjepa": vjepa}
@@ -130,11 +133,11 @@ def nerf(axes, num_freqs=10, include_input=True, log_sampling=True, multiply_pi=
     return inputs + [Column(f, axis, w) for w in frequencies for f in functions for axis in range(axes)]
 
 
-def perceiver(lengths, num_bands=64, max_resolution=None, concat_pos=True):
+def perceiver(lengths, num_bands=64, max_resolution=None, concat_pos=True, sine_only=False):
     """[x, sines dimension by dimension, cosines likewise] of pi f x, f from 1 to res/2."""
     waves = [(axis, w) for axis, res in enumerate(max_resolution or lengths) for w in evenly(1, mpf(res) / 2, num_bands)]
     inputs = [Column("x", axis, mpf(1)) for axis in range(len(lengths))] if concat_pos else []
-    return inputs + [Column(f, axis, w) for f in ("sinpi", "cospi") for axis, w in waves]
+    return inputs + [Column(f, axis, w) for f in ("sinpi", "cospi")[:1 if sine_only else 2] for axis, w in waves]
 
 
 def perceiver_coordinates(lengths):

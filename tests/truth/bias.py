@@ -53,10 +53,10 @@ def t5_bucket_float32(rel, num_buckets=32, max_distance=128, bidirectional=True)
     return off + min(side - 1, e + int(logarithm / f(math.log(max_distance / e)) * f(side - e)))
 
 
-def t5_buckets(q, k, **parameters):
-    known = {}
+def t5_buckets(q, k, arith="exact", **parameters):
+    known, bucket = {}, t5_bucket_float32 if arith == "float32" else t5_bucket
     rels = [[Fraction(b) - Fraction(a) for b in k] for a in q]
-    return np.array([[known.setdefault(r, t5_bucket(r, **parameters)) for r in row] for row in rels], "i4")
+    return np.array([[known.setdefault(r, bucket(r, **parameters)) for r in row] for row in rels], "i4")
 
 
 def t5(table, q, k, table_scale=1.0, **parameters):
@@ -77,6 +77,14 @@ def kerple_exact(kind, r1, r2, n):
 def kerple(kind, r1, r2, q, k):
     n = np.array([[float(distance(a, b)) for b in k] for a in q])
     return np.stack([-a * (np.log1p(b * n) if kind == "log" else np.where(n > 0, n, 0.0) ** b) + 0.0 for a, b in zip(r1, r2)])
+
+
+def kerple_float32(r1, r2, q, k):
+    """kind log with each step rounded to float32."""
+    f = np.float32
+    n = np.array([[f(distance(a, b)) for b in k] for a in q])
+    logarithm = [np.vectorize(lambda x: f(truth.nearest(mpmath.log(mpf(float(x))), "f32")))(f(1) + f(b) * n) for b in r2]
+    return np.stack([-f(a) * table + f(0) for a, table in zip(r1, logarithm)])
 
 
 # ---- FIRE --------------------------------------------------------------------------------------------------------------
@@ -103,6 +111,7 @@ def sandwich_exact(h, num_heads, n, bar_dim=128, base=10000.0):
 
 
 def sandwich(num_heads, q, k, bar_dim=128, base=10000.0):
-    n = np.array([[float(distance(a, b)) for b in k] for a in q])
-    w = base ** (-2.0 * np.arange(bar_dim // 2) / bar_dim)
-    return np.cos(n[..., None] * w).sum(-1)[None] * (num_heads / (8 * np.arange(1, num_heads + 1)))[:, None, None]
+    n = [[distance(a, b) for b in k] for a in q]
+    known, w = sorted({d for row in n for d in row}), [truth.frequency(base, 2 * t, bar_dim) for t in range(bar_dim // 2)]
+    sums = dict(zip(known, np.cos(truth.phases(known, w)).sum(-1)))
+    return np.array([[sums[d] for d in row] for row in n])[None] * (num_heads / (8 * np.arange(1, num_heads + 1)))[:, None, None]

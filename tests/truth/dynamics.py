@@ -1,8 +1,11 @@
 """recursive and floater (FLOATER, arXiv 2003.09229) in NumPy and float64: each row is computed from the row before
 it."""
+import math
+
 import numpy as np
 
-ACTIVATIONS = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, 0.0)}
+ACTIVATIONS = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, 0.0), "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "identity": lambda x: x,
+               "gelu": lambda x: x * np.array([math.erfc(-v / math.sqrt(2)) / 2 for v in x])}
 
 
 def layers_of(weights):
@@ -20,11 +23,12 @@ def network(layers, p, activation, t=None):
     return p
 
 
-def recursive(n, p0, activation="tanh", residual=False, **weights):
-    """[n, dim]: row 0 = p0, row k+1 = f(row k), or row k + f(row k)."""
+def recursive(n, p0, activation="tanh", residual=False, output_activation=False, **weights):
+    """[n, dim]: row 0 = p0, row k+1 = f(row k), or row k + f(row k); output_activation: also after the last layer."""
     layers, rows = layers_of(weights), [np.asarray(p0, float)]
     while len(rows) < n:
         step = network(layers, rows[-1], activation)
+        step = ACTIVATIONS[activation](step) if output_activation else step
         rows.append(rows[-1] + step if residual else step)
     return np.array(rows[:n])
 

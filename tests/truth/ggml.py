@@ -81,9 +81,13 @@ def angles_f32(r, base, positions, s=1, divisors=None, ends=None, ext=1, axis_of
     return out
 
 
-def table_f32(r, base, positions, s=1, divisors=None, yarn=None, g=1.0, axis_of=None):
-    """cos and sin [n, r/2] of those angles, with cosf and sinf rounded to nearest."""
-    f = np.float32
+def turns_f32(r, base, positions, s=1, divisors=None, yarn=None, axis_of=None):
+    """The angles, with the ends of yarn's ramp."""
     ends = ramp_ends(r, base, yarn[0], *yarn[2:]) if yarn else None
-    angles = angles_f32(r, base, positions, s, divisors, ends, yarn[1] if yarn else 1, axis_of)
+    return angles_f32(r, base, positions, s, divisors, ends, yarn[1] if yarn else 1, axis_of)
+
+
+def table_f32(r, base, positions, g=1.0, **rules):
+    """cos and sin [n, r/2] of those angles, with cosf and sinf rounded to nearest."""
+    angles, f = turns_f32(r, base, positions, **rules), np.float32
     return np.array([[[nearest_f32(turn(mpf(float(y)))) * f(g) for y in row] for row in angles] for turn in (cos, sin)])

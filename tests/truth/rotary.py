@@ -110,10 +110,8 @@ def exact(function, channel, row, direction=1):
 
 def tables(channels, rows, direction=1, attention_factor=1.0):
     """cos, sin [n, C] in float64."""
-    at = np.array([[float(x) for x in row] for row in rows])
-    w = np.array([float(c.frequency) * (np.pi if c.times_pi else 1.0) for c in channels])
-    angle = direction * at[:, [c.axis for c in channels]] * w
-    return attention_factor * np.cos(angle), attention_factor * np.sin(angle)
+    angle = np.hstack([truth.phases([row[c.axis] for row in rows], [c.frequency], c.times_pi) for c in channels])
+    return attention_factor * np.cos(angle), direction * attention_factor * np.sin(angle)
 
 
 # ---- Layouts: blocks are the numbers of pairs per axis -----------------------------------------------------------------

@@ -3,6 +3,7 @@ m] array whose position follows from the largest id of the block before it. Time
 import numpy as np
 
 F = np.float32
+STYLES = ("qwen2_5_vl", "qwen2_vl", "qwen2_5_vl_int_seconds", "qwen3_vl", "qwen2_5_omni", "qwen3_omni", "videorope")
 
 
 def audio_tokens(frames, style):

@@ -32,6 +32,10 @@ def rows(scheme, h, w):
     return (2 * h - 1) * (2 * w - 1) + (3 if scheme == "beit" else 0)
 
 
+def tokens(scheme, h, w):
+    return h * w + (scheme == "beit")
+
+
 def looked_up(scheme, table, h, w):
     """[H, N, N] of a table [rows, H]."""
     return np.moveaxis(np.asarray(table)[INDEX[scheme](h, w)], -1, 0)
@@ -74,23 +78,3 @@ def swinv2_exact(h, w, w1, b1, w2, pretrained=None):
 
     tokens = [(y, x) for y in range(h) for x in range(w)]
     return [[[bias(head, yq - yk, xq - xk) for yk, xk in tokens] for yq, xq in tokens] for head in range(len(w2))]
-
-
-def seen(n, causal=False, window=None, window_right=None, key_mask=None):
-    """[N, N]: may query i see key j? Tokens are numbered as they stand."""
-    rel = np.arange(n)[None, :] - np.arange(n)[:, None]
-    allowed = np.ones((n, n), bool)
-    if causal:
-        allowed &= rel <= 0
-    if window is not None:
-        allowed &= -rel < window
-    right = window_right + 1 if window_right is not None else window
-    if right is not None:
-        allowed &= rel < right
-    if key_mask is not None:
-        allowed &= np.asarray(key_mask, bool)[None, :]
-    return allowed
-
-
-def masked(bias, **mask):
-    return np.where(seen(bias.shape[-1], **mask), bias, -np.inf)

@@ -1,12 +1,23 @@
-"""Laws rather than samples: the defining properties of positional encodings, on randomly generated requests."""
+"""Laws rather than samples: the defining properties of positional encodings, on generated requests. That every number is the formula's is in
+test_random.py; here is what two answers have to do with each other."""
+import http.client
+import json
+import math
+
+import mpmath
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensors import encode, encode_one
+import truth
+import truth.bias
+from asking import given as given_fields
+from conftest import SANITIZED, Stopwatch, start_server
+from tensors import encode_one, from_json
 
 # A request takes a millisecond; the server outlives the examples, which is what a function-scoped fixture is warned about.
-laws = settings(max_examples=40)
+laws = settings(max_examples=30)
 positions = st.integers(-2 ** 20, 2 ** 20)
 layouts = st.sampled_from(["interleaved", "half"])
 widths = st.integers(1, 32).map(lambda c: 2 * c)
@@ -23,86 +34,71 @@ def turn(server, x, p, **fields):
     return np.array(answer["tensors"]["q"]["data"][0])
 
 
-@laws
-@given(p=positions, n=widths, layout=layouts, seed=st.integers(0, 99))
-def test_rotation_keeps_norms(server, p, n, layout, seed):
-    x = vector(n, seed)
-    assert abs(np.linalg.norm(turn(server, x, p, layout=layout)) - np.linalg.norm(x)) < 1e-13 * max(1, np.linalg.norm(x))
+# ---- Rotation ----------------------------------------------------------------------------------------------------------
 
 
 @laws
 @given(a=positions, b=positions, n=widths, layout=layouts)
-def test_rotations_add(server, a, b, n, layout):
+def test_rotations_add_and_keep_norms(server, a, b, n, layout):
     """R(a) R(b) = R(a + b)"""
     x = vector(n, 1)
-    twice = turn(server, turn(server, x, b, layout=layout), a, layout=layout)
-    np.testing.assert_allclose(twice, turn(server, x, a + b, layout=layout), rtol=0, atol=1e-13)
+    once = turn(server, x, b, layout=layout)
+    np.testing.assert_allclose(turn(server, once, a, layout=layout), turn(server, x, a + b, layout=layout), rtol=0, atol=1e-13)
+    assert abs(np.linalg.norm(once) - np.linalg.norm(x)) < 1e-13 * max(1, np.linalg.norm(x))
+
+
+points = st.tuples(*[st.integers(-1000, 1000)] * 3)
+TABLES = [{"scheme": "rope"}, {"scheme": "rope", "axes_dim": [4, 8, 12]}, {"scheme": "rope", "channels": "mrope", "mrope_section": [2, 4, 6]},
+          {"scheme": "xpos"}, {"scheme": "xpos", "center": "lucidrains"}, {"scheme": "xpos", "center": -7.5}]
 
 
 @laws
-@given(p=positions, n=widths, layout=layouts)
-def test_the_inverse_is_the_negative_position(server, p, n, layout):
-    x = vector(n, 2)
-    np.testing.assert_array_equal(turn(server, x, p, layout=layout, direction=-1), turn(server, x, -p, layout=layout))
+@given(m=points, n=points, shift=points, layout=st.sampled_from(["interleaved", "half", "interleaved_to_half"]), table=st.sampled_from(TABLES))
+def test_scores_depend_on_the_distance(server, m, n, shift, layout, table):
+    """<R(m) q, R(n) k> = <R(m+s) q, R(n+s) k>, s a shift on every axis; xPos, whose scale grows in q and falls in k, does so from any centre."""
+    rows = [list(axis) for axis in zip(m, n, np.add(m, shift).tolist(), np.add(n, shift).tolist())]
+    sequence = {"positions": rows[0]} if table["scheme"] == "xpos" else {"positions": rows, "layout": layout}
+    x = {"dtype": "f64", "shape": [4, 24], "data": np.tile(vector(24, 3), 4).tolist()}
+    answer = from_json(server.ask("/rotate", **table, **sequence, q=x, k=x))
+    scores = answer["q"] @ answer["k"].T
+    assert abs(scores[0, 1] - scores[2, 3]) <= 1e-10 * max(1, abs(scores[0, 1]))
+
+
+# ---- Digits ------------------------------------------------------------------------------------------------------------
+
+
+def of_rope(p):
+    return [mpmath.cos(truth.rope_angle(p, c, 32)) for c in range(16)]
+
+
+def of_kerple(kind, r1, r2):
+    return lambda p: [truth.bias.kerple_exact(kind, r1, r2, truth.bias.distance(0, p))]
+
+
+CANCEL = [p for p in range(4000) if abs(math.cos(p) + math.cos(p / 100)) < 2e-3]
+SMALL = [*range(0, 600, 7), 4096, 66049, 2 ** 24 + 1, 2 ** 40, 1e-9, 0.7, 1e-30]
+
+
+@pytest.mark.parametrize("fields, places, exact", [
+    ({"scheme": "rope", "head_dim": 32, "outputs": ["cos"]}, [0, 1, 2, -3, 100.5, 65537, 2 ** 24 - 1, 2 ** 24], of_rope),
+    *[({"scheme": "kerple", "num_heads": 1, "kind": kind, "r1": r1, "r2": r2}, SMALL, of_kerple(kind, r1, r2))
+      for kind, r1, r2 in (("log", 0.3, 12.7), ("log", 2.0, 1e-6), ("power", 1.7, 0.3), ("power", 1.0, 0.25))],
+    ({"scheme": "sandwich", "num_heads": 1, "bar_dim": 4}, CANCEL, lambda p: [truth.bias.sandwich_exact(0, 1, truth.bias.distance(0, p), 4)])],
+    ids=lambda x: x["scheme"] if isinstance(x, dict) else "")
+def test_f64_is_within_an_ulp(server, fields, places, exact):
+    """Also where two cosines of Sandwich nearly cancel: the difference has all its digits."""
+    sequence = {"positions": places} if fields["scheme"] == "rope" else {"q_positions": [0], "k_positions": places}
+    got = encode_one(server, **fields, **sequence, dtype="f64").reshape(len(places), -1)
+    for row, p in zip(got.tolist(), places):
+        for found, right in zip(row, exact(p), strict=True):
+            assert abs(found - right) <= truth.ulp(float(right)), p
+
+
+# ---- Parts of a whole --------------------------------------------------------------------------------------------------
 
 
 @laws
-@given(m=positions, n=positions, shift=positions, width=widths, layout=layouts)
-def test_scores_depend_on_the_distance(server, m, n, shift, width, layout):
-    """<R(m) q, R(n) k> = <R(m+s) q, R(n+s) k>"""
-    q, k = vector(width, 3), vector(width, 4)
-    here = turn(server, q, m, layout=layout) @ turn(server, k, n, layout=layout)
-    there = turn(server, q, m + shift, layout=layout) @ turn(server, k, n + shift, layout=layout)
-    assert abs(here - there) < 1e-12 * width
-
-
-@laws
-@given(k=st.integers(-1000, 1000), start=positions, dim=st.integers(1, 32).map(lambda c: 2 * c))
-def test_a_shift_of_sinusoids_is_a_fixed_linear_map(server, k, start, dim):
-    """PE(p + k) = M(k) PE(p), M the same for every p: blocks [[cos, sin], [-sin, cos]] at the angle k·w."""
-    here = encode_one(server, scheme="sinusoidal", dim=dim, offset=start, len=9, dtype="f64")
-    there = encode_one(server, scheme="sinusoidal", dim=dim, offset=start + k, len=9, dtype="f64")
-    step = encode_one(server, scheme="sinusoidal", dim=dim, positions=[k], dtype="f64")[0]
-    sin, cos = step[0::2], step[1::2]
-    np.testing.assert_allclose(there[:, 0::2], here[:, 0::2] * cos + here[:, 1::2] * sin, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(there[:, 1::2], here[:, 1::2] * cos - here[:, 0::2] * sin, rtol=0, atol=1e-13)
-
-
-@laws
-@given(a=positions, b=positions, dim=st.integers(1, 32).map(lambda c: 2 * c))
-def test_similarity_of_sinusoids_depends_on_the_distance(server, a, b, dim):
-    rows = encode_one(server, scheme="sinusoidal", dim=dim, positions=[a, b, a + 7, b + 7], dtype="f64")
-    assert abs(rows[0] @ rows[1] - rows[2] @ rows[3]) < 1e-12 * dim
-
-
-@laws
-@given(num_heads=st.integers(1, 20), n=st.integers(2, 40), offset=positions,
-       form=st.sampled_from(["symmetric", "relative", "asymmetric"]))
-def test_a_bias_depends_on_the_distance_only(server, num_heads, n, offset, form):
-    fields = dict(scheme="alibi", num_heads=num_heads, form=form, outputs=["bias"])
-    bias = encode_one(server, len=n, **fields)
-    assert np.array_equal(bias[:, 1:, 1:], bias[:, :-1, :-1])  # Toeplitz
-    assert np.array_equal(encode_one(server, len=n, offset=offset, **fields), bias)
-    assert np.array_equal(np.diagonal(bias, axis1=1, axis2=2), np.zeros((num_heads, n)))
-
-
-@laws
-@given(num_heads=st.integers(1, 8), n=st.integers(1, 30))
-def test_keyed_forms_differ_by_a_constant_per_row(server, num_heads, n):
-    """Under a causal mask all forms give the same attention: a row's softmax does not see a constant."""
-    def rows(form):
-        return encode_one(server, scheme="alibi", num_heads=num_heads, form=form, len=n, causal=True, outputs=["bias"],
-                          dtype="f64")
-    relative = rows("relative")
-    seen = np.isfinite(relative)
-    for form in ("key", "key_end", "key_mask"):
-        difference = np.where(seen, rows(form) - np.where(seen, relative, 0), np.nan)
-        assert np.nanmax(np.nanmax(difference, -1) - np.nanmin(difference, -1)) < 1e-12
-
-
-@laws
-@given(first=positions, n=st.integers(1, 200), cut=st.integers(0, 199), dim=st.integers(1, 64),
-       dtype=st.sampled_from(["f32", "f64", "f16", "bf16"]))
+@given(first=positions, n=st.integers(1, 200), cut=st.integers(0, 199), dim=st.integers(1, 64), dtype=st.sampled_from(["f32", "f64", "f16", "bf16"]))
 def test_a_row_knows_nothing_of_the_others(server, first, n, cut, dim, dtype):
     """A part of a sequence is that part of its table, to the bit."""
     cut = cut % n
@@ -113,8 +109,70 @@ def test_a_row_knows_nothing_of_the_others(server, first, n, cut, dim, dtype):
     assert whole[cut].tobytes() == alone[0].tobytes()
 
 
-@laws
-@given(p=st.lists(st.floats(-2 ** 40, 2 ** 40), min_size=1, max_size=8), head_dim=widths)
-def test_every_pair_is_a_point_of_the_circle(server, p, head_dim):
-    t = encode(server, scheme="rope", head_dim=head_dim, positions=p, dtype="f64")
-    np.testing.assert_allclose(t["cos"] ** 2 + t["sin"] ** 2, 1, rtol=0, atol=1e-15)
+LONG = 30000
+NETWORK = {"seed": 9, "std": 0.2, "dim": 12}
+
+
+@pytest.mark.parametrize("fields, n", [({"scheme": "sinusoidal", "dim": 16, "offset": 123456789}, 100_000), ({"scheme": "recursive", **NETWORK}, LONG),
+                                       ({"scheme": "floater", **NETWORK}, LONG)], ids=lambda x: x["scheme"] if isinstance(x, dict) else None)
+def test_rows_all_along_a_run(server, fields, n):
+    """A recurrence does not drift, and an answer comes in chunks: rows have their positions' values, to the bit."""
+    whole, start = encode_one(server, **fields, len=n), fields.get("offset", 0)
+    rest = {name: value for name, value in fields.items() if name != "offset"}
+    for first, rows in ((1, 3), (255, 4), (4095, 3), (16383, 700), (n - 5, 5)):
+        part = encode_one(server, **rest, offset=start + first, len=rows)
+        assert part.tobytes() == whole[first:first + rows].tobytes(), (first, rows)
+    listed = [n - 1, 0, 15, 16, 33, 777, 777, 12345]
+    assert encode_one(server, **rest, positions=[start + p for p in listed]).tobytes() == whole[listed].tobytes()
+
+
+def test_many_heads_share_the_table(server):
+    """Several threads make it; 86 MB of map out of 0.6 MB."""
+    fields = dict(scheme="swin", grid=[24, 24], num_heads=130, seed=3, dtype="f16")
+    whole = encode_one(server, **fields)
+    assert whole.shape == (130, 576, 576)
+    for head in (0, 64, 129):
+        assert np.array_equal(whole[head], encode_one(server, **fields, slice=[head, None, None]))
+
+
+def test_a_long_answer_starts_at_once():
+    """32768 positions, 32 heads: 128 GiB of which the first rows are read, in little memory."""
+    with start_server("--max-answer", "256GiB", "--max-work", "1000000000000000000") as server:
+        for scheme, seed in (("t5", 0), ("kerple", None), ("fire", 0), ("sandwich", None)):
+            body = json.dumps(given_fields(scheme=scheme, num_heads=32, len=32768, format="raw", seed=seed))
+            before, watch = server.memory(), Stopwatch(server)
+            connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
+            connection.request("POST", "/encode", body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            assert answer.status == 200 and int(answer.headers["Content-Length"]) == 4 * 32 * 32768 ** 2
+            assert len(answer.read(1 << 20)) == 1 << 20
+            connection.close()
+            assert SANITIZED or watch.seconds() < 5, scheme
+            assert SANITIZED or server.memory() - before < 64 << 20, scheme
+
+
+# ---- Arithmetic, seeds -------------------------------------------------------------------------------------------------
+
+
+def test_float32_rounds_each_step(server):
+    for fields, apart in ((dict(scheme="swinv2", grid=[8, 8], seed=1, std=1), 2e-4), (dict(scheme="sinusoidal", dim=16, len=5000), 1e-3)):
+        exact, rough = (encode_one(server, **fields, dtype="f64", arith=arith) for arith in ("exact", "float32"))
+        assert np.array_equal(rough, rough.astype("f4").astype("f8"))
+        assert 0 < np.abs(rough - exact).max() < apart
+
+
+def test_the_generator_itself():
+    """Published values: FNV-1a of "" and "a"; SplitMix64 from seed 0 begins E220A8397B1DCDAF."""
+    from truth.absolute import GOLDEN, WORD, fnv1a64, splitmix64
+    assert fnv1a64("") == 0xCBF29CE484222325 and fnv1a64("a") == 0xAF63DC4C8601EC8C
+    assert splitmix64(GOLDEN) == 0xE220A8397B1DCDAF and splitmix64(2 * GOLDEN & WORD) == 0x6E789E6AA1B965F4
+
+
+def test_seeded_weights_are_normal(server):
+    """A million of them: mean, deviation, skewness, tails, and no correlation of neighbours, rows or seeds."""
+    a, b = (encode_one(server, scheme="learned", seed=s, std=1.0, len=1000, dim=1000).astype(float) for s in (0, 1))
+    assert abs(a.mean()) < 4e-3 and abs(a.std() - 1) < 3e-3
+    assert abs((a ** 3).mean()) < 1e-2 and abs((a ** 4).mean() - 3) < 3e-2
+    assert abs((np.abs(a) < 1.959964).mean() - 0.95) < 1e-3
+    for pair in ((a[:, 1:], a[:, :-1]), (a[1:], a[:-1]), (a, b)):
+        assert abs((pair[0] * pair[1]).mean()) < 5e-3
