@@ -44,6 +44,7 @@ def for_ours(needs):
 
 # ---- Processes -----------------------------------------------------------------------------------------------------------
 
+
 def cpu_seconds(pids):
     """CPU time of processes so far, all their threads together. The scheduler's count of nanoseconds, where it is kept."""
     total = 0.0
@@ -114,6 +115,7 @@ def end_group(started):
 
 
 # ---- Servers ---------------------------------------------------------------------------------------------------------------
+
 
 class Server:
     """A running one: its port, and the processes whose time is the server's."""

@@ -17,6 +17,7 @@ SLOWER = 0.95  # than an earlier commit: the better end of the spread is below i
 
 # ---- Judging -------------------------------------------------------------------------------------------------------------
 
+
 def verdict(sort, outcome):
     best = outcome.spread()[1]
     if sort == PEER:
@@ -48,6 +49,7 @@ def status(report):
 
 
 # ---- Saying --------------------------------------------------------------------------------------------------------------
+
 
 def rounded(value):
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
@@ -89,6 +91,7 @@ def summary(report):
 
 
 # ---- The machine, and files ------------------------------------------------------------------------------------------------
+
 
 def text_of(path, pattern="(.*)"):
     try:

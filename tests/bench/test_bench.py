@@ -21,12 +21,14 @@ import peers  # noqa: E402
 import report  # noqa: E402
 import rows  # noqa: E402
 
+
 def make_row(outcome=None, sort=rows.PEER, name="a", group="g", needs=()):
     def measured(_run):
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
     return rows.Row(name, group, f"what {name} is", sort, needs, False, measured)
+
 
 class NoPeers:
     """A run whose rows start nothing. Where two are compared, a row measures the next of their samples."""
@@ -37,10 +39,12 @@ class NoPeers:
     def end_peers(self):
         self.ended += 1
 
+
 def run_of(results, against=None):
     return {"machine": {**report.machine("avx512"), "cpu": "Testor 9000"}, "against": against, "rows": results}
 
 # ---- Judging -------------------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("sort, outcome, verdict, status", [
     (rows.PEER, rows.speed([3, 3, 1], [2, 2, 2], "GB/s", "it"), "ahead", 0),
@@ -58,6 +62,7 @@ def test_a_peer_is_ahead_or_behind_beyond_the_spread_and_a_limit_is_never_judged
 
 SMALL = [-0.01, 0.01, 0, -0.005, 0.005, 0.008, -0.008, 0, 0.002]  # what the machine adds to each pair
 LARGE = [8 * noise for noise in SMALL]
+
 
 @pytest.mark.parametrize("is_cost", [False, True])
 @pytest.mark.parametrize("slower, noise, verdict", [(0, LARGE, "holds"), (0.04, SMALL, "holds"), (0.04, LARGE, "holds"), (0.08, SMALL, "short"),
@@ -80,6 +85,7 @@ def test_an_earlier_commit_is_judged_beyond_the_spread(slower, noise, verdict, i
     assert asked[:4] == ["old", "new", "new", "old"]
     assert report.status(run_of([result], "abc1234")) == (verdict == "short")
 
+
 @pytest.mark.skipif(not shutil.which("git"), reason="no git")
 @pytest.mark.parametrize("error", [None, KeyError])
 def test_an_earlier_commit_is_built_beside_and_leaves_nothing(tmp_path, monkeypatch, error):
@@ -98,12 +104,14 @@ def test_an_earlier_commit_is_built_beside_and_leaves_nothing(tmp_path, monkeypa
     assert not pathlib.Path("build/against").exists()
     assert len(subprocess.run([*git, "worktree", "list"], capture_output=True, text=True).stdout.splitlines()) == 1
 
+
 def test_the_figure_is_the_median_of_ratios_and_the_spread_their_quartiles():
     """Of medians it would be 10/10: a slow minute that affects both sides must not count."""
     assert rows.speed([10, 2, 30], [5, 10, 10], "x", "it").figure() == 2
     assert rows.times([0.001], [0.005], "it").figure() == pytest.approx(5)
     assert rows.speed([3, 1, 2, 9, 4, 5, 6, 7, 8], [1] * 9, "x", "it").spread() == (3, 7)
     assert rows.speed([2], [1], "x", "it").spread() == (2, 2)
+
 
 def test_every_row_has_a_sort_and_words():
     names = [row.name for row in rows.ALL]
@@ -113,6 +121,7 @@ def test_every_row_has_a_sort_and_words():
     assert {row.sort for row in driver.chosen_rows([], True, "abc")} == {"peer", "limit", "commit"}
 
 # ---- What cannot be measured ---------------------------------------------------------------------------------------------
+
 
 def test_rows_without_their_peers_are_skipped_by_name(monkeypatch):
     monkeypatch.setenv("PATH", "")
@@ -124,6 +133,7 @@ def test_rows_without_their_peers_are_skipped_by_name(monkeypatch):
         assert result["verdict"] == "skipped"
         assert "apt-get install" in result["note"]
         assert all(name in result["note"] for name in row.needs)
+
 
 def test_a_lacking_option_a_late_hour_and_no_commit_skip(monkeypatch, tmp_path):
     (tmp_path / "posencd").parent.mkdir(exist_ok=True)
@@ -137,6 +147,7 @@ def test_a_lacking_option_a_late_hour_and_no_commit_skip(monkeypatch, tmp_path):
     assert "make bench-against" in driver.measured(alone, run, None, time.monotonic() + 60)["note"]
 
 # ---- The report ----------------------------------------------------------------------------------------------------------
+
 
 def test_a_run_writes_json_and_markdown_and_says_what_fell_short(tmp_path, capsys):
     chosen = [make_row(rows.speed([6, 6], [2, 2], "GB/s", "NumPy"), name="first"),
@@ -169,6 +180,7 @@ def test_a_run_writes_json_and_markdown_and_says_what_fell_short(tmp_path, capsy
 
 # ---- The decoder in torch ----------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("scheme", ["alibi", "rope"])
 def test_the_peer_trains_the_same_decoder(scheme):
     """By the reference that the server's own losses are compared with: 20 losses, then the evaluation."""
@@ -180,6 +192,7 @@ def test_the_peer_trains_the_same_decoder(scheme):
     assert losses == pytest.approx(expected, abs=1e-3)
     assert found == pytest.approx({name: evaluation[name] for name in found}, abs=1e-3)
 
+
 def test_another_decoder_is_no_peer():
     losses = [2.0 + 0.01 * step for step in range(1, 21)]
     computing.check_same({1: 2.01, 10: 2.1, 20: 2.2009}, losses)
@@ -188,10 +201,12 @@ def test_another_decoder_is_no_peer():
 
 # ---- Instruments ---------------------------------------------------------------------------------------------------------
 
+
 def program(path, script):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
 
 def test_what_programs_print_is_read(tmp_path):
     program(tmp_path / "tests/bench/bench_answers", "[ $1 = table ] && echo '2e-05 5e-06 262144 1e-05'")
@@ -204,9 +219,11 @@ def test_what_programs_print_is_read(tmp_path):
     assert run.numbers() == {"print f32 shortest": 99.9, "strtod": 7.5}
     assert run.transfers(1, "/", 2) == ([0.5, 0.25], 100)
 
+
 def test_a_limit_that_an_earlier_commit_had_not_is_not_asked_for(tmp_path):
     program(tmp_path / "tests/bench/bench_answers", "echo '2e-05 0 262144 0'")
     assert computing.of_limit("json_map", "memcpy")(measure.Run(str(tmp_path), earlier="abc")).theirs == []
+
 
 def test_wrk_is_read_and_refusals_are_not_counted_as_speed(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
@@ -215,6 +232,7 @@ def test_wrk_is_read_and_refusals_are_not_counted_as_speed(tmp_path, monkeypatch
     program(tmp_path / "wrk", "echo '  2000 requests in 2.00s'; echo '  Non-2xx or 3xx responses: 7'")
     with pytest.raises(RuntimeError, match="7 answers were refusals"):
         measure.wrk("http://x", [os.getpid()], 2)
+
 
 def test_a_peer_and_its_children_end_with_the_block():
     with pytest.raises(KeyError):

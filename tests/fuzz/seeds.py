@@ -16,11 +16,13 @@ import heads as head_table  # noqa: E402
 from truth import gguf_writer  # noqa: E402
 HTTP = "{} HTTP/1.1\r\nHost: h\r\n{}\r\n{}"
 
+
 def golden():
     """Every request with an answer that is known."""
     for path in sorted(ROOT.glob("tests/golden/**/request.json")):
         request = json.loads(path.read_text())
         yield request.get("request", request)
+
 
 def examples():
     """Schemes' examples, from their descriptors."""
@@ -30,10 +32,12 @@ def examples():
             text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[1]))
             yield text.replace('\\"', '"')
 
+
 def requests():
     texts = list(examples()) + [json.dumps(g) for g in golden()]
     texts += [json.dumps({"preset": name, "len": 2}) for name in ("llama-3.1", "qwen2-vl", "t5", "gpt2", "swinv2")]
     return [text for text in texts if len(text) < 700]
+
 
 def configs():
     """The quoted config.json of tests/core/models/test_hf_config.c, whose strings have single quotes."""
@@ -44,6 +48,7 @@ def configs():
             yield joined
             yield "sliding_attention\n" + joined
 
+
 def ggufs():
     """Heads of every version and type, whole and cut everywhere."""
     for head in gguf_writer.samples():
@@ -52,6 +57,7 @@ def ggufs():
 
 SERVER = ("llama-server -m 'a b.gguf' -c 8192 -ngl -1 --rope-scaling yarn --rope-scale=4 --rope-freq-base 1000000 \\\n"
           "  --yarn-orig-ctx 32768 --jinja --temp -0.5 # a comment\n")
+
 
 def command_lines():
     """The tool, and a line of its flags: whole, cut everywhere, and with what a shell would not take."""
@@ -71,10 +77,12 @@ def command_lines():
     yield "mlx\n--dims 4"
     yield "lama\n--a"
 
+
 def query_of(text):
     request = json.loads(text)
     flat = {k: v if isinstance(v, str) else json.dumps(v, separators=(",", ":")) for k, v in request.items()}
     return "&".join(f"{k}={v}".replace("%", "%25").replace("+", "%2B").replace(" ", "+") for k, v in flat.items())
+
 
 def queries():
     yield from (query_of(text) for text in requests() if len(text) < 300)
@@ -85,15 +93,18 @@ def queries():
 TYPES = ["application/json", "application/x-npy", "application/zip", "application/vnd.safetensors", "image/png",
          "application/octet-stream", "text/csv", "text/plain", "application/x-ndjson", "*/*", "text/*", "*"]
 
+
 def accepts():
     yield from TYPES
     yield from (f"{a};q=0.5, {b};q=0.25" for a, b in zip(TYPES, TYPES[1:]))
     yield 'text/html;x="a,b\\"c;q=0";q=1.000, */*;q=.2, , application/json ; q=0'
 
+
 def ranges():
     for none in ("-", "@", "*", 'W/@, "x"', '"x",@', '"unclosed'):
         for part in ("-", "bytes=0-9", "bytes=-5", "bytes=7-", "bytes=99999-", "bytes=0-1,3-4", "items=0-1"):
             yield f"{none}\n{part}\n{'@' if len(none) > 1 else '-'}\n{none}"
+
 
 def headers():
     body = '{"scheme":"rope","len":2,"head_dim":4}'
@@ -106,6 +117,7 @@ def headers():
     yield "POST\n/rotate\n-\ngzip\n-\n-\n-\n-\n-\n{}"
     for path in ("/", "/v2/models/rope/infer", "/schemes/rope", "/presets/t5", "/openapi.json", "/weights", "/v2"):
         yield f"GET\n{path}\n-\n-\n-\n-\n-\n3\n-\n"
+
 
 def heads():
     for _, raw, _ in head_table.rows():
@@ -120,12 +132,14 @@ def heads():
         yield f"/ HTTP/1.1\nHost: h\nX-Request-Timeout: {time}"
     yield "/%00%zz HTTP/1.1\nhost: x\ntraceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
+
 def files():
     yield '{"max_body": "1GiB", "port": 80, "log_format": "json", "host": "::1", "kernels": "base"}'
     yield '{"cors_origin":"https://a.b https://c","weights_dir":null,"max_queue":1e3,"workers":-0}'
     yield '{ "host" : "a\\"b\\\\c\\/\\n\\t" , "x":true}'
     yield '{"port":1,"port":2}'
     yield '{"max_connections":1000000,"drain_delay":0,"header_timeout":86400,"max_work":"1"}\n'
+
 
 def token_files():
     digest = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -140,6 +154,7 @@ def token_files():
                  "n" * 64 + " t read", "n" * 65 + " t read", "a " + "t" * 512 + " read", "a " + "t" * 513 + " read"):
         yield line + "\n"
 
+
 def names():
     for name in ("t5-small", "a", "A.b_c-1", ".hidden", "-x", "a b", "x" * 128, "x" * 129, "..", "é", "a\n"):
         yield name + ".safetensors"
@@ -151,6 +166,7 @@ def names():
 WORDS = ["0", "-0", "1e-400", "1.7976931348623157e308", "9007199254740993", "0.1", "2.2250738585072011e-308",
          "179769313486231580793728971405301e276", "4.9406564584124654e-324", "2.4703282292062327e-324", "1e22", "1e23",
          "123456789012345678901234567890", "0.000000000000000000000000000000000001", "8.5e-45", "16777217", "1E+2"]
+
 
 def talks():
     body = '{"scheme":"rope","len":2,"head_dim":4}'
@@ -176,6 +192,7 @@ def talks():
     yield HTTP.format("PUT /weights/w", "Content-Length: 2\r\nIf-Match: *\r\n", "ab")
     yield HTTP.format("POST /v2/models/rope/infer", "Inference-Header-Content-Length: 2\r\nContent-Length: 2\r\n", "{}")
 
+
 def stores():
     digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     def item(key):
@@ -193,6 +210,7 @@ SEEDS = {"query": queries, "accept": accepts, "range": ranges, "headers": header
          "names": names, "plan": requests, "hf_config": configs, "http": talks,
          "store": stores, "gguf": ggufs, "said": command_lines}
 
+
 def strings_of(*patterns):
     """The short lower-case words in quotes of our own sources: names of fields, schemes, options."""
     words = set()
@@ -203,6 +221,7 @@ def strings_of(*patterns):
             words |= set(re.findall(r"(?:PE_P_\w+|OPTION|FORM)\(\w+, (\w+),", path.read_text()))
     return sorted(w for w in words if 1 < len(w) < 40)
 
+
 def quoted(words):
     return [f'"{w}"' for w in words]
 
@@ -211,6 +230,7 @@ LINES = ["\r\n", "\n", ": ", "; ", ", ", "%00", "%2f", "-", "@", "*", "W/", '"',
 HEADS = ["Host: h\r\n", "Content-Length: ", "Transfer-Encoding: chunked\r\n", "Expect: 100-continue\r\n", "HTTP/1.0",
          "HTTP/1.1", "Connection: close\r\n", "Range: ", "Accept: ", "If-None-Match: ", "Content-Type: ", "GET ", "POST ",
          "HEAD ", "PUT ", "QUERY ", "OPTIONS ", "0\r\n\r\n", "\r\n\r\n", "X-Request-Id: ", "traceparent: ", "X-Request-Timeout: 2.5"]
+
 
 def dictionaries():
     plan = quoted(strings_of("core/schemes/*/*.c", "core/sequence/*.c", "core/params*.c", "core/diagnosis/faults/*.c"))
@@ -231,8 +251,10 @@ def dictionaries():
                     '{"sha256":"', '","bytes":', "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"[:58], " ", "\n"]
     yield "numbers", WORDS + ["e-", "E+", ".0", "00", "99999999", "[", "]", ",", '"NaN"', '"Infinity"', '"-Infinity"']
 
+
 def escaped(word):
     return "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\x{b:02x}" for b in word.encode())
+
 
 def main(out):
     for name, make in SEEDS.items():

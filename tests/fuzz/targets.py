@@ -26,20 +26,25 @@ TARGETS = {
     "request": (1024, "json"), "said": (800, "said"), "store": (1024, "store"), "safetensors": (1024, "json"), "tokens": (700, "tokens"),
 }
 
+
 def names(build):
     return sorted(p.name[len("fuzz_"):] for p in (build / "tests/fuzz").glob("fuzz_*") if not p.suffix)
+
 
 def program(build, name):
     return str(build / "tests/fuzz" / f"fuzz_{name}")
 
+
 def crashes(build, name):
     return {p.name for p in (build / "crashes" / name).glob("*-*")}
+
 
 def committed(build, name):
     """The committed corpus, unpacked."""
     folder = build / "tests/fuzz/corpus" / name
     archive.to_folder(archive.read(archive.path_of(name)), folder)
     return folder
+
 
 def command(build, name, limit):
     n_bytes, words = TARGETS.get(name, (1024, None))
@@ -51,6 +56,7 @@ def command(build, name, limit):
     if words:
         flags.append(f"-dict={ROOT / 'tests/fuzz/dict' / words}.dict")
     return [program(build, name), *flags, str(grown), str(committed(build, name))]
+
 
 def run(build, name, limit):
     """One target; its log stays beside its crashes. What it found is there too, to be run again by itself."""
@@ -67,13 +73,16 @@ def run(build, name, limit):
             "seconds": round(time.monotonic() - begun, 1), "new_crashes": len(new) or int(status != 0), "files": new,
             "law": (re.findall(r"broken law: .*|SUMMARY: .*", text) or [""])[0]}
 
+
 def print_row(row):
     rate = row["executions"] / max(row["seconds"], 0.1)
     print(f"fuzz {row['name']:<12} {row['executions']:>10} executions {row['seconds']:>8.1f} s {rate:>8.0f}/s "
           f"{row['new_crashes']} new crashes{': ' + row['law'] if row['law'] else ''}", flush=True)
 
+
 def shortest_first(inputs):
     return sorted(inputs.items(), key=lambda item: (len(item[1]), item[0]))
+
 
 def chosen(given, merged):
     """The inputs with a name that a person has given, then the shortest of the merged ones, up to the limits."""
@@ -82,6 +91,7 @@ def chosen(given, merged):
         if len(inputs) < FILES_MAX and total + len(data) <= BYTES_MAX:
             inputs[name], total = data, total + len(data)
     return inputs
+
 
 def keep(build, name, seeds):
     """Of seeds, the committed corpus and what has been found: the few that reach all that is reached, shortest first.
@@ -98,6 +108,7 @@ def keep(build, name, seeds):
     written = archive.write(archive.path_of(name), inputs)
     print(f"corpus {name}: {len(inputs)} inputs, {sum(map(len, inputs.values()))} bytes{'' if written else ', as before'}",
           flush=True)
+
 
 def main():
     parser = argparse.ArgumentParser()

@@ -16,10 +16,12 @@ import targets  # noqa: E402
 TARGETS = sorted(p.stem[len("fuzz_"):] for p in HERE.glob("fuzz_*.c"))
 INPUTS = {"b": b"\0\xff" * 300, "a": b"", "words_of_a_person": b"x"}
 
+
 def test_the_order_of_inputs_and_the_hour_do_not_change_the_bytes(monkeypatch):
     first = archive.packed(INPUTS)
     monkeypatch.setattr("time.time", lambda: 4e9)
     assert archive.packed(dict(reversed(INPUTS.items()))) == first
+
 
 def test_an_archive_with_the_same_inputs_is_left_alone(tmp_path):
     path = tmp_path / "x.tar.gz"
@@ -31,10 +33,12 @@ def test_an_archive_with_the_same_inputs_is_left_alone(tmp_path):
     assert archive.write(path, INPUTS)
     assert archive.read(path) == INPUTS and archive.read(tmp_path / "absent.tar.gz") == {}
 
+
 def test_a_folder_loses_what_the_archive_does_not_have(tmp_path):
     (tmp_path / "stale").write_bytes(b"x")
     archive.to_folder(INPUTS, tmp_path)
     assert archive.from_folder(tmp_path) == INPUTS
+
 
 def test_the_shortest_inputs_are_kept_and_named_ones_stay(monkeypatch):
     monkeypatch.setattr(targets, "FILES_MAX", 3)
@@ -44,9 +48,11 @@ def test_the_shortest_inputs_are_kept_and_named_ones_stay(monkeypatch):
     assert set(targets.chosen(given, merged)) == {"words_of_a_person", "b" * 40, "a" * 40}
     assert set(targets.chosen(given, {"a" * 40: b"x" * 51, "b" * 40: b"y" * 50})) == {"words_of_a_person", "b" * 40}
 
+
 def test_every_target_has_an_archive():
     assert sorted(p.name[:-len(".tar.gz")] for p in archive.CORPUS.iterdir()) == TARGETS
     assert sorted(targets.TARGETS) == TARGETS
+
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_archive_of(name, tmp_path):

@@ -4,10 +4,11 @@ tests/README.md and the guides of its folders.
     python3 tests/lint/named.py [--root .]
 
 A name is a test (`test_x`), a file of tests (`test_x.py`, `test_x.c`, `x.test.mjs`), rows of tests/cases (`cases/x.jsonl`, one of them as
-`x/id`), `make x`, or a path. In the column every name must be one of these; in guides, where other words stand too, what looks like a test or
+`x/id`, several as `x/id-*`), `make x`, or a path. In the column every name must be one of these; in guides, where other words stand too, what looks like a test or
 like rows. Prints one line per name that is not there; status 1 if there is one.
 """
 import argparse
+import fnmatch
 import json
 import pathlib
 import re
@@ -41,7 +42,8 @@ class Tree:
         if name.endswith(".jsonl"):
             return name.removeprefix("cases/") in self.files
         if self.is_row(name):
-            return name.partition("/")[2] in self.rows[name.partition("/")[0]]
+            file, _, row = name.partition("/")
+            return bool(fnmatch.filter(self.rows[file], row))
         return name in self.files or (self.root / name).exists()
 
     def is_row(self, name):

@@ -32,6 +32,7 @@ def data(page, what, config="a"):
 
 # ---- curves ----
 
+
 @pytest.mark.parametrize("config, output, col", [
     (SINUSOIDAL, "encoding", 0), (SINUSOIDAL, "encoding", 13), ({**SINUSOIDAL, "offset": 1000}, "encoding", 1), (ROPE, "cos", 3),
     ({"scheme": "fourier", "num_freqs": 3, "len": 10}, "encoding", 2), ({"scheme": "rope", "head_dim": 32, "len": 24,
@@ -262,6 +263,7 @@ def test_sinusoids_have_one_line_and_no_scaling(visit):
 
 
 # ---- distance ----
+
 
 def similarity(server, config, **more):
     answer = post(server.url, "/analyze", {**config, "metrics": ["similarity"], "outputs": ["similarity", "gram"], **more})

@@ -26,6 +26,7 @@ FLAGS = ["--workers", "2", "--max-queue", "64", "--answer-cache", "1MiB", "--log
 REPORT = re.compile(r".*(?:Sanitizer|runtime error|panic|assertion).*", re.I)
 N_WRONG_MAX = 40
 
+
 class Run:
     """The figures, gathered while it goes."""
 
@@ -72,6 +73,7 @@ class Run:
             self.figures["calm"].append(sample)
         crowd.calm(False)
 
+
 def table(run):
     """What was done so far, one line an actor, and the server's figures."""
     f, lines = run.figures, []
@@ -84,6 +86,7 @@ def table(run):
                  f"{now.get('threads')} threads; health p99 {verdict.percentile(f['health'], .99) * 1e3:.1f} ms of {len(f['health'])}, "
                  f"bare echo p99 {verdict.percentile(f['echo'], .99) * 1e3:.1f} ms; {len(f['wrong'])} wrong")
     return "\n".join(lines)
+
 
 def load(run, crowd, seconds):
     """The crowd at work: SIGHUP now and then, calm moments, a table each minute; ends early if the server is gone. On a busy machine a short run
@@ -107,6 +110,7 @@ def load(run, crowd, seconds):
             next_table += 60
         time.sleep(0.05)
 
+
 def wait_until_quiet(run, seconds=20):
     """Back to the descriptors it began with, nothing in flight; whatever it is after that time is what is judged."""
     end = time.monotonic() + seconds
@@ -119,6 +123,7 @@ def wait_until_quiet(run, seconds=20):
         time.sleep(0.2)
     run.figures["wrong"].append("not quiet 20 s after the last client left: " + str(run.sample()))
 
+
 def soak(args, log_path):
     sanitized = "POSENC_SANITIZED" in os.environ
     seed = crowds.seed_from(args.seed)
@@ -129,6 +134,7 @@ def soak(args, log_path):
     finally:
         if server.process.poll() is None:
             server.kill()
+
 
 def attend(run, args):
     f, server = run.figures, run.server
@@ -142,6 +148,7 @@ def attend(run, args):
     f["wrong"] += crowd.stop(run.take)
     return finish(run)
 
+
 def finish(run):
     f, server = run.figures, run.server
     f["minutes"], f["load_after"] = run.minute(), os.getloadavg()
@@ -153,6 +160,7 @@ def finish(run):
     f["status"] = server.end() if server.process.poll() is None else server.process.returncode
     f["reports"] = REPORT.findall(server.log())
     return run
+
 
 def arguments():
     parser = argparse.ArgumentParser(prog="tests/soak", description=__doc__)
@@ -167,6 +175,7 @@ def arguments():
     args.program = str(pathlib.Path(args.program).resolve())
     return args
 
+
 def shortened(figures):
     """What is kept in the file: of thousands of waits the percentiles."""
     kept = {name: value for name, value in figures.items() if name not in ("health", "echo")}
@@ -174,6 +183,7 @@ def shortened(figures):
         kept[name + "_ms"] = {str(p): verdict.percentile(figures[name], p) * 1e3 for p in (0.5, 0.9, 0.99, 1.0)}
     kept["slope_mib_a_minute"] = verdict.slope(figures["calm"]) / MIB
     return kept
+
 
 def main():
     args = arguments()

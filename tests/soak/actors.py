@@ -11,8 +11,10 @@ from wire import Closed, Wire, request
 
 IDLE_SECONDS = 2.0  # a kept connection idle for longer may be closed by the server at the moment we send
 
+
 class Wrong(Exception):
     pass
+
 
 class Client:
     """What one thread of one process has: its randomness, a connection it may keep, the name of its weights."""
@@ -38,6 +40,7 @@ class Client:
             self.kept.close()
             self.kept = None
 
+
 def is_busy(answer):
     """503 and 429 must say which limit, its flag and when to come again; whether it was reached the server's counters tell."""
     if answer.status not in (429, 503):
@@ -46,6 +49,7 @@ def is_busy(answer):
     if not (answer.headers["Retry-After"] or "").isdigit() or "--" not in problem["detail"]:
         raise Wrong(f"{answer.status} without Retry-After or without the limit's flag: {answer}")
     return True
+
 
 def exchange(client, ask, look=None):
     """Sends one request and reads its answer, which must come whole."""
@@ -62,6 +66,7 @@ def exchange(client, ask, look=None):
     client.keep(wire)
     return answer
 
+
 def perform(client, ask):
     answer = exchange(client, ask)
     if is_busy(answer):
@@ -74,8 +79,10 @@ def perform(client, ask):
         raise Wrong(f"{ask}: {type(error).__name__}: {str(error)[:300]}") from None
     return "right"
 
+
 def of(*asks):
     return lambda client: perform(client, client.rng.choice(asks)(client.rng))
+
 
 def conditional(client):
     """A tag given back is answered 304 without a body."""
@@ -89,12 +96,14 @@ def conditional(client):
         raise Wrong(f"{ask} with its own tag: {again}, not 304")
     return "right"
 
+
 def weights(client):
     for i, ask in enumerate(values.weights_steps(client.rng, client.name)):
         if perform(client, ask) == "busy":
             take_away(client, 404 if i in (0, 4) else 204)
             return "busy"
     return "right"
+
 
 def take_away(client, status, seconds=20):
     """After a refusal on the way: what was refused changed nothing, so the name is stored (204) or not (404)."""
@@ -106,9 +115,11 @@ def take_away(client, status, seconds=20):
     if answer.status != status:
         raise Wrong(f"DELETE /weights/{client.name} after a step that was refused: {answer}, not {status}")
 
+
 def header_bytes(answer, format_):
     """Of npy and safetensors: what stands before [8, n, n] float32 is the rest of the length."""
     return int(answer.headers["Content-Length"]) % 4096 if format_ != "raw" else 0
+
 
 def stream(client, n=None):
     """Tens of MiB in every binary format, each element looked at as it comes."""
@@ -143,10 +154,12 @@ def stream(client, n=None):
         raise Wrong(f"stream of {format_}, n {n}: {answer}")
     return "right"
 
+
 def whole_map(client):
     """npz and JSON of millions of bytes, read as a whole."""
     n, format_ = client.rng.choice([128, 256]), client.rng.choice(["npz", "json"])
     return perform(client, values.posted(values.stream_fields(n, format_), {"bias": values.alibi(n).reshape(8, n, n)}, 0))
+
 
 def burst(client):
     """More requests at once than --max-queue holds: each is right or told to come again."""
@@ -167,6 +180,7 @@ def burst(client):
             wire.close()
     client.more = {"busy": busy, "right": len(wires) - busy}
     return "burst"
+
 
 def burst_answer(answer, want):
     if is_busy(answer):

@@ -20,6 +20,7 @@ HEADS = [(raw, {expect["status"], 408}) for _, raw, expect in heads.rows() if "s
 # Requests of cases/refused_api.jsonl that are refused.
 BODIES = [(*run.sent(row), row["expect"]["status"]) for row in run.every("refused_api") if row["expect"].get("status", 200) >= 400 and "head" not in row]
 
+
 def finish(wire, deserved, what):
     """The answer must be one of those deserved, or the connection ends; nothing may hang."""
     try:
@@ -34,6 +35,7 @@ def finish(wire, deserved, what):
         raise Wrong(f"{what!r}: {answer}, not one of {sorted(deserved)}")
     return "refused"
 
+
 def check_not_served(wire, what):
     """Whatever else the server sends before it closes, the request behind was not taken for one."""
     seen = b""
@@ -44,6 +46,7 @@ def check_not_served(wire, what):
         pass
     if SERVED.encode() in seen:
         raise Wrong(f"{what!r}: the request behind it was served")
+
 
 def hostile_head(client):
     text, deserved = client.rng.choice(HEADS)
@@ -57,6 +60,7 @@ def hostile_head(client):
     finally:
         wire.close()
 
+
 def hostile_body(client):
     method, path, body, headers, status = client.rng.choice(BODIES)
     wire = Wire(client.port, seconds=15)
@@ -65,6 +69,7 @@ def hostile_body(client):
         return finish(wire, {status}, (path, headers, (body or b"")[:60]))
     finally:
         wire.close()
+
 
 def garbage(client):
     """Random bytes, or a right request with bytes turned; then we close our sending side."""
@@ -84,6 +89,7 @@ def garbage(client):
     finally:
         wire.close()
 
+
 def wrong_length(client):
     """Fewer bytes than announced, then the end: there may be no 200."""
     wire = Wire(client.port, seconds=15)
@@ -96,8 +102,10 @@ def wrong_length(client):
 
 # ---- Those who leave -----------------------------------------------------------------------------------------------------------
 
+
 def end(client, wire):
     (wire.reset if client.rng.random() < 0.5 else wire.close)()
+
 
 def busy_or_wrong(wire, answer):
     parts = []
@@ -106,6 +114,7 @@ def busy_or_wrong(wire, answer):
     if not is_busy(answer):
         raise Wrong(f"a stream of 8 GiB: {answer}")
     return "busy"
+
 
 def leave_download(client):
     """A stream of GiB, left after some of it, which must have been right."""
@@ -129,15 +138,19 @@ def leave_download(client):
 WORK = {"scheme": "alibi", "num_heads": 8, "format": "raw", "outputs": ["output"],
         **dict.fromkeys("qkv", {"dtype": "f32", "shape": [8, 400, 4], "data": [0.5] * 12800})}
 
+
 def upload_begun(rng):
     return request("POST", "/encode", b"{" * 3_000_000)[:int(10 ** rng.uniform(1, 6))]
+
 
 def work(rng):
     """Attention that takes a worker for a while."""
     return request("POST", "/attention", json.dumps(WORK).encode())
 
+
 def pipeline(rng):
     return request("POST", "/encode", OK) * rng.randint(2, 9)
+
 
 def leaving(text, seconds):
     """Sends text(rng) and leaves at once or soon."""
@@ -151,9 +164,11 @@ def leaving(text, seconds):
 
 # ---- Those who dawdle ----------------------------------------------------------------------------------------------------------
 
+
 def in_time(began, limit, what):
     if time.monotonic() - began > limit + 6:
         raise Wrong(f"{what}: held for {time.monotonic() - began:.1f} s, the limit is {limit} s")
+
 
 def dribble(client, text, pause, limit, what):
     """A byte at a time until the server has had enough."""
@@ -180,8 +195,10 @@ def dribble(client, text, pause, limit, what):
     finally:
         wire.close()
 
+
 def slow_head(client):
     return dribble(client, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Y: " + b"z" * 500, 0.2, HEADER_SECONDS, "a slow head")
+
 
 def silent(text, limit, what):
     """Sends text and no more."""
@@ -196,6 +213,7 @@ def silent(text, limit, what):
         finally:
             wire.close()
     return wait
+
 
 def patient_body(client):
     """Slow, but within every limit: answered."""
@@ -217,6 +235,7 @@ def patient_body(client):
     finally:
         wire.close()
 
+
 def read_slowly(client, wire):
     """True if the server ended the stream before we left."""
     look, until = values.AlibiBytes(16384), time.monotonic() + client.rng.uniform(1, 5)
@@ -227,6 +246,7 @@ def read_slowly(client, wire):
         look(block)
         time.sleep(0.02)
     return False
+
 
 def slow_reader(client):
     """Little by little through a small window; the server may cut it, what came is right and is not the whole."""

@@ -7,6 +7,7 @@ from tensors import multipart, npy
 from test_errors import check_problem
 from believed import inline
 
+
 @pytest.mark.parametrize("body", [{"scheme": "rope", "head_dim": 2**40}, {"scheme": "rope", "positions": [2**41]}, {"scheme": "rope", "positions": [2**40]}, {"base": -1}])
 def test_nothing_is_computed_first(server, body):
     watch = Stopwatch(server)

@@ -17,6 +17,7 @@ BODY, LATER = file(table=TABLE), file(table=OTHER)
 
 # ---- Half a list ----------------------------------------------------------------------------------------------------------------
 
+
 def test_half_a_list_is_not_believed(s3):
     """What a server knows stays, and the log says why."""
     with on(s3) as a:
@@ -35,6 +36,7 @@ def test_half_a_list_is_not_believed(s3):
 
 
 # ---- Conditions -----------------------------------------------------------------------------------------------------------------
+
 
 def probes(s3):
     return [each for each in s3.seen if "_probe" in each[1]]
@@ -94,6 +96,7 @@ def test_a_probe_is_in_no_list(s3):
 
 
 # ---- The cache of another store ---------------------------------------------------------------------------------------------------
+
 
 def fill(s3, cache):
     """A server of s3://weights/other has used the folder."""
@@ -159,6 +162,7 @@ def test_a_cache_of_a_version_that_did_not_say_whose_it_is(s3, tmp_path):
 
 
 # ---- A cache that cannot be read ----------------------------------------------------------------------------------------------------
+
 
 def in_the_way(path, kind):
     path.unlink()

@@ -113,6 +113,7 @@ def test_https(tmp_path):
 
 # ---- What is wrong from the start --------------------------------------------------------------------------------------------------
 
+
 def refused(*flags):
     run = subprocess.run([POSENCD, "--port", "0", *flags], capture_output=True, text=True, env=without_posenc(None), timeout=20)
     assert run.returncode != 0
@@ -321,6 +322,7 @@ def test_it_ends_while_a_store_hangs(s3, fault):
 
 # ---- The cache ----------------------------------------------------------------------------------------------------------------------
 
+
 def test_a_start_without_the_store(s3, tmp_path):
     cache = ("--store-cache", str(tmp_path))
     with on(s3, *cache) as a:
@@ -407,6 +409,7 @@ def test_the_disk_of_the_cache_is_full(s3, tmp_path):
 
 # ---- Figures ------------------------------------------------------------------------------------------------------------------------
 
+
 def test_figures(s3):
     with on(s3) as a:
         put(a, "t", file(table=TABLE))
@@ -422,6 +425,7 @@ def test_figures(s3):
 
 
 # ---- Memory -------------------------------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.skipif(SANITIZED, reason="preloads")
 @pytest.mark.parametrize("what", ["put", "get", "remove"])

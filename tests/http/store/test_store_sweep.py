@@ -108,6 +108,7 @@ def test_a_blob_stored_again_is_new(s3, server):
 
 # ---- Beside a server that stores an old blob again -----------------------------------------------------------------------------
 
+
 def left_blob(s3, body):
     """A blob of two days that no name refers to."""
     s3.objects[key(body)] = body
@@ -173,6 +174,7 @@ def test_a_blob_that_goes_while_its_name_is_written(s3, server):
 
 
 # ---- What is not certain ---------------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("what", ["names", "presets", "blobs"])
 def test_half_a_list_removes_nothing(s3, server, what):

@@ -19,6 +19,7 @@ from weights_asking import OTHER, RNG, T5, TABLE, clean, file, put, tag  # noqa:
 
 # ---- Files -------------------------------------------------------------------------------------------------------------
 
+
 def test_put_get_delete(clean):
     body = file(table=TABLE, ids=np.arange(3, dtype="i8"), nothing=np.zeros((0, 4), "f8"), one=np.float32(2).reshape(()))
     stored = put(clean, "t5-small", body)
@@ -86,6 +87,7 @@ def test_the_ceiling():
 
 # ---- Conditions --------------------------------------------------------------------------------------------------------
 
+
 def test_guards_of_put(clean):
     first, second = file(table=TABLE), file(table=OTHER)
     missing = put(clean, "g", first, 412, If_Match=tag(first))
@@ -114,6 +116,7 @@ def test_guards_of_delete(clean):
 
 
 # ---- Requests that name them; what rows of ../../cases/store.jsonl cannot say -----------------------------------------------
+
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 def test_dtypes_and_odd_places(clean, dtype):
@@ -159,6 +162,7 @@ def test_a_range_of_another_file(clean):
 
 
 # ---- The folder --------------------------------------------------------------------------------------------------------
+
 
 def test_a_folder_outlives_the_server(tmp_path):
     with start_server("--weights-dir", str(tmp_path)) as server:
@@ -240,6 +244,7 @@ def test_no_such_folder(tmp_path):
 
 
 # ---- At once -----------------------------------------------------------------------------------------------------------
+
 
 def test_replaced_while_in_use(clean):
     """Answers are of one file or the other, whole; GETs have the tag of their bytes; nothing of it breaks."""

@@ -44,6 +44,7 @@ def single():
 
 # ---- Lists -------------------------------------------------------------------------------------------------------------
 
+
 def test_a_list_of_many(single):
     """Longer than any piece; names of every kind; the same as a description made here."""
     files = {"a": MANY, "b": empty_tensors(['quote"', "back\\slash", "é" * 500, "x" * 70000, "line\n"]), "c": file(t=np.ones((2, 3), "i4")), "d": MANY}
@@ -107,6 +108,7 @@ def test_a_list_left_unread_keeps_no_replaced_file():
 
 # ---- Names of tensors --------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.skipif(SANITIZED, reason="time means nothing here")
 @pytest.mark.parametrize("request_", [
     {"scheme": "deberta", "q": [[1, 0]], "k": [[1, 0]]}, {"scheme": "xlnet", "q": [[1, 0]], "k": [[1, 0]]},
@@ -139,6 +141,7 @@ def test_endings_among_many(single):
 
 
 # ---- Names of files ----------------------------------------------------------------------------------------------------
+
 
 def test_a_guess_among_thousands():
     """Names that differ in a few letters: the right one, within 5 ms of the loop at best."""
