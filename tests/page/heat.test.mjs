@@ -1,7 +1,7 @@
 /* Colours of a heat map: numbers, ranges, pixels. */
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { number, lookup, extremes, widest, symmetric, limited, paint } from '../../server/page/draw/colors.js';
+import { number, lookup, paint } from '../../server/page/draw/colors.js';
 
 const numbered = (values, range) => [...number(Float64Array.from(values), range, new Uint8Array(values.length))];
 
@@ -30,21 +30,6 @@ test('f32 values are compared as doubles', () => {
 
 test('the table of pixels is little-endian RGBA, entry 0 transparent', () => {
   assert.deepEqual([...new Uint8Array(lookup(['#440154', '#fde725']).buffer)], [0, 0, 0, 0, 0x44, 1, 0x54, 255, 0xfd, 0xe7, 0x25, 255]);
-});
-
-test('ranges', () => {
-  assert.deepEqual(extremes([NaN, 2, -Infinity, -3]), [-3, 2]);
-  assert.equal(extremes([NaN, Infinity]), null);
-  assert.deepEqual(widest([[0, 1], null, [-2, 0.5]]), [-2, 1]);
-  assert.equal(widest([null]), null);
-  assert.deepEqual(symmetric([-3, 2]), [-3, 3]);
-  assert.deepEqual(symmetric([0, 0]), [-1, 1]);
-  assert.deepEqual(symmetric(null), [-1, 1]);
-  assert.deepEqual(limited([-1, 1], null, null), [-1, 1]);
-  assert.deepEqual(limited([-1, 1], -2, null), [-2, 1]);
-  assert.deepEqual(limited([-1, 1], 5, null), [5, 5]);
-  assert.deepEqual(limited([-1, 1], null, -5), [-5, -5]);
-  assert.deepEqual(limited(null, 0, 1), [0, 1]);
 });
 
 const rows = (pixels, width) => Array.from({ length: pixels.length / width }, (_, y) => [...pixels.slice(y * width, (y + 1) * width)].join(''));

@@ -1,9 +1,7 @@
 /* Where the cards of the gallery lead, from rows such as the catalogue has. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import {
-  haystack, isExactly, matches, modelStart, PAIRS, pairPicture, pairStart, pictured, startOf, viewFor,
-} from '../../server/page/views/gallery/starts.js';
+import { haystack, isExactly, matches, modelStart, PAIRS, pairStart, pictured } from '../../server/page/views/gallery/starts.js';
 
 const table = { name: 'waves', endpoints: ['/encode', '/attention'], parameters: [{ name: 'base', group: 'frequencies' }],
   outputs: [{ name: 'ids', axes: ['position'], default: false }, { name: 'encoding', axes: ['position', 'dim'], default: true }],
@@ -11,30 +9,6 @@ const table = { name: 'waves', endpoints: ['/encode', '/attention'], parameters:
 const bias = { ...table, name: 'slopes', outputs: [{ name: 'bias', axes: ['head', 'query', 'key'], default: true }],
   example: { scheme: 'slopes', len: 4, num_heads: 2, seed: 3, std: 0.5 },
   picture: '/encode?scheme=slopes&grid=7,7&outputs=index&format=png' };
-
-test('a view by what the scheme gives', () => {
-  assert.equal(viewFor(table), 'table');
-  assert.equal(viewFor(bias), 'bias');
-  assert.equal(viewFor({ ...table, endpoints: ['/attention'], outputs: [] }), 'attention');
-  assert.equal(viewFor({ ...table, parameters: [{ name: 'dim', group: 'size' }] }), 'attention');
-});
-
-test('a card opens what its picture shows', () => {
-  assert.deepEqual(startOf(table), { view: 'table', configs: { a: { scheme: 'waves', len: 128, dim: 64 } }, out: null });
-  assert.equal(startOf({ ...table, picture: `${table.picture}&outputs=ids` }).out, 'ids');
-  assert.deepEqual(startOf({ ...table, picture: null }).configs.a, table.example);
-});
-
-test('random weights are taken from the example', () => {
-  assert.deepEqual(startOf(bias).configs.a, { scheme: 'slopes', grid: [7, 7], seed: 3, std: 0.5 });
-});
-
-test('attention brings its own sentence, the example its queries', () => {
-  const content = { ...table, endpoints: ['/attention'], picture: null };
-  assert.deepEqual(startOf(content).configs.a, { scheme: 'waves', dim: 16 });
-  const own = { scheme: 'waves', q: [[1]], k: [[1]] };
-  assert.deepEqual(startOf({ ...content, example: own }).configs.a, own);
-});
 
 test('a scheme without a picture', () => assert.deepEqual(pictured(null), {}));
 
@@ -52,8 +26,6 @@ test('pairs', () => {
   const start = pairStart(first);
   assert.equal(start.on, 'b-a');
   assert.deepEqual(start.configs.b, { preset: 'qwen2.5', len: 1024 });
-  assert.equal(pairStart(PAIRS.find(({ view }) => view === 'bias')).on, 'a');
-  assert.equal(pairPicture(first.a, first.both), '/encode?preset=llama-3.1&len=64&format=png&zoom=4');
 });
 
 test('search takes every word, in both languages, in names and aliases', () => {

@@ -1,5 +1,5 @@
-"""What holds for all of the page: its frame, names and keys, both languages, both themes, phones, print, and
-what is there without JavaScript."""
+"""The frame of the page: its navigation, both languages, both themes, phones, print, a task by keyboard, and what is there without
+JavaScript. What holds for every view is tested in test_every_view.py."""
 import json
 import re
 import urllib.request
@@ -9,26 +9,12 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from browser import fragment, until
+from looks import CHINESE, STRAY
 
 LISTED = ["gallery", "walk", "table", "curves", "rotate", "attention", "bias", "distance", "multimodal", "trajectory", "scaling", "explain", "properties", "extrapolate", "diagnose", "experiment", "docs", "server", "weights"]
 VIEWS = [*LISTED, "story"]  # of stories the navigation has each by its name
 ALONE = {"gallery", "walk", "weights", "docs", "server", "story"}  # no configurations beside them
 ROPE = {"scheme": "rope", "head_dim": 32, "len": 64}
-CHINESE = re.compile(r"[\u3400-\u9fff]")
-
-
-@pytest.fixture
-def narrow(driver):
-    """narrow(width): as a phone or a smaller window has it; None: as wide as at first."""
-    def resize(width, height=900):
-        if width:
-            driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700})
-        else:
-            driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(arguments[0])))")  # the page has seen it
-
-    yield resize
-    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 # ---- the frame ----------------------------------------------------------------------------------------------------------
@@ -100,22 +86,6 @@ def test_every_link_of_the_navigation_is_seen_or_scrolled_to(visit, narrow, lang
             assert "40px" in mask and more == [True, False], width
 
 
-# How many lines the visible children of an element take.
-LINES = """const rows = [...document.querySelector(arguments[0]).children].filter((one) => one.checkVisibility() && one.offsetWidth)
-  .map((one) => one.getBoundingClientRect()).sort((one, other) => one.top - other.top);
-return rows.reduce((lines, { top, bottom }) => top >= (lines.at(-1) ?? -1) ? [...lines, bottom] : lines, []).length"""
-
-
-@pytest.mark.parametrize("lang", ["en", "zh"])
-def test_at_1440_menus_and_the_tools_of_attention_take_one_line(visit, narrow, lang):
-    narrow(1440)
-    for views in GROUPS.values():
-        assert visit(f"view={views[0]}&lang={lang}").run(LINES, ".nav-views") == 1, views[0]
-    page = visit(f"view=attention&lang={lang}")
-    assert page.run(LINES, "figure[data-config=a] .heat-tools") == 1
-    assert page.all("[data-slider=at]"), "the head is still chosen"
-
-
 def test_views_are_found_by_question_and_explained_by_a_story(visit):
     page = visit("view=gallery")
     for group, views in GROUPS.items():
@@ -134,15 +104,6 @@ def test_views_are_found_by_question_and_explained_by_a_story(visit):
     assert page.run("return [...document.querySelectorAll('nav[aria-label] > * > [aria-current]')].map((a) => a.dataset.group ?? a.dataset.story)") == ["learn", stories[2]]
 
 
-def test_labels_of_controls_begin_alike(visit):
-    """As the labels of the form do."""
-    for view in ("rotate", "attention", "distance", "scaling", "extrapolate", "experiment", "trajectory", "bias"):
-        page = visit(f"view={view}&lang=en")
-        starts = page.run("""return [...document.querySelectorAll('.view :is(.view-controls, .controls, .heat-leads) .field')].filter((one) => one.checkVisibility())
-          .map((one) => [one.firstChild.textContent.trim()[0], getComputedStyle(one.firstChild, '::first-letter').textTransform])""")
-        assert starts and all(letter.isupper() or how == "uppercase" for letter, how in starts), (view, starts)
-
-
 def test_what_sticks_stands_below_the_banner(visit, narrow):
     """Its height depends on the width; what gets the focus is not covered."""
     for width in (1180, 1440, 1920):
@@ -151,48 +112,6 @@ def test_what_sticks_stands_below_the_banner(visit, narrow):
         page.run("scrollTo(0, 400)")
         tops = page.run("return ['body > header', '.side'].map((one) => document.querySelector(one).getBoundingClientRect()).map(({ top, bottom }) => [top, bottom])")
         assert tops[0][0] == 0 and tops[0][1] <= tops[1][0] <= tops[0][1] + 20, width
-
-
-def test_docs_has_an_address_of_its_own(open_page, server):
-    page = open_page()
-    page.driver.get(f"{server.url}/docs")
-    page.settle()
-    assert page.attribute("[aria-current=page]", "data-view") == "docs"
-
-
-def test_keys_that_cannot_be_read_are_named(open_page):
-    page = open_page(fragment("curves", ROPE) + "&zoom=big&hi=x")
-    notice = page.run("return [...document.querySelectorAll('[data-notice=state] code')].map(c => c.textContent)")
-    assert notice == ["zoom", "hi"]
-    page.hash(fragment("curves", ROPE))
-    page.settle()
-    assert page.text("[data-notice=state]") is None
-
-
-def test_the_last_configuration_removed_leaves_five_examples(open_page):
-    page = open_page(fragment("curves", ROPE))
-    page.click("[data-action=remove]")
-    page.settle()
-    assert page.run("return location.hash").endswith("a=null")
-    assert page.run("return document.querySelector('figure[data-state=empty]').checkVisibility()")
-    assert len(page.all("figure[data-state=empty] a[data-scheme]")) == 5
-    page.click("[data-action=undo]")
-    page.settle()
-    assert page.state() == "ready"
-    page.click("[data-action=redo]")
-    page.settle()
-    page.click("figure[data-state=empty] a[data-scheme=sinusoidal]")
-    page.settle()
-    assert page.state() == "ready"
-
-
-def test_up_to_four_configurations(open_page):
-    page = open_page(fragment("curves", ROPE))
-    for slots in ("ab", "abc", "abcd"):
-        page.click("[data-action=add]")
-        page.settle()
-        assert page.run("return [...document.querySelectorAll('figure[data-config]')].map(f => f.dataset.config).join('')") == slots
-    assert page.run("return document.querySelector('[data-action=add]').disabled")
 
 
 DIFFERING = ["table", "curves", "attention", "bias", "distance", "trajectory"]
@@ -229,20 +148,6 @@ def config_of(page):
     return json.loads(re.search(r"&a=(\{.*?\})(&[a-z]+=|$)", hash_)[1])
 
 
-def test_a_pasted_link_request_or_curl_is_shown(open_page, server):
-    page = open_page("view=gallery")
-    page.run(PASTE, json.dumps(ROPE))
-    until(lambda: page.text("h1") == "Table", what="a view that shows a request")
-    page.settle()
-    assert config_of(page) == ROPE
-    page.run(PASTE, f"curl -d '{json.dumps(dict(ROPE, base=500))}' {server.url}/encode")
-    until(lambda: config_of(page).get("base") == 500, what="the pasted command")
-    page.run(PASTE, f"{server.url}/#{fragment('curves', ROPE)}&cols=3")
-    until(lambda: page.text("h1") == "Curves", what="the pasted link")
-    page.settle()
-    assert page.state() == "ready"
-
-
 def test_what_is_pasted_into_a_field_stays_there(open_page):
     page = open_page(fragment("curves", ROPE))
     page.run("""const data = new DataTransfer(); data.setData('text/plain', '{"scheme":"alibi"}');
@@ -277,52 +182,6 @@ def test_a_tensor_is_diagnosed_and_nonsense_gets_a_notice(open_page):
     assert config_of(page) == ROPE
 
 
-# ---- names --------------------------------------------------------------------------------------------------------------
-
-CONTROLS = {"button", "link", "textbox", "searchbox", "slider", "spinbutton", "combobox", "checkbox", "radio", "application", "dialog"}
-
-
-def nameless(driver):
-    nodes = driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    shown = [node for node in nodes if not node["ignored"] and node["role"]["value"] in CONTROLS]
-    assert len(shown) > 20
-    return [f'{node["role"]["value"]} {node["nodeId"]}' for node in shown if not node.get("name", {}).get("value", "").strip()]
-
-
-# What a text of the page may not hold in a language; names of the field stand where no language translates them.
-STRAY = """const chinese = arguments[0];
-const apart = 'script, style, noscript, code, pre, kbd, samp, math, svg, [translate=no]';
-const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-const wrong = [];
-const bad = (text) => chinese ? /[A-Za-z]{2,} +[A-Za-z]{2,}/.test(text) : /[\\u3400-\\u9fff]/.test(text);
-const foreign = (node) => { const lang = node.closest('[lang]').lang; return chinese ? lang === 'en' : lang.startsWith('zh'); };
-while (walker.nextNode()) {
-  const parent = walker.currentNode.parentElement;
-  if (!parent.closest(apart) && !foreign(parent) && bad(walker.currentNode.data)) wrong.push(walker.currentNode.data.trim());
-}
-for (const node of document.querySelectorAll('[aria-label], [title], [placeholder], [alt]')) {
-  for (const name of ['aria-label', 'title', 'placeholder', 'alt']) {
-    const text = node.getAttribute(name);
-    if (name === 'placeholder' && node.translate === false) continue;   /* a value, not a text of the page */
-    if (text && !chinese && !foreign(node) && bad(text)) wrong.push(name + ': ' + text);
-  }
-}
-return wrong;"""
-KEYS = "return [...document.body.innerText.matchAll(/\\b[a-z]+\\.[a-z]+[A-Z.][\\w.]+\\b/g)].map(m => m[0])"
-
-
-def speaks_one_language_and_names_every_control(page, lang):
-    assert page.run("return document.documentElement.lang") == {"en": "en", "zh": "zh-CN"}[lang]
-    page.run("for (const part of document.querySelectorAll('main details')) part.open = true")
-    page.settle()
-    assert nameless(page.driver) == []
-    assert page.run(STRAY, lang == "zh") == []
-    text = page.run("return document.body.innerText")
-    assert "undefined" not in text and "[object" not in text and "NaN" not in text
-    if lang == "zh":
-        assert CHINESE.search(page.driver.title) and CHINESE.search(page.text("main"))
-
-
 def test_a_sentence_of_the_other_language_is_a_value_and_not_a_text(open_page):
     page = open_page("view=attention&lang=zh")
     page.hash("view=attention&lang=en")
@@ -349,35 +208,6 @@ def test_another_language_rewrites_texts_and_draws_nothing(open_page):
 
 
 # ---- themes -------------------------------------------------------------------------------------------------------------
-
-# Text on its background, by WCAG's ratio; what lies over a picture or is disabled does not count.
-CONTRAST = """const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
-const rgba = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
-  const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255]; };
-const over = (top, below) => top.slice(0, 3).map((value, i) => value * top[3] + below[i] * (1 - top[3]));
-const light = (color) => { const [r, g, b] = color.map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-function behind(node) { const layers = []; for (let at = node; at; at = at.parentElement) layers.push(rgba(getComputedStyle(at).backgroundColor));
-  return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255]); }
-const weak = [];
-const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-while (walker.nextNode()) {
-  const text = walker.currentNode.data.trim(), node = walker.currentNode.parentElement;
-  if (!text || !node.checkVisibility({ visibilityProperty: true }) || node.closest('script, noscript, :disabled, option, .visually-hidden')) continue;
-  const back = behind(node), color = over(rgba(getComputedStyle(node).color), back);
-  const [hi, lo] = [light(color), light(back)].sort((a, b) => b - a);
-  if ((hi + 0.05) / (lo + 0.05) < 4.5) weak.push(`${text.slice(0, 40)}: ${((hi + 0.05) / (lo + 0.05)).toFixed(2)}`);
-}
-return weak;"""
-
-
-def texts_stand_out(page, view):
-    for theme in ("light", "dark"):
-        page.hash(f"view={view}&lang=en&theme={theme}")
-        page.settle()
-        assert page.run("return document.documentElement.dataset.theme") == theme
-        assert page.run(CONTRAST) == [], theme
-
 
 def test_the_theme_is_kept_and_the_address_overrules_it(open_page):
     page = open_page("view=gallery")
@@ -420,42 +250,6 @@ def test_a_theme_holds_whatever_the_browser_prefers(open_page, driver):
 
 # ---- widths, targets, print ---------------------------------------------------------------------------------------------
 
-SMALL = """return [...document.querySelectorAll('button, select, input, summary, nav a, a.button, canvas[tabindex]')]
-  .filter((node) => node.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && !node.closest('.visually-hidden'))
-  .map((node) => [node.outerHTML.slice(0, 90), node.getBoundingClientRect()])
-  .filter(([, box]) => box.width > 0 && (box.width < 23.9 || box.height < 23.9)).map(([text, box]) => `${text} ${box.width}x${box.height}`)"""
-
-
-def no_width_scrolls_sideways_and_targets_are_large_enough(page, narrow, widths):
-    page.run("for (const one of document.querySelectorAll('figure details')) one.open = true")
-    page.settle()
-    for width in widths:
-        narrow(width)
-        page.settle()
-        until(lambda: page.run("return document.documentElement.scrollWidth") <= width, 5, f"a page of {width}")  # a figure is drawn again a moment later
-        assert width != 390 or page.run(SMALL) == []
-
-
-@pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_view(visit, narrow, view, lang):
-    """All of it on one visit, since drawing a view takes longer than looking at it."""
-    page = visit(f"view={view}&lang={lang}")
-    assert page.run("return document.querySelector('.side').checkVisibility()") == (view not in ALONE)
-    if lang == "en":
-        texts_stand_out(page, view)
-    no_width_scrolls_sideways_and_targets_are_large_enough(page, narrow, [320, 390, 1080] if lang == "en" else [390])
-    narrow(None)
-    speaks_one_language_and_names_every_control(page, lang)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("lang, widths", [("en", [768, 1440]), ("zh", [320, 768, 1080, 1440])], ids=str)
-@pytest.mark.parametrize("view", VIEWS)
-def test_other_widths(visit, narrow, view, lang, widths):
-    no_width_scrolls_sideways_and_targets_are_large_enough(visit(f"view={view}&lang={lang}"), narrow, widths)
-
-
 def test_narrow_pages_show_the_figure_first(open_page, narrow):
     page = open_page(fragment("table", ROPE))
     order = "return [...document.querySelectorAll('canvas[data-heat], [data-field=len], pre[data-copy=curl]')].map(n => n.tagName)"
@@ -478,22 +272,25 @@ return [isHit && hand.top >= 0 && hand.bottom <= innerHeight, picture.top >= top
 TRAY = "return [...document.querySelectorAll('.side input[type=range]')].filter((one) => one.checkVisibility() && !one.disabled)"
 
 
-@pytest.mark.parametrize("size", [(390, 844), (768, 1024), (1024, 768), (720, 450)], ids="{0[0]}x{0[1]}".format)
-def test_a_slider_and_the_picture_that_it_changes_are_on_screen_together(visit, narrow, size):
-    """720 x 450 is a window of 1440 x 900 at 200 %. Views that stand here by name alone show their example."""
-    llama, qwen = {"preset": "llama-3.1", "len": 256}, {"preset": "qwen2.5", "len": 256}
-    for view, *configs in (("table", llama, qwen), ("curves", ROPE), ("attention", {"scheme": "rope", "tokens": ["a", "b", "a"]}), ("distance", ROPE), ("scaling", llama), ("properties",), ("trajectory",), ("multimodal",)):
-        page = visit(fragment(view, *configs, on="b" if len(configs) > 1 else "a"))
+SHOWN = {"table": [{"preset": "llama-3.1", "len": 256}, {"preset": "qwen2.5", "len": 256}], "curves": [ROPE], "distance": [ROPE], "scaling": [{"preset": "llama-3.1", "len": 256}],
+         "attention": [{"scheme": "rope", "tokens": ["a", "b", "a"]}], "properties": [], "trajectory": [], "multimodal": []}  # those without show their example
+
+
+@pytest.mark.parametrize("view", SHOWN)
+def test_a_slider_and_the_picture_that_it_changes_are_on_screen_together(visit, narrow, view):
+    """720 x 450 is a window of 1440 x 900 at 200 %."""
+    front = "b" if len(SHOWN[view]) > 1 else "a"
+    page = visit(fragment(view, *SHOWN[view], on=front))
+    for size in ((390, 844), (768, 1024), (1024, 768), (720, 450)):
         narrow(*size)
         page.settle()
         sliders = page.run(TRAY)
-        assert 1 <= len(sliders) <= 6, (view, size)
+        assert 1 <= len(sliders) <= 6, size
         for slider in (sliders[0], sliders[-1]):
             page.run("document.activeElement.blur(); scrollTo(0, 1e5)")
-            slot = slider.get_attribute("data-config")
-            assert slot == ("b" if len(configs) > 1 else "a")
-            hand, picture, height = page.run(TOGETHER, slider, slot)
-            assert hand and picture, (view, size, slider.get_attribute("data-slider"), hand, picture, height)
+            assert slider.get_attribute("data-config") == front
+            hand, picture, height = page.run(TOGETHER, slider, front)
+            assert hand and picture, (size, slider.get_attribute("data-slider"), hand, picture, height)
 
 
 def test_the_tray_opens_into_a_sheet_with_all_parameters(visit, narrow):
@@ -517,17 +314,6 @@ def test_a_number_beside_a_slider_of_the_tray_is_not_cut(visit, narrow):
     assert page.field("base").get_attribute("value") == "1000000"
     cut = "return [...document.querySelectorAll('.side input[type=number]')].filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth).map((one) => one.value)"
     assert page.run(cut) == []
-
-
-# Of the nearest edges of two elements, one above the other.
-GAP = "const [upper, lower] = [...arguments].map((one) => document.querySelector(one).getBoundingClientRect()); return lower.top - upper.bottom"
-
-
-def test_no_empty_band_between_what_belongs_together(visit, narrow):
-    narrow(1440)
-    for view in ("extrapolate", "properties", "experiment"):  # whose forms are longer than their figures
-        assert visit(f"view={view}&lang=en").run(GAP, ".view", ".inspector") <= 40, view
-    assert visit("view=attention&lang=en").run(GAP, ".tokens", "figure[data-config=a]") <= 40
 
 
 def test_print_is_light_with_figure_caption_request_and_address(open_page):
@@ -609,15 +395,6 @@ def test_a_whole_task_by_keyboard(open_page):
     until(lambda: page.run("return document.querySelector('dialog[open] kbd') !== null"), what="the help")
     keys.press(Keys.ESCAPE)
     assert page.run("return document.activeElement.tagName") == "CANVAS"
-
-
-def test_keys_of_figures_do_nothing_outside(open_page):
-    page = open_page(fragment("table", ROPE))
-    before = page.run("return location.hash")
-    page.run("document.activeElement.blur()")
-    Keyboard(page).press("+", "0", "r", "m", "t", "?", Keys.ARROW_DOWN)
-    page.settle()
-    assert page.run("return [location.hash, document.querySelectorAll('dialog[open]').length]") == [before, 0]
 
 
 # ---- without JavaScript -------------------------------------------------------------------------------------------------

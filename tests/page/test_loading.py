@@ -4,23 +4,11 @@ import pytest
 from browser import fragment, until
 from conftest import ROOT, start_server
 from rough_proxy import rough_proxy
-from test_frame import VIEWS
+from test_every_view import loaded, shifts
 
 pytestmark = pytest.mark.fresh  # what loading does is what is tested
 
 KIB = 1024
-ENTRIES = "return [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map((e) => [e.name, e.encodedBodySize, e.transferSize])"
-
-
-def loaded(page):
-    """{address below the server: (bytes as sent, bytes on the wire)}"""
-    found = {}
-    for name, body, wire in page.run(ENTRIES):
-        assert name.startswith(page.url + "/"), f"{name} is elsewhere"
-        found[name[len(page.url):].split("#")[0]] = (body, wire)
-    return found
-
-
 def own_files(entries):
     return {name: sizes for name, sizes in entries.items() if name == "/" or name.startswith("/ui/")}
 
@@ -59,46 +47,13 @@ def test_a_second_visit_is_told_that_the_catalogue_is_the_same(open_page, no_cac
     assert len(sizes) == 3 and all(0 < wire < 1000 for _, wire in sizes.values()), sizes  # heads of 304
 
 
-# All that have moved things since the page was opened: [when, how much, what].
-SHIFTS = """const done = arguments[0];
-new PerformanceObserver((list, watch) => {
-  watch.disconnect();
-  done(list.getEntries()
-    .map((one) => [one.startTime, one.value, one.sources.map(({ node }) => (node?.outerHTML ?? node?.data ?? '').slice(0, 80))]));
-}).observe({ type: 'layout-shift', buffered: true });"""
-JUMP = "const now = performance.now(); document.querySelector('main').style.marginTop = '300px'; return now;"
-
-
-def shifts(page):
-    """Those until now: of a jump of this test's own the browser tells last."""
-    now = page.run(JUMP)
-    found = until(lambda: [one for one in [page.driver.execute_async_script(SHIFTS)] if one[-1][0] >= now], what="the jump of this test")[0]
-    return [one for one in found if one[0] < now]
-
-
-@pytest.fixture
-def sized(driver):
-    """sized(width, height): of the pages that are opened from then on."""
-    yield lambda width, height: driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
-    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("width, height", [(390, 844), (1440, 900)])
-def test_nothing_jumps_while_the_start_is_loaded(open_page, sized, width, height, lang):
-    sized(width, height)
+def test_nothing_jumps_while_the_start_is_loaded(open_page, narrow, width, height, lang):
+    narrow(width, height)
     page = open_page(f"lang={lang}")
     before = shifts(page)
     assert sum(value for _, value, _ in before) < 0.05, before
-
-
-# Whose place is known before their first picture comes.
-@pytest.mark.parametrize("view", ["table", "attention", "curves", "distance", "bias", "trajectory", "properties", "scaling", "multimodal", "rotate", "extrapolate"])
-def test_nothing_jumps_while_a_view_is_loaded(open_page, sized, view):
-    sized(1440, 900)
-    page = open_page(f"view={view}")
-    before = shifts(page)
-    assert sum(value for _, value, _ in before) < (0.02 if view in ("table", "attention") else 0.1), before
 
 
 def test_views_are_loaded_when_they_are_opened(open_page, no_cache):
@@ -119,27 +74,6 @@ def test_files_are_kept_between_visits(open_page, no_cache):
     assert {name for name in again if name != "/"} == build
     assert all(wire == 0 for name, (_, wire) in again.items() if name != "/"), "asked again although immutable"
     assert again["/"][1] > 0, "the page itself is asked for each time"
-
-
-# Figures are drawn by these once something was chosen or asked for.
-WITHOUT_FIGURES = {"gallery", "walk", "explain", "docs", "server", "weights", "experiment", "diagnose", "story"}
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_view_by_its_name_alone(open_page, view):
-    """It is there, and stays on its server: the addresses of all that it loads and asks, and of all links that it offers. Nothing is asked
-    for that is refused, of which the browser says nothing else than in its console."""
-    page = open_page(f"view={view}")
-    assert view == "story" or page.attribute(f'nav [data-view="{view}"]', "aria-current")
-    assert len(page.all("h1")) == 1 and page.text("h1").strip() and not page.all("[data-notice=state]")
-    states = page.run("return [...document.querySelectorAll(arguments[0])].map((figure) => figure.dataset.state)", f'figure[data-figure="{view}"]')
-    assert view in WITHOUT_FIGURES or set(states) == {"ready"}, states
-    assert loaded(page)
-    sources = page.run("return [...document.querySelectorAll('[src], link[href], form[action]')].map((e) => e.src || e.href || e.action)")
-    assert all(source.startswith((page.url + "/", "data:", "blob:")) for source in sources), sources
-    assert page.run("return document.querySelectorAll('style, [style*=\"url\"], script:not([src])').length") == 0
-    assert page.run("return [...document.querySelectorAll('*')].flatMap((e) => [...e.attributes]).filter((a) => a.name.startsWith('on')).length") == 0
-    assert [entry["message"] for entry in page.driver.get_log("browser")] == []
 
 
 def test_nothing_is_kept_but_settings(open_page):

@@ -11,7 +11,6 @@ from selenium.webdriver.common.keys import Keys
 
 from browser import until
 from test_diagnose_view import drop, rotated
-from test_frame import narrow  # noqa: F401 (a fixture)
 from test_requests import save
 
 pytestmark = pytest.mark.fresh
@@ -108,7 +107,7 @@ def test_train_alibi_against_sinusoids(newcomer):
     newcomer.sees("figure[data-output=excess] canvas[data-lines]")
 
 
-def test_read_a_story_in_chinese_on_a_phone(newcomer, narrow):  # noqa: F811
+def test_read_a_story_in_chinese_on_a_phone(newcomer, narrow):
     page = newcomer.page
     narrow(390, 844)
     newcomer.click("[data-action=lang]")
