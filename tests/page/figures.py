@@ -11,6 +11,7 @@ from probes import Heat, array, ask
 PUT = """const [selector, value, event] = arguments, field = document.querySelector(selector);
 field.value = value;
 field.dispatchEvent(new Event(event, { bubbles: true }));"""
+REAL = {"sinusoidal", "rope", "fourier"}  # have values at real positions
 PATHS = {"attention": "/attention"}
 NUMPY = {"f32": np.float32, "f64": np.float64}
 AXES = ("temporal", "height", "width")
@@ -67,7 +68,12 @@ def lines_of(page, keys, config, slot, legend):
     if view == "curves":
         found = {}
         for series in legend:
-            found[series] = column(page, config, output_of(config, keys), int(series.split(":")[1]))
+            col = int(series.split(":")[1])
+            found[series] = column(page, config, output_of(config, keys), col)
+            if "len" in config and config["len"] <= 64 and config.get("scheme") in REAL:
+                last = found[series][-1][0]  # goes along, as some schemes read how long their sequence is
+                between = np.arange(found[series][0][0], last, 1 / 8)
+                found[series] += column(page, config, output_of(config, keys), col, [*between, last])
         return found
     if view == "distance":
         return {f"{slot}:similarity": list(enumerate(similarity(page, config, keys)[0]))[1:]}
@@ -86,7 +92,7 @@ def lines_of(page, keys, config, slot, legend):
     if view == "multimodal":
         ids = ask(page, "/encode", **config, outputs=["positions"])["tensors"]["positions"]["data"]
         return {f"{slot}:{axis}": list(enumerate(row)) for axis, row in zip(AXES, ids)}
-    if view == "bias":
+    if view == "bias" and config["scheme"] == "alibi" and "len" in config:  # lines of others cross each other
         bias = array(page, config, "bias")
         row = bias.shape[1] // 2
         values = {series: bias[int(series.split(":")[1]), row] for series in legend}
@@ -119,6 +125,8 @@ def numbers_of(page, keys, config):
         found = metric(page, config, "similarity", **({"pairing": keys["pairing"]} if "pairing" in keys else {}))
         values, _ = similarity(page, config, keys)
         return {"spread": found["value"], "minimum": found["minimum"]["value"], "similarity": values[abs(cursor[0] - cursor[1])]}
+    if view == "curves" and "cur" in keys and "cols" in keys and "len" in config:
+        return {"value": dict(column(page, config, output_of(config, keys), cursor[1]))[config.get("offset", 0) + cursor[0]]}
     if view == "multimodal":
         tensors = ask(page, "/encode", **config, outputs=["positions", "rope_delta"])["tensors"]
         return {"rope_delta": tensors["rope_delta"]["data"], **{axis: row[cursor[1]] for axis, row in zip(AXES, tensors["positions"]["data"])}}

@@ -5,8 +5,9 @@ import pathlib
 
 import numpy as np
 
+from browser import until
 from lines import Lines
-from probes import attributes, colours
+from probes import array, attributes, colours, json_text, readout
 
 CASES = pathlib.Path(__file__).resolve().parent / "cases"
 KINDS = {}
@@ -54,13 +55,13 @@ def states(shown, wanted, row):
 @kind
 def refused(shown, wanted, row):
     for slot, words in wanted.items():
-        assert set(shown.states(slot)) == {"refused"} and all(word in shown.refusal(slot) for word in words), (row["id"], shown.refusal(slot))
+        assert shown.states(slot)[0] == "refused" and all(word in shown.refusal(slot) for word in words), (row["id"], shown.refusal(slot))
 
 
 @kind
 def drawn(shown, wanted, row):
     """Each picture of these slots, or of all, has at its pixels what separate requests give."""
-    shown.check_drawn(wanted if isinstance(wanted, str) and wanted != "b-a" else [wanted] if wanted == "b-a" else None)
+    shown.check_drawn([wanted] if wanted == "b-a" else wanted)
 
 
 @kind
@@ -157,6 +158,14 @@ def row_(shown, wanted, row):
 
 
 @kind
+def colours_(shown, wanted, row):
+    """So many, and nothing is transparent."""
+    for slot, many in wanted.items():
+        blocks = shown.heat(slot).blocks()
+        assert (blocks[..., 3] == 255).all() and len(np.unique(blocks.reshape(-1, 4), axis=0)) == many, row["id"]
+
+
+@kind
 def alike(shown, wanted, row):
     blocks = [shown.heat(slot).blocks() for slot in wanted]
     assert all(np.array_equal(blocks[0], other) for other in blocks[1:]), row["id"]
@@ -215,3 +224,88 @@ def starts(shown, wanted, row):
 def count(shown, wanted, row):
     for selector, many in wanted.items():
         assert len(shown.all(selector, "0")) == many, (row["id"], selector)
+
+
+# ---- of views alone --------------------------------------------------------------------------------------------------------
+
+
+@kind
+def told(shown, wanted, row):
+    """The cell that is read out, and its value as the API's JSON writes it; of a difference what the two say."""
+    until(lambda: all_told(shown, wanted), what=f"{row['id']}: {wanted}, not {readout(shown.page)},")
+    found, keys = readout(shown.page), shown.address()
+    for slot in wanted:
+        if slot == "b-a":
+            continue
+        heat = shown.heat(slot)
+        text = json_text(shown.page, keys[slot], heat.output, (*heat.at, *wanted[slot]))
+        assert found[slot] == (*wanted[slot], text), (row["id"], found[slot], text)
+
+
+def all_told(shown, wanted):
+    found = readout(shown.page)
+    return all(found.get(slot, (None, None, None))[:2] == tuple(cell) and found[slot][2] is not None for slot, cell in wanted.items())
+
+
+@kind
+def range_(shown, wanted, row):
+    """The colours of these figures end at the least and the largest value of all of their outputs, also of what is not shown."""
+    keys, heats = shown.address(), [shown.heat(slot) for slot in wanted]
+    wholes = [array(shown.page, keys[slot], heat.output, dtype="f32") for slot, heat in zip(wanted, heats)]
+    finite = np.concatenate([whole[np.isfinite(whole)].ravel() for whole in wholes])
+    assert {(heat.min, heat.max) for heat in heats} == {(float(finite.min()), float(finite.max()))}, row["id"]
+
+
+@kind
+def one_scale(shown, wanted, row):
+    pictures = [Lines(shown.page, slot, shown.at) for slot in wanted]
+    assert all((one.x_range, one.y_range) == (pictures[0].x_range, pictures[0].y_range) for one in pictures), row["id"]
+
+
+@kind
+def scales(shown, wanted, row):
+    assert {slot: list(Lines(shown.page, slot, shown.at).scales) for slot in wanted} == wanted, row["id"]
+
+
+@kind
+def attributes_(shown, wanted, row):
+    for selector, values in wanted.items():
+        found = {name: shown.all(selector, f"e.getAttribute('{name}')")[0] for name in values}
+        assert found == values, (row["id"], found)
+
+
+@kind
+def labels(shown, wanted, row):
+    """Words in the name that a map has for who does not see it."""
+    for slot, words in wanted.items():
+        found = attributes(shown.page, shown.heat(slot).canvas)["aria-label"].replace(",", "").replace("\u202f", "")
+        assert all(word in found for word in words), (row["id"], found)
+
+
+@kind
+def ticks(shown, wanted, row):
+    for side, values in wanted.items():
+        found = [float(text) for text in shown.all(f"figure .heat-{side} > span")]
+        assert set(values) <= set(found), (row["id"], found)
+
+
+@kind
+def shown_(shown, wanted, row):
+    for selector, is_shown in wanted.items():
+        assert (True in shown.page.run("return [...document.querySelectorAll(arguments[0])].map((e) => e.checkVisibility())", selector)) == is_shown, (row["id"], selector)
+
+
+@kind
+def short(shown, wanted, row):
+    assert all(len(title) < wanted for title in shown.all("figure[data-figure] .figure-title")), row["id"]
+
+
+@kind
+def invalid(shown, wanted, row):
+    """The control of this field has the focus and is described by the reason."""
+    page = shown.page
+    until(lambda: page.focused_field() == wanted, 5, f"{row['id']}: the focus on {wanted}, not {page.focused_field()},")
+    field = page.field(wanted)
+    ids = field.get_attribute("aria-describedby").split()
+    described = page.run("return arguments[0].map((id) => document.getElementById(id).textContent)", ids)
+    assert field.get_attribute("aria-invalid") == "true" and page.notice("refused").strip() in described, (row["id"], described)
