@@ -46,6 +46,25 @@ addEventListener('hashchange', told, { once: true });
 location.hash = hash;
 if (location.href === before) { removeEventListener('hashchange', told); done(); }"""
 
+PASTE = """const data = new DataTransfer(); data.setData('text/plain', arguments[0]);
+document.body.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));"""
+# A file of this name with this text or these bytes.
+DROP = """const [name, content] = arguments, data = new DataTransfer();
+data.items.add(new File([typeof content === 'string' ? content : Uint8Array.from(content)], name));
+document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));"""
+# What a hand does to a field.
+PUT = """const [selector, value, event] = arguments, field = document.querySelector(selector);
+field.value = value;
+field.dispatchEvent(new Event(event, { bubbles: true }));"""
+DATA = "return [...document.querySelectorAll(`figure[data-config=\"${arguments[0]}\"] data[data-what=\"${arguments[1]}\"]`)].map((one) => Number(one.value))"
+
+
+def keys_of(address):
+    """The keys of an address, its configurations read."""
+    pairs = (part.split("=", 1) for part in address.partition("#")[2].split("&") if "=" in part)
+    keys = {key: urllib.parse.unquote(text) for key, text in pairs}
+    return {key: json.loads(text) if key in "abcd" else text for key, text in keys.items()}
+
 
 class Page:
     def __init__(self, driver, url):
@@ -118,3 +137,25 @@ class Page:
 
     def copied(self, kind):
         return self.text(f'pre[data-copy="{kind}"]')
+
+    def address(self):
+        """{view, a, b…}; keys that stand at their default are not in it."""
+        return keys_of(self.run("return location.hash"))
+
+    def config(self, slot="a"):
+        return self.address()[slot]
+
+    def put(self, selector, value, event="input"):
+        self.run(PUT, selector, value, event)
+        self.settle()
+
+    def data(self, what, slot="a"):
+        """The numbers of a figure by their data-what."""
+        return self.run(DATA, slot, what)
+
+    def press(self, selector, *keys):
+        self.find(selector).send_keys(*keys)
+        self.settle()
+
+    def count(self, selector):
+        return self.run("return document.querySelectorAll(arguments[0]).length", selector)

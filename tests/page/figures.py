@@ -1,27 +1,14 @@
 """What is shown, by the attributes that it promises, in a view or in a figure of a story; every picture against separate requests."""
-import json
-import urllib.parse
-
 import numpy as np
 
-from browser import until
+from browser import PUT, keys_of, until
 from lines import Hands, Lines, Path, column, vectors
 from probes import Heat, array, ask
 
-PUT = """const [selector, value, event] = arguments, field = document.querySelector(selector);
-field.value = value;
-field.dispatchEvent(new Event(event, { bubbles: true }));"""
 REAL = {"sinusoidal", "rope", "fourier"}  # have values at real positions
 PATHS = {"attention": "/attention"}
 NUMPY = {"f32": np.float32, "f64": np.float64}
 AXES = ("temporal", "height", "width")
-
-
-def keys_of(address):
-    """The keys of an address, its configurations read."""
-    pairs = (part.split("=", 1) for part in address.partition("#")[2].split("&") if "=" in part)
-    keys = {key: urllib.parse.unquote(text) for key, text in pairs}
-    return {key: json.loads(text) if key in "abcd" else text for key, text in keys.items()}
 
 
 def output_of(config, keys):
@@ -139,7 +126,8 @@ def numbers_of(page, keys, config):
         found = metric(page, config, "wavelengths", **({"train_len": int(keys["train"])} if "train" in keys else {}))
         return {"longest": found["longest"], "train_len": found["train_len"]}
     if view == "bias" and config["scheme"] == "alibi":
-        return {"slopes": array(page, config, "slopes")[:16]}
+        first = int(keys.get("at", "0")) // 16 * 16
+        return {"slopes": array(page, config, "slopes")[first:first + 16]}
     return {}
 
 
@@ -150,8 +138,7 @@ class Shown:
         self.page, self.at = page, at
 
     def address(self):
-        """{view, a, b…}"""
-        return keys_of(self.page.run("return location.hash"))
+        return self.page.address()
 
     def config(self, slot="a"):
         return self.address()[slot]
@@ -159,6 +146,11 @@ class Shown:
     def all(self, selector, what="e.textContent"):
         """This of every element e that matches."""
         return self.page.run(f"return [...document.querySelectorAll(arguments[0])].map((e) => {what})", f"{self.at} {selector}")
+
+    def snapshot(self, row):
+        """The numbers that a row compares with those of before."""
+        whats = {(slot, what) for kind in ("same", "differs") for slot, names in row["expect"].get(kind, {}).items() for what in names}
+        return {(slot, what): self.numbers(what, slot) for slot, what in whats}
 
     def states(self, slot=None):
         return self.all("figure[data-figure]" + (f'[data-config="{slot}"]' if slot else ""), "e.dataset.state")

@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 
 from browser import until
+from figures import PATHS
 from lines import Lines
 from probes import array, attributes, colours, json_text, readout
 
@@ -238,7 +239,7 @@ def told(shown, wanted, row):
         if slot == "b-a":
             continue
         heat = shown.heat(slot)
-        text = json_text(shown.page, keys[slot], heat.output, (*heat.at, *wanted[slot]))
+        text = json_text(shown.page, keys[slot], heat.output, (*heat.at, *wanted[slot]), PATHS.get(keys["view"], "/encode"))
         assert found[slot] == (*wanted[slot], text), (row["id"], found[slot], text)
 
 
@@ -309,3 +310,53 @@ def invalid(shown, wanted, row):
     ids = field.get_attribute("aria-describedby").split()
     described = page.run("return arguments[0].map((id) => document.getElementById(id).textContent)", ids)
     assert field.get_attribute("aria-invalid") == "true" and page.notice("refused").strip() in described, (row["id"], described)
+
+
+@kind
+def values(shown, wanted, row):
+    for selector, value in wanted.items():
+        assert shown.all(selector, "e.value")[0] == value, (row["id"], selector)
+
+
+@kind
+def has_key(shown, wanted, row):
+    assert {key: key in shown.address() for key in wanted} == wanted, (row["id"], shown.address())
+
+
+@kind
+def has_config(shown, wanted, row):
+    assert all(name in shown.config(slot) for slot, names in wanted.items() for name in names), (row["id"], shown.address())
+
+
+@kind
+def x_range(shown, wanted, row):
+    for slot, ends in wanted.items():
+        found = Lines(shown.page, slot, shown.at).x_range
+        assert all(end is None or abs(end - got) < 1e-9 for end, got in zip(ends, found)), (row["id"], found)
+
+
+@kind
+def legend_starts(shown, wanted, row):
+    assert {slot: list(Lines(shown.page, slot, shown.at).legend)[0].split(":")[1] for slot in wanted} == wanted, row["id"]
+
+
+@kind
+def own_range(shown, wanted, row):
+    """Each map's colours end at the least and the largest of its own values."""
+    for slot in wanted:
+        for heat in shown.heats(slot):
+            values = array(shown.page, shown.config(slot), heat.output, dtype="f32")[heat.at[0]]
+            finite = values[np.isfinite(values)]
+            assert (heat.min, heat.max) == (finite.min(), finite.max()), (row["id"], heat.at)
+
+
+@kind
+def open_dialog(shown, wanted, row):
+    """A dialog with this; it closes again."""
+    assert shown.page.all(f"dialog[open] {wanted}"), row["id"]
+    shown.page.run("document.querySelector('dialog[open]').close()")
+
+
+@kind
+def no_dialog(shown, wanted, row):
+    assert not shown.page.all("dialog[open]"), row["id"]

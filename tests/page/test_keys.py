@@ -134,34 +134,12 @@ def test_reductions_and_colours_by_keys(open_page, server):
     assert seen[0] == seen[4] and len(set(seen)) == 4
 
 
-def test_the_data_table_by_its_key(open_page, server):
-    page = open_page(fragment("table", SINUSOIDAL, cur="100,20"))
-    assert not page.run("return document.querySelector('[data-table]').open")
-    press(page, "t")
-    cells = page.run("""return [...document.querySelectorAll('figure[data-config="a"] [data-table] td[data-row]')]
-      .map((td) => [Number(td.dataset.row), Number(td.dataset.col), td.textContent])""")
-    assert len(cells) == 32 * 32 and any(cell[:2] == [100, 20] for cell in cells)
-    exact = array(server, SINUSOIDAL, "encoding", dtype="f32")
-    for row, col, text in cells:
-        assert np.float32(text.replace(MINUS, "-")) == exact[row, col]
-    assert cells[5][2] == json_text(server, SINUSOIDAL, "encoding", cells[5][:2]).replace("-", MINUS)
-    scopes = page.run("return [...document.querySelectorAll('[data-table] th')].map((th) => th.scope)")
-    assert sorted(scopes) == ["col"] * 32 + ["row"] * 32
-    press(page, "t")
-    assert not page.run("return document.querySelector('[data-table]').open")
-
-
 def test_a_value_is_copied(open_page, driver, server):
     page = open_page(fragment("table", SINUSOIDAL, cur="7,9"))
     driver.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
     press(page, "c")
     read = "const done = arguments[0]; navigator.clipboard.readText().then(done, (e) => done(String(e)))"
     until(lambda: driver.execute_async_script(read) == json_text(server, SINUSOIDAL, "encoding", (7, 9)), what="the value on the clipboard")
-
-
-def test_help_opens(open_page):
-    page = press(open_page(fragment("table", SINUSOIDAL)), "?")
-    until(lambda: page.run("return Boolean(document.querySelector('dialog[open]'))"), what="a dialog")
 
 
 @pytest.mark.fresh
@@ -173,25 +151,6 @@ def test_keys_work_in_a_figure_only(open_page):
     assert keys_of(page) == before
     page.field("len").send_keys("1")
     assert cursor(page) == (3, 4) and "zoom" not in keys_of(page)
-
-
-def test_what_is_said_once_keys_rest(open_page, server):
-    page = open_page(fragment("table", SINUSOIDAL))
-    press(page, Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
-    value = json_text(server, SINUSOIDAL, "encoding", (2, 1))
-    until(lambda: value.replace("-", MINUS) in (page.text("[data-live]") or ""), what="the value is said")
-    said = page.text("[data-live]")
-    assert "2" in said and "1" in said
-
-
-def test_a_canvas_says_what_it_is(visit):
-    page = visit(fragment("table", SINUSOIDAL))
-    canvas = page.find(CANVAS)
-    assert canvas.get_attribute("tabindex") == "0" and canvas.get_attribute("role") == "application"
-    label = canvas.get_attribute("aria-label")
-    assert all(part in label for part in ("Heat map", "sinusoidal", "encoding", "128", "64"))
-    described = page.text("#" + canvas.get_attribute("aria-describedby"))
-    assert described == page.text('figure[data-config="a"] [data-caption]')
 
 
 # ---- Mouse, wheel, fingers -----------------------------------------------------------------------------------------------------
@@ -302,59 +261,7 @@ def test_buttons_do_what_keys_do(visit, action, changed):
     assert ("zoom" in keys_of(page)) == changed
 
 
-def test_the_toolbar_says_what_a_pixel_stands_for(visit):
-    page = visit(fragment("table", LARGE, zoom="1/133x1/2"))
-    assert "133 × 2 cells a pixel, mean" in page.text("figure .toolbar")
-    page.hash(fragment("table", LARGE, zoom="1/133x1/2", red="absmax"))
-    until(lambda: "133 × 2 cells a pixel, absmax" in page.text("figure .toolbar"), what="the reduction in the toolbar")
-
-
 # ---- Several figures ---------------------------------------------------------------------------------------------------------
-
-
-def test_one_cursor_for_all(visit, server):
-    other = {**SINUSOIDAL, "base": 100}
-    page = visit(fragment("table", SINUSOIDAL, other))
-    press(page, Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.END)
-    shown = readout(page)
-    assert shown["a"] == (2, 63, json_text(server, SINUSOIDAL, "encoding", (2, 63)))
-    assert shown["b"] == (2, 63, json_text(server, other, "encoding", (2, 63)))
-
-
-def test_a_difference_of_different_shapes_is_that_of_what_they_share(visit, server):
-    a, b = SINUSOIDAL, {**SINUSOIDAL, "len": 100, "base": 500}
-    page = visit(fragment("table", a, b, on="b-a", cur="9,3"))
-    difference = array(server, b, "encoding")[:100] - array(server, a, "encoding")[:100]
-    heat = Heat(page, "b-a")
-    assert (heat.rows, heat.cols) == (100, 64) and heat.min == -heat.max == -np.abs(difference).max()
-    heat.check(difference)
-    caption = 'figure[data-config="b-a"] [data-caption]'
-    assert "128 × 64" in page.text(caption) and "100 × 64" in page.text(caption)
-    assert float(page.attribute(f'{caption} data[data-what="difference"]', "value")) == np.abs(difference).max()
-    row, col, text = readout(page)["b-a"]
-    assert (row, col) == (9, 3) and float(text) == difference[9, 3]
-
-
-def test_no_difference_at_all_has_the_colour_of_zero(visit):
-    page = visit(fragment("table", SINUSOIDAL, SINUSOIDAL, on="b-a"))
-    heat = Heat(page, "b-a")
-    assert heat.min == -heat.max < 0
-    heat.check(np.zeros((128, 64)))
-
-
-def test_a_difference_of_blocks_says_what_it_is(visit, server):
-    """The largest of 16 cells minus the largest of 16 others is not the largest difference."""
-    page = visit(fragment("table", {**SINUSOIDAL, "len": 128}, {**SINUSOIDAL, "len": 128, "base": 100}, on="b-a", zoom="1/4x1/4", red="max", lang="en"))
-    assert page.attribute("figure[data-config='b-a'] canvas[data-heat]", "data-row-step") == "4"
-    said = page.text("figure[data-config='b-a'] figcaption")
-    assert "max of 4 × 4 cells of one minus that of the other" in said and "cells may differ by more" in said
-    assert "of one minus" not in page.text("figure[data-config=a] figcaption")
-
-
-def test_nothing_in_common_is_said(visit):
-    page = visit(fragment("table", SINUSOIDAL, {"scheme": "alibi", "len": 16}, on="b-a"))
-    assert page.state("b-a") == "refused" and "no output in common" in page.notice("refused")
-    assert page.state("a") == page.state("b") == "ready"
 
 
 def test_drawn_cells_are_what_the_address_asks_for_when_changed_by_hand(visit, server):

@@ -166,8 +166,7 @@ def test_a_figure(visit, row):
     """As its row says; pictures of what was changed are those of the changed link."""
     story, name, *_ = row["id"].split("/")
     figure = Figure(visit(f"view=story&story={story}&lang=en"), name)
-    whats = {(slot, what) for kind in ("same", "differs") for slot, names in row["expect"].get(kind, {}).items() for what in names}
-    before = {(slot, what): figure.numbers(what, slot) for slot, what in whats}
+    before = figure.snapshot(row)
     for field, value in row.get("pick", {}).items():
         figure.pick(field, value)
     for way, event in (("put", "input"), ("change", "change")):
