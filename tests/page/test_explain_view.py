@@ -122,17 +122,6 @@ def test_layers_are_walked_with_the_keys(open_page):
     assert page.attribute(f"{CARD} .layers-line data[data-what=layer]", "value") == "25"
 
 
-def test_a_preset_has_a_card_without_tools(open_page):
-    page = open_page(fragment("explain", {"preset": "qwen3"}))
-    assert page.state() == "ready" and page.attribute(f"{CARD} .kinds li", "data-layer-type") == "full_attention"
-    assert not page.all(f"{CARD} [data-tool]") and not page.all(f"{CARD} [data-finding]")
-
-
-def test_a_refused_configuration_is_said(open_page):
-    page = open_page(fragment("explain", {"hf_config": {"model_type": "no_such_model"}}))
-    assert page.state() == "refused" and "no_such_model" in page.notice("refused")
-
-
 # ---- two files ----
 
 

@@ -204,15 +204,6 @@ def test_a_scheme_that_the_page_has_never_heard_of_has_its_form(open_page, serve
 # ---- values ---------------------------------------------------------------------------------------------------------------
 
 
-def test_what_holds_without_being_given_is_shown(visit):
-    page = visit(fragment("table", {"preset": "llama-3.1", "len": 16}))
-    expected = {"head_dim": "128", "base": "500000", "layout": "half", "rotary_dim": "128", "scaling.type": "llama3",
-                "scaling.factor": "8"}
-    assert {name: page.field(name).get_attribute("value") for name in expected} == expected
-    assert page.field("scheme").get_attribute("value") == "rope"
-    assert page.text("[data-card=a] h3") == "Llama 3.1"
-
-
 def test_a_slider_goes_where_its_number_cannot_and_the_other_way(open_page):
     page = open_page(fragment("table", ROPE))
     slider = page.find('[data-slider="base"][data-config="a"]')
@@ -243,14 +234,6 @@ def test_focus_and_caret_stay_while_typing(open_page):
     assert request_of(page)["positions"] == [10, 2, 3]
     field.send_keys(Keys.BACKSPACE)
     assert field.get_attribute("aria-invalid") is None
-
-
-def test_words_are_edited_as_a_sentence(visit):
-    page = visit(fragment("attention", {"scheme": "rope", "tokens": ["the", "dog"]}))
-    assert page.field("tokens").get_attribute("value") == "the dog"
-    page.type("tokens", "狗追 a cat")
-    becomes(page, {"scheme": "rope", "tokens": ["狗", "追", "a", "cat"]})
-    page.settle()
 
 
 def options(page, field):
@@ -357,38 +340,6 @@ def test_a_refused_value_is_described_and_takes_the_focus_only_when_asked(open_p
     assert page.state() == "ready"
 
 
-@pytest.mark.parametrize("config,field", [
-    ({**ROPE, "scaling": {"type": "linear", "factor": -1}}, "scaling.factor"),
-    ({**ROPE, "rotary_dim": 7}, "rotary_dim"),
-    ({**ROPE, "rope_theta": -1}, "base"),
-    ({"scheme": "nobody", "len": 4}, "scheme"),
-    ({"preset": "nobody", "len": 4}, "preset"),
-    ({**ROPE, "bas": 4}, "json"),
-    ({"scheme": "rope", "grid": [0, 4]}, "grid"),
-])
-def test_a_link_that_is_refused_leads_to_the_control(open_page, config, field):
-    page = open_page(fragment("table", config))
-    until(lambda: page.focused_field() == field, 5, f"the focus on {field}, not {page.focused_field()},")
-    assert page.field(field).get_attribute("aria-invalid") == "true"
-    assert any(page.notice("refused").strip() == text for text in described(page, page.field(field)))
-
-
-@pytest.mark.parametrize("config", [
-    {"scheme": "rope", "len": 4, "scaling": "yarn"}, {"scheme": "rope", "len": 4, "scaling": [1]}, {"scheme": 5, "len": 4},
-    {"scheme": "rope", "tokens": []}, {"scheme": "rope", "positions": {"a": 1}}, {"preset": {}, "len": 4}, {"hf_config": "x", "len": 4},
-    {"scheme": "rope", "len": "long", "base": "big"}, {"scheme": "alibi", "grid": "x", "causal": "no"}, {}, {"scheme": "rope", "len": None},
-], ids=json.dumps)
-def test_anything_that_a_link_may_hold_has_a_card(open_page, config):
-    page = open_page(fragment("table", config))
-    assert request_of(page) == config and page.state() == "refused"
-    page.field("scheme").send_keys("sinusoidal")  # chooses the option that begins so
-    until(lambda: request_of(page).get("scheme") == "sinusoidal", 5, "another scheme")
-    choose(page, "sequence", "grid")
-    choose(page, "sequence", "len")
-    page.settle()
-    assert page.state() == "ready", request_of(page)
-
-
 # ---- configurations -------------------------------------------------------------------------------------------------------
 
 
@@ -413,78 +364,9 @@ def test_up_to_four_cards_and_none(open_page):
     assert page.state() == "ready"
 
 
-def test_undo_and_redo(open_page):
-    page = open_page(fragment("table", ROPE))
-    page.type("base", "500")
-    becomes(page, {**ROPE, "base": 500})
-    choose(page, "scheme", "sinusoidal")
-    becomes(page, {"scheme": "sinusoidal", "len": 32, "base": 500})
-    page.click('[data-action="undo"]')
-    becomes(page, {**ROPE, "base": 500})
-    assert page.field("base").get_attribute("value") == "500" and page.field("scheme").get_attribute("value") == "rope"
-    page.click('[data-action="undo"]')
-    becomes(page, ROPE)
-    assert page.field("base").get_attribute("value") == "10000"
-    page.click('[data-action="redo"]')
-    becomes(page, {**ROPE, "base": 500})
-    page.settle()
-
-
 # ---- paste and drop -------------------------------------------------------------------------------------------------------
 
-TRANSFER = """
-const [kind, text, name] = arguments;
-const transfer = new DataTransfer();
-if (name) transfer.items.add(new File([text], name)); else transfer.setData('text/plain', text);
-const event = kind === 'paste' ? new ClipboardEvent('paste', { clipboardData: transfer, bubbles: true, cancelable: true })
-  : new DragEvent('drop', { dataTransfer: transfer, bubbles: true, cancelable: true });
-document.body.dispatchEvent(event);
-"""
 MODEL = {"model_type": "llama", "hidden_size": 256, "num_attention_heads": 4, "rope_theta": 500000.0, "vocab_size": 5}
-DATA = '{"scheme":"alibi","len":12,"num_heads":4}'
-ALIBI = json.loads(DATA)
-
-
-@pytest.mark.parametrize("text,expected", [
-    ("http://elsewhere:1/#view=table&a=" + urllib.parse.quote(DATA), ALIBI),
-    (DATA, ALIBI),
-    (f"curl -f http://elsewhere:1/encode \\\n  -d '{DATA}' \\\n  -o alibi.npy", ALIBI),
-    ("localhost:8080/encode?scheme=alibi&len=12&num_heads=4&format=npy", ALIBI),
-    (f"import json\nx = ask({DATA})\nprint(x)  # /encode", ALIBI),
-    (json.dumps(MODEL, indent=2), {"hf_config": MODEL, "len": 128}),
-], ids=["link", "request", "curl", "address", "python", "config.json"])
-@pytest.mark.parametrize("kind", ["paste", "drop"])
-def test_paste_and_drop(visit, kind, text, expected):
-    page = visit(fragment("table", ROPE))
-    page.run(TRANSFER, kind, text, "" if kind == "paste" else "dropped.txt")
-    becomes(page, expected)
-    page.settle()
-    assert page.state() == "ready"
-    page.click('[data-action="undo"]')
-    becomes(page, ROPE)
-    page.settle()
-
-
-def test_values_of_a_wrong_kind_are_refused_and_can_be_chosen_anew(open_page):
-    page = open_page(fragment("table", ROPE))
-    page.hash(fragment("table", {**ROPE, "len": "long"}))   # a field for numbers shows none, and logs nothing
-    page.wait_state("refused")
-    page.settle()
-    assert page.field("len").get_attribute("value") == "" and page.attribute('[data-field="len"]', "aria-invalid") == "true"
-    page.hash(fragment("table", {"scheme": 5, "len": 16, "dim": 8}))
-    page.settle()
-    assert page.state() == "refused"
-    page.field("scheme").send_keys("sin")
-    until(lambda: request_of(page).get("scheme") == "sinusoidal", 5, "another scheme")
-    page.settle()
-    assert page.state() == "ready"
-
-
-def test_what_is_not_recognised_says_why_and_changes_nothing(open_page):
-    page = open_page(fragment("table", ROPE))
-    page.run(TRANSFER, "paste", '{"scheme":"rope", len:4}', "")
-    until(lambda: page.text('[data-notice="paste"]'), 5, "a notice")
-    assert "bracket" in page.text('[data-notice="paste"]') and address_of(page) == ROPE
 
 
 def test_what_was_read_of_a_model_file_is_reported(open_page, server):
@@ -502,15 +384,6 @@ def test_what_was_read_of_a_model_file_is_reported(open_page, server):
         assert request_of(page)["base"] == 500000 and request_of(page)["head_dim"] == 64
         page.settle()
         assert page.state() == "ready"
-
-
-@pytest.mark.parametrize("view, is_set", [("rotate", True), ("scaling", True), ("experiment", True), ("table", False), ("distance", False)])
-def test_a_view_that_sets_the_positions_says_so(visit, view, is_set):
-    """No control of a card does nothing: in place of those of the sequence stands the reason."""
-    page = visit(fragment(view, {"scheme": "rope", "len": 16}))
-    shown = page.run("return ['[data-fixed=sequence]', '[data-card=a] [data-field=len]', '[data-card=a] [data-field=offset]', '[data-card=a] [data-field=base]']"
-                     ".map((one) => document.querySelector(one)?.checkVisibility() ?? false)")
-    assert shown == [is_set, not is_set, not is_set, True]
 
 
 def test_a_card_links_to_the_paper_of_its_scheme(visit, server):

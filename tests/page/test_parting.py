@@ -56,13 +56,6 @@ def test_where_llama_and_qwen_part(open_page):
     assert abs(abs(outputs[1] - outputs[0]) - want["value"]) < 1e-6
 
 
-@pytest.mark.parametrize("view", ["table", "curves", "rotate"])
-def test_titles_are_the_models(visit, view):
-    page = visit(fragment(view, {"preset": "llama-3.1", "len": 64}, {"preset": "qwen2.5", "len": 64}, lang="en"))
-    titles = [page.text(f'figure[data-config="{slot}"] .figure-title') for slot in "ab"]
-    assert "Llama 3.1" in titles[0] and "Qwen2.5" in titles[1], titles
-
-
 def test_no_two_rules_of_two_models_look_alike(visit):
     """The rule of a configuration has its colour in both charts, and no other rule has it."""
     page = visit(fragment("scaling", {"preset": "llama-3.1", "len": 64}, {"preset": "qwen2.5", "len": 64}, lang="en"))
