@@ -56,6 +56,13 @@ document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles:
 PUT = """const [selector, value, event] = arguments, field = document.querySelector(selector);
 field.value = value;
 field.dispatchEvent(new Event(event, { bubbles: true }));"""
+# What a hand does to a select; selenium asks for each option to find one.
+CHOOSE = """const [select, value] = arguments;
+const option = [...select.options].find((one) => one.value === value);
+if (select.disabled || !option || option.disabled) return false;
+select.value = value;
+for (const type of ['input', 'change']) select.dispatchEvent(new Event(type, { bubbles: true }));
+return true;"""
 DATA = "return [...document.querySelectorAll(`figure[data-config=\"${arguments[0]}\"] data[data-what=\"${arguments[1]}\"]`)].map((one) => Number(one.value))"
 
 

@@ -8,7 +8,7 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from browser import fragment, until
+from browser import DROP, PASTE, fragment, until
 from looks import CHINESE, STRAY
 
 LISTED = ["gallery", "walk", "table", "curves", "rotate", "attention", "bias", "distance", "multimodal", "trajectory", "scaling", "explain", "properties", "extrapolate", "diagnose", "experiment", "docs", "server", "weights"]
@@ -125,8 +125,7 @@ def test_a_difference_is_shown_or_it_is_said_where(visit, view):
         assert links == [] and page.all("figure[data-config='b-a']")
         return
     assert [able for able, *_ in links] == DIFFERING and all(text for _, text, _ in links)
-    page.run("const n = document.querySelector('[data-field=len][data-config=b]'); n.value = 32; n.dispatchEvent(new Event('input', { bubbles: true }))")
-    page.settle()
+    page.put("[data-field=len][data-config=b]", 32)
     page.click("main [data-notice=difference] a[data-view=table]")
     until(lambda: page.text("h1") == "Table", what="the view")  # a link is followed once the click is over
     page.settle()
@@ -136,16 +135,7 @@ def test_a_difference_is_shown_or_it_is_said_where(visit, view):
 
 # ---- paste and drop -----------------------------------------------------------------------------------------------------
 
-PASTE = """const data = new DataTransfer(); data.setData('text/plain', arguments[0]);
-document.body.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));"""
-DROP = """const data = new DataTransfer(); data.items.add(new File([arguments[1]], arguments[0]));
-document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));"""
 CONFIG = {"model_type": "llama", "rope_theta": 500000.0, "hidden_size": 256, "num_attention_heads": 4, "max_position_embeddings": 8192}
-
-
-def config_of(page):
-    hash_ = urllib.request.unquote(page.run("return location.hash"))
-    return json.loads(re.search(r"&a=(\{.*?\})(&[a-z]+=|$)", hash_)[1])
 
 
 def test_what_is_pasted_into_a_field_stays_there(open_page):
@@ -153,33 +143,29 @@ def test_what_is_pasted_into_a_field_stays_there(open_page):
     page.run("""const data = new DataTransfer(); data.setData('text/plain', '{"scheme":"alibi"}');
     document.querySelector('[data-field="len"]').dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true }));""")
     page.settle()
-    assert config_of(page) == ROPE
+    assert page.config() == ROPE
 
 
-@pytest.mark.parametrize("way", ["drop", "choose"])
-def test_a_dropped_or_chosen_model_configuration(open_page, tmp_path, way):
+def test_a_chosen_model_configuration(open_page, tmp_path):
     page = open_page(fragment("table", ROPE))
-    if way == "drop":
-        page.run(DROP, "config.json", json.dumps(CONFIG))
-    else:
-        file = tmp_path / "config.json"
-        file.write_text(json.dumps(CONFIG))
-        page.find("input[type=file][data-drop]").send_keys(str(file))
-    until(lambda: "hf_config" in config_of(page), what="hf_config")
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(CONFIG))
+    page.find("input[type=file][data-drop]").send_keys(str(file))
+    until(lambda: "hf_config" in page.config(), what="hf_config")
     page.settle()
-    assert config_of(page)["hf_config"] == CONFIG and page.state() == "ready"
+    assert page.config()["hf_config"] == CONFIG and page.state() == "ready"
 
 
 def test_a_tensor_is_diagnosed_and_nonsense_gets_a_notice(open_page):
     page = open_page(fragment("table", ROPE))
     page.run(PASTE, "the dog chased another dog")
     until(lambda: page.text("[data-notice=paste]"), what="the notice")
-    assert config_of(page) == ROPE
+    assert page.config() == ROPE
     page.run(DROP, "q k.npy", "x")
     page.wait_state("refused", "none")
     page.settle()
     assert page.text("h1") == "Diagnose" and "--data-binary @'q k.npy'" in page.copied("curl")
-    assert config_of(page) == ROPE
+    assert page.config() == ROPE
 
 
 def test_a_sentence_of_the_other_language_is_a_value_and_not_a_text(open_page):
@@ -379,7 +365,7 @@ def test_a_whole_task_by_keyboard(open_page):
     before = page.run("return document.activeElement.value")
     keys.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
     page.settle()
-    changed = config_of(page)["len"]
+    changed = page.config()["len"]
     assert page.run("return document.activeElement.value") != before
     keys.chord(Keys.CONTROL, "z")
     page.settle()

@@ -73,13 +73,6 @@ def too_large(page, name):
     """What is wrong with the size of a figure in a window of at least 1200 px, or None."""
     whole = page.run(WHOLE, name)
     return whole if whole["high"] > FIGURE_PX or not whole["beside"] or whole["scrolled"] else None
-FIGURE_PX = 420
-
-
-def too_large(page, name):
-    """What is wrong with the size of a figure in a window of at least 1200 px, or None."""
-    whole = page.run(WHOLE, name)
-    return whole if whole["high"] > FIGURE_PX or not whole["beside"] or whole["scrolled"] else None
 
 
 def open_story(open_page, story, **keys):

@@ -4,8 +4,8 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 import rows
-from browser import DROP, PASTE, fragment, until
-from figures import PUT, Shown
+from browser import CHOOSE, DROP, PASTE, PUT, fragment, until
+from figures import Shown
 
 ROWS = rows.rows("views", "view", "configs", "keys", "hand", "undo")
 CANVAS = 'figure[data-config="a"] canvas[tabindex]'
@@ -21,15 +21,6 @@ def click(page, selectors, hand):
     for selector in selectors:
         page.click(selector)
         page.settle()
-
-
-# What a hand does to a select; selenium asks for each option to find one.
-CHOOSE = """const [select, value] = arguments;
-const option = [...select.options].find((one) => one.value === value);
-if (select.disabled || !option || option.disabled) return false;
-select.value = value;
-for (const type of ['input', 'change']) select.dispatchEvent(new Event(type, { bubbles: true }));
-return true;"""
 
 
 def choose(page, fields, hand):
