@@ -168,6 +168,7 @@ def test_a_tensor_is_diagnosed_and_nonsense_gets_a_notice(open_page):
     assert page.config() == ROPE
 
 
+@pytest.mark.fresh  # whose example is made when it is first opened
 def test_a_sentence_of_the_other_language_is_a_value_and_not_a_text(open_page):
     page = open_page("view=attention&lang=zh")
     page.hash("view=attention&lang=en")
