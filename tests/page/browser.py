@@ -166,3 +166,18 @@ class Page:
 
     def count(self, selector):
         return self.run("return document.querySelectorAll(arguments[0]).length", selector)
+
+    def go(self, fragment):
+        """To another address, until it is shown."""
+        self.hash(fragment)
+        self.settle()
+
+    def do(self, selector):
+        """A click, until what it brings about is shown."""
+        self.click(selector)
+        self.settle()
+
+    def comes(self, condition, what, seconds=SECONDS):
+        """Until this is so, and nothing is under way any more."""
+        until(condition, seconds, what)
+        self.settle()

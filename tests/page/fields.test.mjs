@@ -1,5 +1,6 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { print, read, sentence, slider, words } from '../../server/page/forms/fields.js';
 import { loadCatalogue } from '../../server/page/catalogue.js';
 import {
@@ -62,37 +63,7 @@ test('a typed value stands at the nearest stop', () => {
 
 /* ---- A small catalogue ---- */
 
-const scaling = {
-  name: 'scaling', aliases: ['rope_scaling'], type: 'object', default: null, parameters: [
-    { name: 'type', values: ['default', 'linear', 'yarn', 'listed', 'new'], default: null },
-    { name: 'factor', type: 'number', default: null, level: 'basic', usual: [1, 64], spacing: 'log' },
-    { name: 'original', type: 'number', default: null, level: 'more' },
-    { name: 'beta', type: 'number', default: 32, level: 'more' },
-  ],
-};
-const turning = {
-  name: 'turning', family: 'rotary', inputs: [], outputs: [], example: { scheme: 'turning', len: 8 }, parameters: [
-    { name: 'head_dim', type: 'integer', default: 64, min: 2, group: 'size' },
-    { name: 'base', aliases: ['rope_theta'], type: 'number', default: 10000 },
-    { name: 'style', type: 'string', default: null, values: ['one', 'two'] },
-    { name: 'temperature', type: 'number', default: null, when: 'style=two', excludes: 'base' },
-    { name: 'sections', type: 'array', default: null, when: 'style=one|' },
-    scaling,
-  ],
-};
-const drawn = {
-  name: 'drawn', family: 'bias', inputs: [], outputs: [], example: { scheme: 'drawn', len: 8, seed: 0, dim: 4 }, parameters: [
-    { name: 'dim', type: 'integer', default: 512 },
-    { name: 'style', type: 'string', default: 'other', values: ['other'] },
-    { name: 'seed', type: 'integer', default: null, group: 'weights' },
-  ],
-};
-const presets = [
-  { name: 'model', config: { scheme: 'turning', head_dim: 128, scaling: { type: 'yarn', factor: 4, original: 32768 } } },
-  { name: 'elaborate', config: { scheme: 'turning', scaling: { type: 'yarn', factor: 16, original: 5, beta: 32, more: 1 } } },
-  { name: 'lists', config: { scheme: 'turning', head_dim: 4, scaling: { type: 'listed', factors: [1, 2] } } },
-  { name: 'other', config: { scheme: 'drawn' } },
-];
+const { scaling, turning, drawn, presets } = JSON.parse(readFileSync(new URL('cases/fields.json', import.meta.url), 'utf8'));
 const names = ['len', 'offset', 'positions', 'grid', 'order', 'lens', 'segments', 'tokens', 'q_len', 'k_len', 'q_positions',
   'k_positions', 'extra'];
 const common = [...names.map((name) => ({ name, group: 'sequence' })), { name: 'dtype', group: 'answer' }];

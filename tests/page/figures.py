@@ -264,8 +264,7 @@ class Figure(Shown):
         return self.press(f'[data-field="{field}"] [data-value="{value}"]')
 
     def press(self, selector):
-        self.page.click(f"{self.at} {selector}")
-        self.page.settle()
+        self.page.do(f"{self.at} {selector}")
         return self
 
     def is_untouched(self):

@@ -1,34 +1,12 @@
 /* What the docs view reads in a description such as ours. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import {
   curlOf, fieldRows, groupsOf, hasExample, keyed, requestOf, responsesOf, schemeRows, searchRows, stepsOf,
 } from '../../server/page/views/docs/openapi.js';
 
-const responses = { 200: { description: 'the answer' }, 404: { $ref: '#/components/responses/404' } };
-const operation = (tag, more) => ({ summary: tag, tags: [tag], responses, ...more });
-const description = {
-  paths: {
-    '/encode': { parameters: [], get: operation('compute'), head: operation('compute'), 'x-query': operation('compute'),
-      post: operation('compute', { requestBody: { content: { 'application/json': { example: { len: 4 } } } } }) },
-    '/weights/{name}': { put: operation('weights'),
-      get: operation('weights', { parameters: [{ name: 'name', in: 'path', example: 't5' }, { name: 'lang', in: 'query' }] }) },
-    '/analyze': { post: operation('compute') },
-  },
-  components: {
-    responses: { 404: { description: 'nothing of this name' } },
-    schemas: {
-      Request: { properties: { len: { type: 'integer', minimum: 1 }, preset: { type: 'string', description: 'a model' } } },
-      Attention: { properties: { q: { $ref: '#/Tensor', description: 'queries' } } } },
-  },
-};
-const scheme = {
-  name: 'waves', endpoints: ['/encode', '/rotate', '/attention'], example: { scheme: 'waves', len: 2, head_dim: 2 },
-  parameters: [{ name: 'base', aliases: ['rope_theta'], type: 'number', default: 10, min: 1, summary: 'wavelength base',
-    summary_zh: '底数' }],
-  inputs: [{ name: 'q', shape: 'n,dim', summary: 'queries' }],
-};
-const common = [{ name: 'len', label: 'length', summary: 'positions' }];
+const { description, scheme, common } = JSON.parse(readFileSync(new URL('cases/openapi.json', import.meta.url), 'utf8'));
 const catalogue = { common, metrics: [{ parameters: [] }], schemes: [scheme] };
 
 test('routes by tag, with what can be run', () => {

@@ -264,11 +264,6 @@ def one_scale(shown, wanted, row):
 
 
 @kind
-def scales(shown, wanted, row):
-    assert {slot: list(Lines(shown.page, slot, shown.at).scales) for slot in wanted} == wanted, row["id"]
-
-
-@kind
 def attributes_(shown, wanted, row):
     for selector, values in wanted.items():
         found = {name: shown.all(selector, f"e.getAttribute('{name}')")[0] for name in values}
@@ -294,11 +289,6 @@ def ticks(shown, wanted, row):
 def shown_(shown, wanted, row):
     for selector, is_shown in wanted.items():
         assert (True in shown.page.run("return [...document.querySelectorAll(arguments[0])].map((e) => e.checkVisibility())", selector)) == is_shown, (row["id"], selector)
-
-
-@kind
-def short(shown, wanted, row):
-    assert all(len(title) < wanted for title in shown.all("figure[data-figure] .figure-title")), row["id"]
 
 
 @kind
@@ -336,11 +326,6 @@ def x_range(shown, wanted, row):
 
 
 @kind
-def legend_starts(shown, wanted, row):
-    assert {slot: list(Lines(shown.page, slot, shown.at).legend)[0].split(":")[1] for slot in wanted} == wanted, row["id"]
-
-
-@kind
 def own_range(shown, wanted, row):
     """Each map's colours end at the least and the largest of its own values."""
     for slot in wanted:
@@ -355,8 +340,3 @@ def open_dialog(shown, wanted, row):
     """A dialog with this; it closes again."""
     assert shown.page.all(f"dialog[open] {wanted}"), row["id"]
     shown.page.run("document.querySelector('dialog[open]').close()")
-
-
-@kind
-def no_dialog(shown, wanted, row):
-    assert not shown.page.all("dialog[open]"), row["id"]

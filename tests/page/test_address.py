@@ -23,8 +23,7 @@ LARGE = {"scheme": "sinusoidal", "dim": 512, "len": 5003}
 
 def wait_for(page, **expected):
     """Until the address has these keys; None: it has not."""
-    until(lambda: {key: page.address().get(key) for key in expected} == expected, what=f"the address {expected}, not {page.address()},")
-    page.settle()
+    page.comes(lambda: {key: page.address().get(key) for key in expected} == expected, f"the address {expected}, not {page.address()},")
 
 
 def press(page, *keys, held=(Keys.CONTROL,)):
@@ -78,8 +77,7 @@ def test_each_key(open_page, key):
     assert holds(page, Heat(page)) and not page.all("[data-notice=state]"), "loaded"
     for given, wanted in ({"lang": "en"} if key == "lang" else {"theme": "light"} if key == "theme" else {}, False), ({key: value}, True):
         page.hash(fragment("table", request, **keys, **given))
-        until(lambda: holds(page, Heat(page)) == wanted, what=f"obeying {given}")
-        page.settle()
+        page.comes(lambda: holds(page, Heat(page)) == wanted, f"obeying {given}")
 
 
 def test_bad_values_are_all_named_and_their_defaults_stand(open_page):
@@ -92,8 +90,7 @@ def test_bad_values_are_all_named_and_their_defaults_stand(open_page):
         page.hash(address)
         until(lambda: len(page.all("[data-notice=state]")) == 1, what=f"a notice for {address}")
     page.hash(fragment("table", ROPE, cur="1,1"))
-    until(lambda: not page.all("[data-notice=state]"), what="no notice for a good address")
-    page.settle()
+    page.comes(lambda: not page.all("[data-notice=state]"), "no notice for a good address")
     assert page.state() == "ready"
 
 
@@ -169,8 +166,7 @@ def test_back_walks_through_views_and_sets_of_configurations_and_never_through_s
     for selector, view in (('nav [data-view="table"]', "table"), ('[data-action="add"]', "table")):
         page.click(selector)
         wait_for(page, view=view)
-    until(lambda: "b" in page.address(), what="a second configuration")
-    page.settle()
+    page.comes(lambda: "b" in page.address(), "a second configuration")
     assert page.run("return steps") == 2
     page.run(SLIDE)
     page.settle()
@@ -204,10 +200,8 @@ def test_everything_can_be_undone(open_page):
     page = open_page(fragment("table", ROPE))
     first = Heat(page).pixels()
     page.click('[data-action="add"]')
-    until(lambda: "b" in page.address(), what="a second configuration")
-    page.settle()
-    page.click('[data-action="remove"][data-config="a"], [data-config="a"] [data-action="remove"]')
-    page.settle()
+    page.comes(lambda: "b" in page.address(), "a second configuration")
+    page.do('[data-action="remove"][data-config="a"], [data-config="a"] [data-action="remove"]')
     page.put("[data-field=cmap]", "magma", "change")
     page.run("document.activeElement.blur()")
     for _ in range(6):

@@ -68,8 +68,7 @@ def drop(page, **arrays):
 
 
 def shows(page, name):
-    until(lambda: name in page.text(".view .hint"), what=name)
-    page.settle()
+    page.comes(lambda: name in page.text(".view .hint"), name)
 
 
 def findings(page):
@@ -128,8 +127,7 @@ def test_a_candidate_becomes_a_configuration_of_the_first_free_slot(open_page, s
     assert "no file" in page.text(".view") and not page.all("[data-finding]")   # a link has none
     choose(page, tmp_path, "halves.npz", npz(table(ANGLES[:64] * 2)))
     best = diagnose(server, npz(table(ANGLES[:64] * 2)), scheme="rope", head_dim=64)["candidates"][0]
-    page.click("[data-candidate='0'] [data-action=paste]")
-    page.settle()
+    page.do("[data-candidate='0'] [data-action=paste]")
     assert page.text("h1") == "Table" and page.state("b") == "ready"
     pasted = json.loads(page.run("return decodeURIComponent(/[&]b=([^&]*)/.exec(location.hash)[1])"))
     resolved = json.loads(post(server, "/encode", **pasted, data=False))["config"]
@@ -145,11 +143,9 @@ def test_what_it_holds_can_be_chosen_and_expected_configurations_left_out(open_p
     bias = (-np.abs(np.subtract.outer(np.arange(16), np.arange(16))) * slopes[:, None, None]).astype("f4")
     choose(page, tmp_path, "other.npz", npz({"other": bias}))
     assert page.state("none") == "refused" and "there is no tensor to explain" in page.text("figure [role=alert]")
-    page.click("[data-field=holds] [data-value=bias]")
-    page.settle()
+    page.do("[data-field=holds] [data-value=bias]")
     agrees(page, diagnose(server, npz({"bias": bias}), scheme="alibi", num_heads=4))
-    page.click("[data-field=belief] [data-value=none]")
-    page.settle()
+    page.do("[data-field=belief] [data-value=none]")
     agrees(page, diagnose(server, npz({"bias": bias})))
     choose(page, tmp_path, "lone.npy", npy(bias))
     assert page.attribute("[data-field=holds] [aria-pressed=true]", "data-value") == "bias"
@@ -214,8 +210,7 @@ def test_a_file_that_is_as_expected_says_what_it_does_not_show(open_page, server
     with urllib.request.urlopen(f"{server.url}/schemes") as answer:
         labels = {row["code"]: row for row in json.load(answer)["faults"]}
     assert "layout_swapped" in unseen and shown == [[code, f"{labels[code]['label']} {code}"] for code in unseen]
-    page.hash(fragment("diagnose", {"scheme": "rope", "head_dim": 64, "len": 8}, lang="zh"))
-    page.settle()
+    page.go(fragment("diagnose", {"scheme": "rope", "head_dim": 64, "len": 8}, lang="zh"))
     shown = page.run("return [...document.querySelectorAll('[data-unseen]')].map(one => one.textContent)")
     assert shown == [f"{labels[code]['label_zh']} {code}" for code in unseen]
     choose(page, tmp_path, "other.npz", npz(table(ANGLES[:16] * 2)))
@@ -240,8 +235,7 @@ def test_arrays_that_come_together_are_one_question(open_page, server, tmp_path)
     assert [row["code"] for row in answer["findings"]] == ["layout_swapped"]
     files = {f"{name}.npy": npy(array) for name, array in tensors.items()}
     drop(page, **dict(reversed(tensors.items())))
-    until(lambda: page.state("none") == "ready", what="the answer")
-    page.settle()
+    page.comes(lambda: page.state("none") == "ready", "the answer")
     agrees(page, answer)
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
@@ -250,8 +244,7 @@ def test_arrays_that_come_together_are_one_question(open_page, server, tmp_path)
     copies_agree(page, server, tmp_path, ["layout_swapped"], ["curl"])
     page.find(".view input[type=file][data-drop]").send_keys("\n".join(str(tmp_path / f"my {name}") for name in files))
     until(lambda: page.state("none") == "refused", what="the refusal of names that say nothing")
-    page.click("[data-field=holds] [data-value='q,q_out']")
-    page.settle()
+    page.do("[data-field=holds] [data-value='q,q_out']")
     agrees(page, answer)
     copies_agree(page, server, tmp_path, ["layout_swapped"], ["curl"])
 
@@ -273,8 +266,7 @@ def test_blocks_of_a_file_are_those_of_the_server(open_page, tmp_path):
     heat = Heat(page, "file")
     heat.check(sines.reshape(256, 8, 32, 2).max(axis=(1, 3))[:heat.rows, :heat.cols])
     assert (heat.row_step, heat.col_step) == (8, 2)
-    page.hash(fragment("diagnose", {"scheme": "sinusoidal", "dim": 64, "len": 8}, zoom="1/8x1/2", red="absmax"))
-    page.settle()
+    page.go(fragment("diagnose", {"scheme": "sinusoidal", "dim": 64, "len": 8}, zoom="1/8x1/2", red="absmax"))
     for config in ("file", "candidate", "b-a"):
         assert Heat(page, config).reduce == "absmax"
     heat = Heat(page, "file")
@@ -291,8 +283,7 @@ def test_a_file_over_the_limit_is_not_sent(open_page, tmp_path):
         choose(page, tmp_path, "large.npz", npz(table(ANGLES)))
         until(lambda: page.state("none") == "refused", what="the refusal")
         assert "at most 64.0 KiB (65536 B)" in page.text("figure [role=alert]") and page.run(ASKED) == asked == 1
-        page.click("[data-action=open]")
-        page.settle()
+        page.do("[data-action=open]")
         assert page.state("none") == "ready" and dict(findings(page)).keys() == {"layout_swapped"}
         page.driver.get("about:blank")
 
@@ -302,8 +293,7 @@ def test_a_configuration_that_does_not_explain_the_file_is_left_out(open_page, s
     page = open_page(fragment("table", {"scheme": "sinusoidal", "dim": 64, "len": 8}))
     tensors = table(ANGLES[:16])
     dropped(page, turns_npz=npz(tensors))
-    until(lambda: page.text("h1") == "Diagnose", what="the view of files")
-    page.settle()
+    page.comes(lambda: page.text("h1") == "Diagnose", "the view of files")
     assert page.state("none") == "ready" and page.attribute("[data-field=belief] [aria-pressed=true]", "data-value") == "none"
     agrees(page, diagnose(server, npz(tensors)))
     page.click("[data-field=belief] [data-value=a]")   # who says so hears why not
@@ -318,8 +308,7 @@ def test_one_of_two_tensors_asks_for_the_other(open_page, server, first, then):
     drop(page, **{first: tensors[first]})
     assert page.state("none") == "refused" and f"Drop {then} too" in page.text("figure [role=alert]")
     drop(page, **{then: tensors[then]})
-    until(lambda: page.state("none") == "ready", what="the answer")
-    page.settle()
+    page.comes(lambda: page.state("none") == "ready", "the answer")
     agrees(page, diagnose(server, npz({name: tensors[name] for name in (first, then)})))
     assert page.find("figure[data-config=file] canvas").get_attribute("data-output") in (first, then)
     if "q" in (first, then):

@@ -4,7 +4,7 @@ import pytest
 
 from browser import until
 from looks import CONTRAST, NUMBERS, SMALL, WIDE, speaks, violations
-from test_frame import ALONE, GROUPS, LISTED
+from test_frame import ALONE, LISTED
 
 VIEWS = [*LISTED, "story"]  # of stories the navigation has each by its name
 
@@ -117,8 +117,7 @@ def test_a_view(open_page, narrow, server, axe, view):
     stays_on_its_server(page, view)
     jumps = shifts(page)
     assert sum(value for _, value, _ in jumps) < STEADY.get(view, 9), jumps
-    page.hash(f"view={view}&lang=en&theme=light")
-    page.settle()
+    page.go(f"view={view}&lang=en&theme=light")
     takes_its_room(page, view)
     if view in LABELLED:  # as the labels of the form do
         starts = page.run(LABELS)
@@ -126,8 +125,7 @@ def test_a_view(open_page, narrow, server, axe, view):
     looks_right(page, axe, "en", "light")
     fits(page, narrow, [1080, 320, 390])
     closed(page)
-    page.hash(f"view={view}&lang=zh&theme=dark")
-    page.settle()
+    page.go(f"view={view}&lang=zh&theme=dark")
     looks_right(page, axe, "zh", "dark")
     fits(page, narrow, [390])
     narrow(1440)

@@ -176,8 +176,7 @@ def test_a_file_dropped_elsewhere_opens_this_view(open_page, model):
     _, file = model(LLAMA_31, gguf.file("llama"))
     page = open_page("view=diagnose")
     choose(page, file)
-    until(lambda: page.all(CARD), what="the card")
-    page.settle()
+    page.comes(lambda: page.all(CARD), "the card")
     assert page.state() == "ready" and "converter" in page.text(f"{CARD} figcaption")
 
 

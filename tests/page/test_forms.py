@@ -7,6 +7,7 @@ from selenium.webdriver.common.keys import Keys
 
 from altered_proxy import altered_proxy
 from browser import CHOOSE, Page, fragment, until
+from rows import CASES
 
 ROPE = {"scheme": "rope", "len": 32}
 LABEL = {"en": "label", "zh": "label_zh"}
@@ -139,23 +140,7 @@ def test_each_basic_control_changes_the_request_and_its_default_leaves_it(walked
     assert tried > 60
 
 
-def row(name, label, label_zh, **facts):
-    return {"name": name, "label": label, "label_zh": label_zh, "summary": "", "summary_zh": "", "group": "scheme", **facts}
-
-
-OUTPUT = {"shape": "n,dim", "dtype": "as asked", "default": True, "axes": ["position", "dim"], "range": None}
-NEW = {
-    **row("imagined", "imagined encoding", "想象的编码"), "family": "absolute", "endpoints": ["/encode"], "inputs": [],
-    "picture": None, "example": {"scheme": "imagined", "len": 8}, "attention": None,
-    "outputs": [row("encoding", "encoding", "编码", **OUTPUT)],
-    "parameters": [
-        row("warp", "warp of time", "时间弯曲", type="number", default=3.0, min=0.0, max=9.0, usual=[1.0, 5.0],
-            spacing="linear", level="basic"),
-        row("mode", "mode", "模式", type="string", default="soft", values=["soft", "hard"], level="more"),
-        row("edge", "edge", "边缘", type="integer", default=1, min=0, max=9, usual=[0, 9], spacing="linear",
-            level="basic", when="mode=hard"),
-    ],
-}
+NEW = json.loads((CASES / "imagined.json").read_text())
 
 
 def test_a_scheme_that_the_page_has_never_heard_of_has_its_form(open_page, server):
@@ -176,8 +161,7 @@ def test_a_scheme_that_the_page_has_never_heard_of_has_its_form(open_page, serve
         choose(page, "mode", "soft")
         becomes(page, {"scheme": "imagined", "len": 32, "warp": 4.5})
         page.click('[data-action="lang"]')
-        until(lambda: page.run(LABELS, "a")["warp"] == "时间弯曲", 5, "the Chinese label")
-        page.settle()
+        page.comes(lambda: page.run(LABELS, "a")["warp"] == "时间弯曲", "the Chinese label", 5)
 
 
 # ---- values ---------------------------------------------------------------------------------------------------------------
@@ -244,8 +228,7 @@ def test_layers_of_a_model(visit, of):
     page.settle()
     assert page.field("base").get_attribute("value") == "10000"
     page.hash(fragment("table", ROPE))
-    until(lambda: not page.field("layer_type").is_displayed(), 5, "no layers")
-    page.settle()
+    page.comes(lambda: not page.field("layer_type").is_displayed(), "no layers", 5)
 
 
 def test_the_json_can_be_edited_and_nothing_of_it_is_lost(open_page):
@@ -280,8 +263,7 @@ def test_a_refused_value_is_described_and_takes_the_focus_only_when_asked(open_p
     page.field("len").send_keys(Keys.ENTER)
     assert page.focused_field() == "rotary_dim"
     page.type("rotary_dim", "32")
-    until(lambda: page.field("rotary_dim").get_attribute("aria-invalid") is None, 5, "a good value")
-    page.settle()
+    page.comes(lambda: page.field("rotary_dim").get_attribute("aria-invalid") is None, "a good value", 5)
     assert page.state() == "ready"
 
 
@@ -300,19 +282,16 @@ def test_up_to_four_cards_and_none(open_page):
     assert page.config("a") == page.config("d") == ROPE
     for slot in "badc":
         page.click(f'[data-action="remove"][data-config="{slot}"]')
-    until(lambda: page.all('figure[data-state="empty"]'), 5, "empty")
-    page.settle()
+    page.comes(lambda: page.all('figure[data-state="empty"]'), "empty", 5)
     page.click("[data-action=undo]")
     until(lambda: page.all("[data-card]"), 5, "the card again")
-    page.click("[data-action=redo]")
-    page.settle()
+    page.do("[data-action=redo]")
     where = page.run("return location.hash")
     assert where.endswith("a=null")
     page.open(where[1:])  # the address restores it
     assert len(page.all('figure[data-state="empty"] a[data-scheme]')) == 5 and not page.all("[data-card]")
     page.click('figure[data-state="empty"] a[data-scheme="rope"]')
-    until(lambda: page.all("[data-card]"), 5, "a card")
-    page.settle()
+    page.comes(lambda: page.all("[data-card]"), "a card", 5)
     assert page.state() == "ready"
 
 

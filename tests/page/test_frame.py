@@ -1,7 +1,6 @@
 """The frame of the page: its navigation, both languages, both themes, phones, print, a task by keyboard, and what is there without
 JavaScript. What holds for every view is tested in test_every_view.py."""
 import json
-import re
 import urllib.request
 
 import pytest
@@ -42,8 +41,7 @@ def test_navigation_links_keep_the_configurations(open_page):
     links = page.run("return [...document.querySelectorAll('nav a[data-view]')].map(a => [a.dataset.view, a.getAttribute('href')])")
     assert [view for view, _ in links] == LISTED
     assert all(href.startswith(f"#view={view}&a=%7B") for view, href in links), links
-    page.click("nav a[data-view=curves]")
-    page.settle()
+    page.do("nav a[data-view=curves]")
     assert page.run("return [...document.querySelectorAll('[aria-current=page]')].map(a => a.dataset.view)") == ["curves"]
     assert page.text("h1") == "Curves"
     page.driver.back()
@@ -66,8 +64,7 @@ def test_every_link_of_the_navigation_is_seen_or_scrolled_to(visit, narrow, lang
     for width in (320, 390, 768, 1080, 1440):
         narrow(width)
         for view in ("weights", "trajectory"):
-            page.hash(f"view={view}&lang={lang}")
-            page.settle()
+            page.go(f"view={view}&lang={lang}")
             assert page.run(SEEN, f"nav a[data-view={view}]") == [True], f"{view} {width}"  # the current one
         high = page.run("return document.querySelector('body > header').offsetHeight")
         assert high < 150 and page.run("return document.documentElement.scrollWidth") <= width
@@ -89,8 +86,7 @@ def test_every_link_of_the_navigation_is_seen_or_scrolled_to(visit, narrow, lang
 def test_views_are_found_by_question_and_explained_by_a_story(visit):
     page = visit("view=gallery")
     for group, views in GROUPS.items():
-        page.click(f"nav a[data-group={group}]")
-        page.settle()
+        page.do(f"nav a[data-group={group}]")
         assert page.run("return document.querySelector('nav a[data-group][aria-current]').dataset.group") == group
         assert [one for one in page.run(ROW) if one in LISTED] == views
         assert page.attribute("nav [data-view][aria-current=page]", "data-view") == views[0]
@@ -99,8 +95,7 @@ def test_views_are_found_by_question_and_explained_by_a_story(visit):
     page = visit("view=gallery")
     stories = [one for one in page.run(ROW) if one not in LISTED]
     assert len(stories) == 5
-    page.click(f"nav a[data-story={stories[2]}]")
-    page.settle()
+    page.do(f"nav a[data-story={stories[2]}]")
     assert page.run("return [...document.querySelectorAll('nav[aria-label] > * > [aria-current]')].map((a) => a.dataset.group ?? a.dataset.story)") == ["learn", stories[2]]
 
 
@@ -151,8 +146,7 @@ def test_a_chosen_model_configuration(open_page, tmp_path):
     file = tmp_path / "config.json"
     file.write_text(json.dumps(CONFIG))
     page.find("input[type=file][data-drop]").send_keys(str(file))
-    until(lambda: "hf_config" in page.config(), what="hf_config")
-    page.settle()
+    page.comes(lambda: "hf_config" in page.config(), "hf_config")
     assert page.config()["hf_config"] == CONFIG and page.state() == "ready"
 
 
@@ -171,8 +165,7 @@ def test_a_tensor_is_diagnosed_and_nonsense_gets_a_notice(open_page):
 @pytest.mark.fresh  # whose example is made when it is first opened
 def test_a_sentence_of_the_other_language_is_a_value_and_not_a_text(open_page):
     page = open_page("view=attention&lang=zh")
-    page.hash("view=attention&lang=en")
-    page.settle()
+    page.go("view=attention&lang=en")
     assert page.run("return document.querySelector('[data-field=sentence]').value") == "狗追另一只狗"
     assert page.run(STRAY, False) == []
 
@@ -183,8 +176,7 @@ def test_another_language_rewrites_texts_and_draws_nothing(open_page):
     CanvasRenderingContext2D.prototype.putImageData = function (...all) { window.drawn++; return put.apply(this, all); };""")
     before = page.run("return location.hash")
     page.click("[data-action=lang]")
-    until(lambda: page.run("return document.documentElement.lang") == "zh-CN", what="Chinese")
-    page.settle()
+    page.comes(lambda: page.run("return document.documentElement.lang") == "zh-CN", "Chinese")
     assert page.driver.title == "数值表 · posenc" and page.text("h1") == "数值表"
     assert page.run("return [location.hash, window.drawn]") == [before, 0]
     page.driver.refresh()
@@ -195,20 +187,6 @@ def test_another_language_rewrites_texts_and_draws_nothing(open_page):
 
 
 # ---- themes -------------------------------------------------------------------------------------------------------------
-
-def test_the_theme_is_kept_and_the_address_overrules_it(open_page):
-    page = open_page("view=gallery")
-    paper = "return getComputedStyle(document.body).backgroundColor"
-    before = page.run(paper)
-    page.click("[data-action=theme]")
-    chosen = page.run("return document.documentElement.dataset.theme")
-    assert page.run(paper) != before and "theme" not in page.run("return location.hash")
-    page.driver.refresh()
-    page.settle()
-    assert page.run("return document.documentElement.dataset.theme") == chosen
-    page.hash("view=gallery&theme=light")
-    until(lambda: page.run("return document.documentElement.dataset.theme") == "light", what="the theme of the address")
-
 
 COLOURS = """const style = getComputedStyle(document.documentElement);
 return ['color-scheme', '--ink', '--paper', '--good', '--a', '--raised'].map((name) => style.getPropertyValue(name).trim());"""
@@ -237,6 +215,7 @@ def test_a_theme_holds_whatever_the_browser_prefers(open_page, driver):
 
 # ---- widths, targets, print ---------------------------------------------------------------------------------------------
 
+
 def test_narrow_pages_show_the_figure_first(open_page, narrow):
     page = open_page(fragment("table", ROPE))
     order = "return [...document.querySelectorAll('canvas[data-heat], [data-field=len], pre[data-copy=curl]')].map(n => n.tagName)"
@@ -257,8 +236,6 @@ const hand = slider.getBoundingClientRect(), picture = document.querySelector(`f
 const isHit = slider.contains(document.elementFromPoint((hand.left + hand.right) / 2, (hand.top + hand.bottom) / 2));
 return [isHit && hand.top >= 0 && hand.bottom <= innerHeight, picture.top >= top - 1 && picture.bottom <= bottom + 1, picture.height];"""
 TRAY = "return [...document.querySelectorAll('.side input[type=range]')].filter((one) => one.checkVisibility() && !one.disabled)"
-
-
 SHOWN = {"table": [{"preset": "llama-3.1", "len": 256}, {"preset": "qwen2.5", "len": 256}], "curves": [ROPE], "distance": [ROPE], "scaling": [{"preset": "llama-3.1", "len": 256}],
          "attention": [{"scheme": "rope", "tokens": ["a", "b", "a"]}], "properties": [], "trajectory": [], "multimodal": []}  # those without show their example
 
@@ -356,12 +333,10 @@ def test_a_whole_task_by_keyboard(open_page):
     keys = Keyboard(page)
     keys.to("nav a[data-group=see]")
     keys.press(Keys.ENTER)
-    until(lambda: page.text("h1") == "Table", what="the first view")
-    page.settle()
+    page.comes(lambda: page.text("h1") == "Table", "the first view")
     keys.to("nav a[data-view=curves]")
     keys.press(Keys.ENTER)
-    until(lambda: page.text("h1") == "Curves", what="the view")
-    page.settle()
+    page.comes(lambda: page.text("h1") == "Curves", "the view")
     keys.to("[data-slider=len]")
     before = page.run("return document.activeElement.value")
     keys.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)

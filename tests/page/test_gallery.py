@@ -65,8 +65,7 @@ def test_its_pictures_are_those_of_the_catalogue(gallery, schemes):
 
 def assert_opens(page, link, name):
     state = keys_of(link)
-    page.hash(link.split("#")[1])
-    page.settle()
+    page.go(link.split("#")[1])
     wanted = [slot for slot in "abcd" if slot in state] or ["a"]
     if state.get("on") == "b-a":
         wanted.append("b-a")
@@ -255,8 +254,7 @@ def test_a_stored_preset_is_among_the_models(open_page):
         gallery = open_page(url=own.url)
         search(gallery, "team-a")
         assert visible(gallery, "preset") == ["team-a-rope"]
-        gallery.click('a[data-preset="team-a-rope"]')
-        gallery.settle()
+        gallery.do('a[data-preset="team-a-rope"]')
         assert keys_of(gallery.driver.current_url)["a"]["preset"] == "team-a-rope"
         states = gallery.run("return [...document.querySelectorAll('figure[data-figure]')].map(f => f.dataset.state)")
         assert states and set(states) == {"ready"}

@@ -4,7 +4,7 @@ import urllib.request
 import png_reader
 import pytest
 
-from browser import fragment, until
+from browser import fragment
 from probes import Heat, array, attributes
 
 ROPE = {"scheme": "rope", "head_dim": 64, "len": 256}
@@ -65,16 +65,10 @@ def test_a_repaint_is_quick(open_page, server):
         CanvasRenderingContext2D.prototype.putImageData = function (...given) { puts += this.canvas.hasAttribute('data-heat'); return old.apply(this, given); };
         performance.clearMeasures('posenc:paint');""")
     page.hash(fragment("table", {"scheme": "alibi", "num_heads": 1, "len": 4096}, cmap="magma"))
-    until(lambda: Heat(page).cmap == "magma", what="other colours")
-    page.settle()
+    page.comes(lambda: Heat(page).cmap == "magma", "other colours")
     paints = page.run("return performance.getEntriesByName('posenc:paint').map((e) => e.duration)")
     assert paints and page.run("return puts") == 1
     assert min(paints) < 100
-
-
-def test_the_first_picture_is_marked_once(open_page):
-    page = open_page(fragment("table", ROPE))
-    assert page.run("return performance.getEntriesByName('posenc:first-picture').length") == 1
 
 
 def test_png_has_the_same_colours(visit, server):

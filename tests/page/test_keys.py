@@ -3,7 +3,6 @@ cases/views.jsonl."""
 import json
 import re
 
-import numpy as np
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
@@ -123,10 +122,8 @@ def test_a_map_that_goes_from_under_the_pointer_leaves_no_cell(open_page):
     y, x = pixel_of(Heat(page), (60, 30))
     move_to(page, y, x).perform()
     until(lambda: readout(page)["a"][:2] == (60, 30), what="the cell under the mouse")
-    page.hash("view=weights")
-    page.settle()
-    page.hash(fragment("table", SINUSOIDAL, cur="9,3"))
-    page.settle()
+    page.go("view=weights")
+    page.go(fragment("table", SINUSOIDAL, cur="9,3"))
     assert readout(page)["a"][:2] == (9, 3)
 
 
@@ -204,8 +201,7 @@ def test_two_fingers_zoom_and_pan(open_page, server):
 def test_drawn_cells_are_what_the_address_asks_for_when_changed_by_hand(visit, server):
     page = visit(fragment("table", SINUSOIDAL))
     page.hash(fragment("table", SINUSOIDAL, zoom="3x1/2", win="11,7"))
-    until(lambda: Heat(page).row_px == 3, what="the new zoom")
-    page.settle()
+    page.comes(lambda: Heat(page).row_px == 3, "the new zoom")
     heat = Heat(page)
     assert (heat.row0, heat.col0, heat.col_step, heat.col_px) == (11, 6, 2, 1), "the first column is a multiple of the step"
     heat.check_against(server, SINUSOIDAL, (128, 64))
@@ -222,8 +218,7 @@ def test_the_live_region_says_the_cell_once_keys_rest(open_page, server):
     page.run("window.said = []; new MutationObserver(() => said.push(arguments[0].textContent)).observe(arguments[0], { childList: true, characterData: true, subtree: true });", live)
     press(page, *[Keys.ARROW_DOWN] * 8)
     value = json_text(server, ROPE, "cos", (8, 3))
-    until(lambda: page.run("return document.querySelector('[data-live]').textContent").strip(), what="words")
-    page.settle()
+    page.comes(lambda: page.run("return document.querySelector('[data-live]').textContent").strip(), "words")
     text = page.run("return document.querySelector('[data-live]').textContent")
     assert "8" in text and "3" in text and value[:4] in text.replace("\u2212", "-")
     assert len([said for said in page.run("return said") if said.strip()]) <= 3, "not every step"
@@ -242,8 +237,7 @@ def test_the_data_table_holds_what_stands_about_the_cursor(open_page, server, re
     keys = {"at": ",".join(map(str, at))} if at else {}
     page = open_page(fragment("table", request_, cur="%d,%d" % spot, **keys))
     page.click("figure details[data-table] > summary")
-    until(lambda: cells(page), what="the data table")
-    page.settle()
+    page.comes(lambda: cells(page), "the data table")
     found, output = cells(page), Heat(page).output
     rows, cols = sorted({row for row, _ in found}), sorted({col for _, col in found})
     shape = shape_of(server, request_, output)[-2:]
@@ -270,8 +264,7 @@ def test_one_minus_sign_is_read_and_programs_get_their_own(open_page, server):
     output = page.find("[data-readout] output[data-config=a]")
     assert value.startswith("-0.") and output.text == value.replace("-", "\u2212") and output.get_attribute("data-value") == value
     page.click("figure details[data-table] > summary")
-    until(lambda: cells(page), what="the data table")
-    page.settle()
+    page.comes(lambda: cells(page), "the data table")
     text = page.run("return document.querySelector('main .view').innerText")
     assert "\u2212" in text and not re.search(r"-\d", text), re.findall(r".{9}-\d", text)
     assert '"offset": -4' in page.copied("json") or '"offset":-4' in page.copied("json")

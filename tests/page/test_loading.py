@@ -1,7 +1,7 @@
 """What is loaded, and when: budgets as the browser counts them, nothing off origin, files kept by their build."""
 import pytest
 
-from browser import fragment, until
+from browser import fragment
 from conftest import ROOT, start_server
 from rough_proxy import rough_proxy
 from test_every_view import loaded, shifts
@@ -33,8 +33,7 @@ def test_all_that_the_first_picture_needs(open_page, no_cache):
     needed = {name: body for name, (body, _) in loaded(page).items() if name.startswith(("/ui/", "/schemes", "/presets", "/cmaps", "/limits")) or name == "/"}
     assert {"/schemes?view=page", "/presets"} <= set(needed) and "/schemes" not in needed
     assert sum(needed.values()) <= 100 * KIB, sorted(needed.items(), key=lambda item: -item[1])
-    page.hash(fragment("table", {"scheme": "rope", "len": 16}))
-    page.settle()
+    page.go(fragment("table", {"scheme": "rope", "len": 16}))
     assert "/schemes" in loaded(page)
     hint = page.run("return document.getElementById(document.querySelector('[data-card=a] [data-field=base]').getAttribute('aria-describedby')).textContent")
     assert "wavelength" in hint.lower() and len(hint) > 30, hint
@@ -61,8 +60,7 @@ def test_views_are_loaded_when_they_are_opened(open_page, no_cache):
     first = own_files(loaded(page))
     assert not any(name.endswith(("/views/table/view.js", "/views/curves/view.js", "/heatmap.js", "/text/zh.json")) for name in first), sorted(first)
     page.hash(fragment("table", {"scheme": "rope", "len": 16}))
-    until(lambda: any(name.endswith("/views/table/view.js") for name in loaded(page)), what="the view's module")
-    page.settle()
+    page.comes(lambda: any(name.endswith("/views/table/view.js") for name in loaded(page)), "the view's module")
     assert any(name.endswith("/heatmap.js") for name in loaded(page)) and not any(name.endswith("/views/rotate/view.js") for name in loaded(page))
 
 
@@ -78,8 +76,7 @@ def test_files_are_kept_between_visits(open_page, no_cache):
 
 def test_nothing_is_kept_but_settings(open_page):
     page = open_page(fragment("table", {"scheme": "rope", "len": 16}))
-    page.click('[data-action="theme"]')
-    page.settle()
+    page.do('[data-action="theme"]')
     stored = page.run("return [Object.keys(localStorage), Object.keys(sessionStorage), document.cookie]")
     try:
         assert len(stored[0]) <= 2 and all("theme" in key or "lang" in key for key in stored[0]), stored
@@ -94,11 +91,9 @@ def test_an_open_page_survives_a_newer_server(open_page, server, driver):
         page = open_page(fragment("table", {"scheme": "rope", "len": 16}), proxy.url)
         proxy.back = newer  # another build
         page.click('nav [data-view="curves"]')
-        until(lambda: page.all("[data-notice=view]"), what="a notice")
-        page.settle()
+        page.comes(lambda: page.all("[data-notice=view]"), "a notice")
         driver.get_log("browser")  # the browser tells of the 404
         page.click("[data-notice=view] a, [data-notice=view] button")
-        until(lambda: page.all('figure[data-figure="curves"][data-state="ready"]'), what="the view of the newer page")
-        page.settle()
+        page.comes(lambda: page.all('figure[data-figure="curves"][data-state="ready"]'), "the view of the newer page")
         assert "/ui/dev" in page.attribute('meta[name="posenc-ui"]', "content")
         assert page.field("len").get_attribute("value") == "16", "with the configurations that it had"

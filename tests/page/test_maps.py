@@ -56,8 +56,7 @@ def test_the_player_moves_until_it_is_stopped_and_not_where_less_motion_is_asked
     at = lambda: float(page.address().get(key, more[key]))  # noqa: E731
     page.click("[data-action=play]")
     until(lambda: at() >= more[key] + 3, what="play")
-    page.click("[data-action=stop]")
-    page.settle()
+    page.do("[data-action=stop]")
     stopped = at()
     page.settle()
     assert at() == stopped and (view != "rotate" or stopped - float(page.address()["n"]) == 3)
@@ -98,8 +97,7 @@ def test_a_sentence_is_in_the_address_and_the_example_speaks_the_language_in_whi
 def test_a_link_from_a_bias_to_a_scheme_without_one(open_page):
     """The picture that stands when the link comes, or is still on its way, does not hide the refusal."""
     page = open_page(fragment("bias", ALIBI))
-    page.hash(fragment("bias", {"scheme": "rope"}))
-    page.settle()
+    page.go(fragment("bias", {"scheme": "rope"}))
     assert page.state("a") == "refused" and "alibi" in page.text('figure[data-config="a"] [role=alert]')
 
 

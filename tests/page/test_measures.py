@@ -57,8 +57,7 @@ def test_witnesses_open_where_they_stand(open_page):
     near, far = links(page, "unique", "c")  # distances -1 and 1, seen from the last query and the first
     assert (near["view"], near["cur"], far["cur"]) == ("bias", "47,46", "0,1") and json.loads(near["a"]) == alibi
     page.click('figure[data-config="b"] [data-wish="linear"] a[data-witness]')
-    until(lambda: page.text("h1") == "Table", what="the table")
-    page.settle()
+    page.comes(lambda: page.text("h1") == "Table", "the table")
     output = page.find("[data-readout] output[data-config=a]")
     assert (output.get_attribute("data-row"), output.get_attribute("data-col")) == (str(row), str(column))
     assert float(output.get_attribute("data-value")) == pytest.approx(array(page, learned, "encoding")[row, column])
@@ -87,8 +86,7 @@ def test_facts_and_what_is_copied_are_the_servers(open_page, server):
         assert (shown["entropy"], shown["mean_distance"]) == (expected["attention"]["entropy"], expected["attention"]["mean_distance"])
         assert shown["unseen_pairs"] == [expected["unseen_pairs"]] and shown["mass_beyond"] == [expected["attention"]["mass_beyond"]]
     assert page.data("pair") == [metric(page, ROPE, "extrapolation", train_len=64, eval_len=320)["witness"]["pair"]]
-    page.hash(fragment("extrapolate", ROPE, ALIBI, train=64))
-    page.settle()
+    page.go(fragment("extrapolate", ROPE, ALIBI, train=64))
     assert json.loads(page.copied("json")) == {**ROPE, "metrics": ["extrapolation"], "outputs": ["unseen"], "train_len": 64}
     assert "rope-unseen.npy" in page.copied("curl")
     page.hash(fragment("extrapolate", ROPE, ALIBI, train=64, on="b"))
@@ -139,13 +137,11 @@ def test_segments_are_stretched_moved_added_and_removed_and_the_address_has_them
     drag('[data-segment="1"]', round(page.run("return document.querySelector('.segments').getBoundingClientRect().width") / 2))
     assert kinds() == ["text", "text", "image"]
     page.click("[data-edit=earlier]")
-    page.click("[data-edit=video]")
-    page.settle()
+    page.do("[data-edit=video]")
     assert kinds() == ["text", "image", "video", "text"]
     tensors = ask(page, "/encode", **page.config(), outputs=["positions", "rope_delta"])["tensors"]
     assert page.data("rope_delta") == [tensors["rope_delta"]["data"]] and sum(count for _, count in page.run(BLOCKS)) == len(tensors["positions"]["data"][0])
-    page.click("[data-edit=drop]")
-    page.settle()
+    page.do("[data-edit=drop]")
     before = page.run(BLOCKS)
     assert [kind for kind, _ in before] == ["text", "image", "text"] and '"grid"' in page.copied("json")
     page = open_page(page.run("return location.hash").lstrip("#"))

@@ -1,6 +1,5 @@
 """Where two configurations part, in words above the views that compare them: against cosines computed with NumPy."""
 import numpy as np
-import pytest
 
 from browser import fragment, until
 from lines import Lines
@@ -79,8 +78,7 @@ def test_the_same_twice_and_two_schemes(visit):
     until(lambda: "all numbers of the first 1024 rows are equal" in page.text(".parting"), what="that nothing parts")
     assert "are the same configuration" in page.text(".parting")
     page = visit(fragment("table", {"scheme": "rope", "len": 16}, {"scheme": "alibi", "len": 16}))
-    until(lambda: page.all("[data-differs=scheme]"), what="the schemes")
-    page.settle()
+    page.comes(lambda: page.all("[data-differs=scheme]"), "the schemes")
     assert len(page.all("[data-differs]")) == 1 and not page.all(".parting a")   # no output in common
     page = visit(fragment("table", LLAMA))
     assert not page.run("return document.querySelector('.parting')?.checkVisibility() ?? false")

@@ -42,8 +42,7 @@ def test_a_first_picture_that_takes_long_shows_its_bytes_and_can_be_cancelled(op
     until(lambda: page.run(PROGRESS), what="progress")
     assert re.search(r"\d.* of \d", page.notice("loading"))
     page.click('figure [data-action="cancel"]')
-    until(lambda: rough.take("left"), what="a closed connection")
-    page.settle()
+    page.comes(lambda: rough.take("left"), "a closed connection")
     assert page.state() == "cancelled" and page.notice("cancelled")
     rough.rate = None
     page.click('figure [data-notice="cancelled"] [data-action="retry"]')
@@ -73,47 +72,6 @@ def test_progress_is_shown_after_300_ms_and_the_last_picture_stays(open_page, ro
     page.settle()
     assert page.state() == "ready"
     assert page.run("return performance.getEntriesByName('posenc:first-picture').length") == 1
-
-
-# ---- refused ------------------------------------------------------------------------------------------------------------
-
-
-def refused_control(page):
-    page.wait_state("refused")
-    page.settle()
-    field = page.find('[aria-invalid="true"]')
-    described = [page.text(f"#{name}") for name in (field.get_attribute("aria-describedby") or "").split()]
-    assert any(page.notice("refused") in text for text in described), described
-    assert page.find('figure [data-notice="refused"]').get_attribute("role") == "alert"
-    return field.get_attribute("data-field")
-
-
-WRONG = {"scheme": "rope", "head_dim": 64, "rotary_dim": 65, "len": 16}
-
-
-def test_a_refused_link_leads_to_its_control(open_page, server):
-    detail = server.post("/encode", WRONG).json()["detail"]
-    page = open_page(fragment("table", WRONG))
-    assert refused_control(page) == "rotary_dim" and page.notice("refused") == detail
-    assert page.focused_field() == "rotary_dim"
-    page.hash(TABLE)
-    page.wait_state("ready")
-    page.settle()
-    assert not page.all('[aria-invalid="true"]') and not page.all("figure [data-notice]")
-    page.hash(fragment("table", WRONG))
-    assert refused_control(page) == "rotary_dim"
-    until(lambda: page.focused_field() == "rotary_dim", what="focus")
-
-
-def test_typing_is_not_interrupted_but_enter_leads_to_the_control(open_page):
-    page = open_page(fragment("table", {"scheme": "rope", "head_dim": 64, "rotary_dim": 64, "len": 16}))
-    page.type("head_dim", "32")
-    assert refused_control(page) == "rotary_dim"
-    assert page.focused_field() == "head_dim"
-    assert page.run("return document.querySelector('figure canvas').width") > 0, "the last picture stays"
-    page.type("head_dim", "34", enter=True)
-    assert refused_control(page) == "rotary_dim"
-    until(lambda: page.focused_field() == "rotary_dim", what="focus after Enter")
 
 
 # ---- busy ---------------------------------------------------------------------------------------------------------------

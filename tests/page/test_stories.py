@@ -190,8 +190,7 @@ def test_a_figure_opens_as_it_is_seen(visit):
         figure = Figure(page, name)
         seen[name] = page.run(SAID, figure.at), figure.link()
     for name, (said, link) in seen.items():
-        page.hash(link[1:])
-        page.settle()
+        page.go(link[1:])
         assert page.run(SAID, "main") == said, name
         if name == "shift-matrix":
             copied = json.loads(page.copied("json"))
@@ -205,12 +204,10 @@ def test_a_figure_keeps_what_was_touched_to_itself_and_opens_it(open_page):
     figure.slide("dim", 8)
     assert page.run("return location.hash") == before and figure.link() != link and figure.config()["dim"] == 8
     figure.press("a[data-action=open]")
-    until(lambda: "view=distance" in page.run("return location.hash"), what="the figure's view")
-    page.settle()
+    page.comes(lambda: "view=distance" in page.run("return location.hash"), "the figure's view")
     assert page.state() == "ready" and page.field("dim").get_property("value") == "8"
     page.driver.back()
-    until(lambda: page.all("article[data-story]"), what="the story")
-    page.settle()
+    page.comes(lambda: page.all("article[data-story]"), "the story")
 
 
 def test_a_key_moves_the_distance_of_both(visit):
@@ -240,8 +237,7 @@ def test_training_waits_for_its_button(open_page, server):
     page = open_story(open_page, "three-encodings", sec=8)
     before = trained(server)
     Figure(page, "training", states=("empty",))
-    page.click('article a[href*="sec=1"]')
-    page.settle()
+    page.do('article a[href*="sec=1"]')
     figure = Figure(page, "training", states=("empty",))
     for key, value in {"steps": 2, "train": 16, "eval": 16, "seed": 3}.items():
         figure.slide(key, value)
@@ -286,8 +282,7 @@ def test_looks(open_page, narrow, axe, story):
     page.run(f"window.kept = [...document.querySelectorAll('{PICTURES}')]; window.were = kept.map((c) => JSON.stringify({{ ...c.dataset }}))")
     english = page.text("article")
     page.click("[data-action=lang]")
-    until(lambda: page.attribute("html", "lang") == "zh-CN", what="Chinese")
-    page.settle()
+    page.comes(lambda: page.attribute("html", "lang") == "zh-CN", "Chinese")
     assert page.run(f"const now = [...document.querySelectorAll('{PICTURES}')]; return now.length === kept.length && now.every((c, i) => c === kept[i])"), "a figure was built anew"
     assert page.run("return kept.filter((c, i) => c.dataset.heat !== undefined && JSON.stringify({ ...c.dataset }) !== were[i]).length") == 0
     assert page.run(RAW, story) == [] and page.run(UNREAD) == [] and page.run(STRAY, True) == []
@@ -302,8 +297,7 @@ def test_looks(open_page, narrow, axe, story):
         sizes(page, width, names)
     for theme, width in (("light", 1440), ("dark", 390)):
         narrow(width, 844 if width < 500 else 900)
-        page.hash(f"view=story&story={story}&lang=en&theme={theme}")
-        page.settle()
+        page.go(f"view=story&story={story}&lang=en&theme={theme}")
         assert page.run(CONTRAST) == [] and violations(page, axe) == [], theme
 
 
@@ -319,8 +313,7 @@ def test_a_line_of_the_contents_is_an_address_and_back_leads_back(open_page):
     assert all(f"sec={i + 1}" in link and "story=sin-and-cos" in link for i, link in enumerate(links))
     for sec in (4, 2):
         page.click(f'nav[data-toc] a[data-sec="{sec}"]')
-        until(lambda: -10 < page.run(top, sec) < 200, what=f"section {sec} at the top, not at {page.run(top, sec)}")
-        page.settle()
+        page.comes(lambda: -10 < page.run(top, sec) < 200, f"section {sec} at the top, not at {page.run(top, sec)}")
         assert f"sec={sec}" in page.run("return location.hash")
         assert page.run("return [...document.querySelectorAll('nav[data-toc] [aria-current]')].map((a) => Number(a.dataset.sec))") == [sec]
     page.driver.back()
@@ -340,16 +333,13 @@ def test_the_gallery_leads_to_each_story(open_page):
         assert f"view=story&story={story}" in link
     title = page.run("return document.querySelector('main a[data-story=\"sin-and-cos\"] strong').textContent")
     page.click('main a[data-story="sin-and-cos"]')
-    until(lambda: page.all('article[data-story="sin-and-cos"]'), what="the story")
-    page.settle()
+    page.comes(lambda: page.all('article[data-story="sin-and-cos"]'), "the story")
     assert page.text("h1") == title
     page.click(f'article a[data-story="{FIRST}"]')
-    until(lambda: page.all(f'article[data-story="{FIRST}"]'), what="the next story")
-    page.settle()
+    page.comes(lambda: page.all(f'article[data-story="{FIRST}"]'), "the next story")
     assert len(page.all("article")) == 1 and page.text("h1") != title
     page.driver.back()
-    until(lambda: page.all('article[data-story="sin-and-cos"]'), what="the story before")
-    page.settle()
+    page.comes(lambda: page.all('article[data-story="sin-and-cos"]'), "the story before")
 
 
 def test_without_a_name_the_first_story_opens(open_page):
@@ -360,6 +350,5 @@ def test_without_a_name_the_first_story_opens(open_page):
 def test_a_story_that_is_not_there_is_named(open_page):
     page = open_page("view=story&story=none&lang=en")
     assert "story" in page.text('[data-notice="state"]') and page.attribute("article", "data-story") == FIRST
-    page.hash("view=story&story=sin-and-cos&sec=x&lang=en")
-    page.settle()
+    page.go("view=story&story=sin-and-cos&sec=x&lang=en")
     assert "sec" in page.text('[data-notice="state"]') and page.attribute("article", "data-story") == "sin-and-cos"

@@ -37,8 +37,7 @@ class Newcomer:
         return self
 
     def comes_to(self, view):
-        until(lambda: self.page.attribute("main", "data-open") == view, what=f"the view {view}")
-        self.page.settle()
+        self.page.comes(lambda: self.page.attribute("main", "data-open") == view, f"the view {view}")
         return self
 
     def sees(self, selector):
@@ -84,8 +83,7 @@ def test_paste_a_configuration(newcomer):
     newcomer.click("main [data-action=paste]")
     ActionChains(page.driver).send_keys(json.dumps(config)).perform()
     newcomer.click("dialog [data-action=start]")
-    until(lambda: "hf_config" in page.run("return decodeURIComponent(location.hash)"), what="the configuration")
-    page.settle()
+    page.comes(lambda: "hf_config" in page.run("return decodeURIComponent(location.hash)"), "the configuration")
     assert newcomer.clicks == 2 and page.state() == "ready"
     newcomer.sees("figure[data-config=a]")
 

@@ -27,8 +27,7 @@ def opened(open_page):
     def opened_at(fragment):
         page = open_page(fragment)
         pages.append(page)
-        page.click(TAB)
-        page.settle()
+        page.do(TAB)
         return page
 
     yield opened_at
@@ -59,8 +58,7 @@ def test_it_follows_the_form_and_the_language(opened, server):
     page.type("base", "77000", enter=True)
     until(lambda: "77000" in (page.run(READ, PANE)["text"] or ""), what="the base in the tool's words")
     assert "77000" not in first["text"]
-    page.hash(fragment("table", {"scheme": "rope", "head_dim": 64, "len": 16, "scaling": scaling}, lang="zh"))
-    page.settle()
+    page.go(fragment("table", {"scheme": "rope", "head_dim": 64, "len": 16, "scaling": scaling}, lang="zh"))
     [entry] = ask(server, "/translate", scheme="rope", head_dim=64, to="llama.cpp", scaling=scaling)["targets"]
     assert page.run(READ, PANE)["losses"] == [[loss["what"], loss["detail_zh"]] for loss in entry["loses"]]
 

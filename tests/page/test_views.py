@@ -4,7 +4,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 import rows
-from browser import CHOOSE, DROP, PASTE, PUT, fragment, until
+from browser import CHOOSE, DROP, PASTE, PUT, fragment
 from figures import Shown
 
 ROWS = rows.rows("views", "view", "configs", "keys", "hand", "undo")
@@ -19,8 +19,7 @@ def put(page, fields, hand):
 
 def click(page, selectors, hand):
     for selector in selectors:
-        page.click(selector)
-        page.settle()
+        page.do(selector)
 
 
 def choose(page, fields, hand):
@@ -68,8 +67,7 @@ def test_a_link(visit, row):
     if row.get("undo"):
         assert shown.address() != address
         page.click("[data-action=undo]")
-        until(lambda: configs(shown.address()) == configs(address), 5, f"{row['id']}: {address} again, not {shown.address()},")
-        page.settle()
+        page.comes(lambda: configs(shown.address()) == configs(address), f"{row['id']}: {address} again, not {shown.address()},", 5)
 
 
 def configs(address):

@@ -15,8 +15,7 @@ DOGS = ["The", "dog", "chased", "another", "dog"]
 
 
 def arrives(page, step):
-    until(lambda: page.run(STEP) == step, what=f"step {step}, not {page.run(STEP)},")
-    page.settle()
+    page.comes(lambda: page.run(STEP) == step, f"step {step}, not {page.run(STEP)},")
 
 
 def press(page, *keys):

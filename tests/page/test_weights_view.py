@@ -45,8 +45,7 @@ def drop(page, name, data):
 
 
 def shows(page, server, *names):
-    until(lambda: set(listed(page)) == set(names), what=f"{names} in the list")
-    page.settle()
+    page.comes(lambda: set(listed(page)) == set(names), f"{names} in the list")
     files = stored(server)
     assert set(files) == set(names)
     for name, (digest, size, tensors) in listed(page).items():
@@ -63,8 +62,7 @@ def test_nothing_stored_explains_itself_and_a_file_opens(weights, server, tmp_pa
     links = weights.all("a[data-action=open]")
     assert len(links) == 1
     weights.run("arguments[0].click()", links[0])
-    until(lambda: weights.text("h1") == "Table", what="the table")
-    weights.settle()
+    weights.comes(lambda: weights.text("h1") == "Table", "the table")
     assert weights.state() == "ready"
     canvas = [weights.attribute("canvas[data-heat]", f"data-{name}") for name in ("rows", "cols", "min", "max")]
     assert [float(one) for one in canvas] == [12, 8, 0, 95]
@@ -75,8 +73,7 @@ def test_a_dropped_array_is_kept_as_safetensors(weights, server):
         out = io.BytesIO()
         save(out)
         drop(weights, name, out.getvalue())
-        until(lambda: name.split(".")[0] in listed(weights), what=name)
-        weights.settle()
+        weights.comes(lambda: name.split(".")[0] in listed(weights), name)
     shows(weights, server, "one", "more")
     encoded = server.post("/encode", {"scheme": "learned", "len": 12, "weights": "one"}).json()
     assert np.array_equal(np.array(encoded["tensors"]["encoding"]["data"], "<f4"), TABLE)
@@ -110,8 +107,7 @@ def test_deleting_asks_and_spares_what_has_changed(weights, server):
     shows(weights, server, "gone")
     remove = "tr[data-weights=gone] [data-action=remove]"
     weights.click(remove)
-    weights.click("dialog[open] [data-action=cancel]")
-    weights.settle()
+    weights.do("dialog[open] [data-action=cancel]")
     shows(weights, server, "gone")
     server.request("PUT", "/weights/gone", safetensors(table=TABLE + 1))
     weights.click(remove)
@@ -128,7 +124,6 @@ def test_who_may_not_write_is_told_why(open_page):
         page = open_page("view=weights&lang=zh", url=other.url, settle=False)
         until(lambda: page.all('dialog[open] [data-field="token"]'), what="the dialog")
         page.find('dialog[open] [data-field="token"]').send_keys(READER, Keys.ENTER)
-        until(lambda: page.state("none") == "ready", what="the list")
-        page.settle()
+        page.comes(lambda: page.state("none") == "ready", "the list")
         assert page.run("return [...document.querySelectorAll('form input')].filter(i => i.closest('main')).every(i => i.disabled)")
         assert "write" in page.text("#weights-hint") and "weights." not in page.run("return document.body.innerText")
