@@ -1,4 +1,5 @@
 """A page in the browser, by the attributes that it promises to tests."""
+import contextlib
 import json
 import time
 import urllib.parse
@@ -176,6 +177,25 @@ class Page:
         """A click, until what it brings about is shown."""
         self.click(selector)
         self.settle()
+
+    @contextlib.contextmanager
+    def media(self, media="", **features):
+        """As a system that asks for this, such as prefers_reduced_motion="reduce", or as on paper."""
+        asked = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": asked})
+        try:
+            yield
+        finally:
+            self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+
+    def give(self, token, keep=False):
+        """To the dialog that asks for a token."""
+        until(lambda: self.all('dialog[open] [data-field="token"]'), what="the dialog")
+        field = self.find('dialog[open] [data-field="token"]')
+        assert field.get_attribute("type") == "password" and self.focused_field() == "token"
+        if keep:
+            self.find('dialog[open] input[type="checkbox"]').click()
+        field.send_keys(token, "\n")
 
     def comes(self, condition, what, seconds=SECONDS):
         """Until this is so, and nothing is under way any more."""

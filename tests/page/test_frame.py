@@ -193,24 +193,16 @@ return ['color-scheme', '--ink', '--paper', '--good', '--a', '--raised'].map((na
 
 
 @pytest.mark.fresh  # nothing is chosen
-def test_a_theme_holds_whatever_the_browser_prefers(open_page, driver):
-    def prefer(value):
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": value}] if value else []})
-
+def test_a_theme_holds_whatever_the_browser_prefers(open_page):
     colours = {}
-    try:
-        for preferred in ("dark", "light"):
-            prefer(preferred)
-            page = open_page("view=gallery")
+    for preferred in ("dark", "light"):
+        page = open_page("view=gallery")
+        with page.media(prefers_color_scheme=preferred):  # while the page is open
             for theme in ("light", "dark", None):
                 page.hash("view=gallery" + (f"&theme={theme}" if theme else ""))
-                until(lambda: page.run("return document.documentElement.dataset.theme") == (theme or preferred), what=f"{theme} where {preferred} is preferred")
+                until(lambda: page.attribute("html", "data-theme") == (theme or preferred), what=f"{theme} where {preferred} is preferred")
                 assert colours.setdefault(theme or preferred, page.run(COLOURS)) == page.run(COLOURS), (theme, preferred)
-        prefer("dark")  # while the page is open
-        until(lambda: page.run(COLOURS) == colours["dark"], what="what the browser now prefers")
-        assert [one[0] for one in colours.values()] == ["light", "dark"] and all(light != dark for light, dark in zip(*colours.values()))
-    finally:
-        prefer(None)
+    assert [one[0] for one in colours.values()] == ["light", "dark"] and all(light != dark for light, dark in zip(*colours.values()))
 
 
 # ---- widths, targets, print ---------------------------------------------------------------------------------------------
@@ -283,18 +275,13 @@ def test_a_number_beside_a_slider_of_the_tray_is_not_cut(visit, narrow):
 def test_print_is_light_with_figure_caption_request_and_address(open_page):
     page = open_page(fragment("table", ROPE, theme="dark"))
     page.run("dispatchEvent(new Event('beforeprint'))")
-    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    try:
+    with page.media("print"):
         assert page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         shown = "return document.querySelector(arguments[0]).checkVisibility()"
-        for selector in ("canvas[data-heat]", "figcaption", "pre[data-copy]:not([hidden])", ".address", "h1"):
-            assert page.run(shown, selector), selector
-        for selector in ("nav", "[data-action=help]", "[data-slider]"):
-            assert not page.run(shown, selector), selector
+        assert all(page.run(shown, selector) for selector in ("canvas[data-heat]", "figcaption", "pre[data-copy]:not([hidden])", ".address", "h1"))
+        assert not any(page.run(shown, selector) for selector in ("nav", "[data-action=help]", "[data-slider]"))
         assert page.text(".address") == page.driver.current_url.replace("%20", "")
-    finally:
-        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-        page.run("dispatchEvent(new Event('afterprint'))")
+    page.run("dispatchEvent(new Event('afterprint'))")
     assert page.run("return document.documentElement.dataset.theme") == "dark"
 
 
@@ -312,12 +299,8 @@ class Keyboard:
 
     def chord(self, *keys):
         chain = ActionChains(self.page.driver)
-        for key in keys[:-1]:
-            chain.key_down(key)
-        chain.send_keys(keys[-1])
-        for key in keys[:-1]:
-            chain.key_up(key)
-        chain.perform()
+        chain.key_down(Keys.CONTROL).send_keys(*keys).key_up(Keys.CONTROL).perform()
+        self.page.settle()
 
     def to(self, selector, steps=120):
         for _ in range(steps):
@@ -343,11 +326,9 @@ def test_a_whole_task_by_keyboard(open_page):
     page.settle()
     changed = page.config()["len"]
     assert page.run("return document.activeElement.value") != before
-    keys.chord(Keys.CONTROL, "z")
-    page.settle()
+    keys.chord("z")
     assert page.field("len").get_attribute("value") != str(changed)
-    keys.chord(Keys.CONTROL, Keys.SHIFT, "z")
-    page.settle()
+    page.do("[data-action=redo]")
     assert page.field("len").get_attribute("value") == str(changed)
     keys.to("figure canvas[tabindex='0']")
     keys.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)

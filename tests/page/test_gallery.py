@@ -6,7 +6,7 @@ import urllib.parse
 
 import pytest
 
-from browser import keys_of, until
+from browser import PUT, keys_of, until
 from conftest import start_server
 from token_files import LINES, READER, bearer, token_server
 
@@ -25,7 +25,7 @@ def presets(server):
 def gallery(visit):
     """As another test may have left it, but for what that one looked for."""
     page = visit("view=gallery&lang=en")
-    page.run("const field = document.querySelector('main input[type=\"search\"]'); field.value = ''; field.dispatchEvent(new Event('input'));")
+    page.put('main input[type="search"]', "")
     return page
 
 
@@ -148,8 +148,7 @@ SAME_PICTURE = """const [path, done] = arguments;
 
 
 def drag(page, value):
-    page.run("""const slider = document.querySelector('main [data-slider="base"]');
-        slider.value = arguments[0]; slider.dispatchEvent(new Event('input', { bubbles: true }));""", value)
+    page.run(PUT, 'main [data-slider="base"]', value, "input")
 
 
 def assert_shows_its_base(page):
@@ -232,8 +231,7 @@ def test_language_changes_texts_and_not_pictures(open_page, schemes):
 def test_with_a_token_pictures_are_fetched(open_page):
     with token_server(LINES) as guarded:
         page = open_page(url=guarded.url, settle=False)
-        until(lambda: page.all('dialog [data-field="token"]'), what="the dialog")
-        page.find('[data-field="token"]').send_keys(READER + "\n")
+        page.give(READER)
         until(lambda: page.all("a[data-scheme]"), what="the gallery")
         for image in page.all("main img"):
             page.run("arguments[0].scrollIntoView()", image)

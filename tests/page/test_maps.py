@@ -51,7 +51,7 @@ def test_the_product_is_spoken_and_stands_in_a_table(open_page):
 
 
 @pytest.mark.parametrize("view, config, key, more", [("rotate", ROPE, "m", {"m": 9, "n": 6}), ("trajectory", {"scheme": "sinusoidal", "dim": 16, "len": 24}, "spin", {"spin": 30})])
-def test_the_player_moves_until_it_is_stopped_and_not_where_less_motion_is_asked_for(open_page, driver, view, config, key, more):
+def test_the_player_moves_until_it_is_stopped_and_not_where_less_motion_is_asked_for(open_page, view, config, key, more):
     page = open_page(fragment(view, config, **more))
     at = lambda: float(page.address().get(key, more[key]))  # noqa: E731
     page.click("[data-action=play]")
@@ -60,13 +60,10 @@ def test_the_player_moves_until_it_is_stopped_and_not_where_less_motion_is_asked
     stopped = at()
     page.settle()
     assert at() == stopped and (view != "rotate" or stopped - float(page.address()["n"]) == 3)
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]})
-    try:
+    with page.media(prefers_reduced_motion="reduce"):
         until(lambda: page.run("return document.querySelector('[data-action=play]').disabled"), what="a player that is off")
         page.press("figure canvas[tabindex]", "p")
         assert at() == stopped
-    finally:
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def test_weights_have_colours_from_zero_to_the_largest_of_all_maps(visit, server):

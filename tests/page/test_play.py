@@ -46,11 +46,8 @@ def test_by_key_and_around_the_end(visit):
 
 def test_less_motion_keeps_it_still(visit):
     page = visit(fragment("table", ROPE, lang="en"))
-    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]})
-    try:
+    with page.media(prefers_reduced_motion="reduce"):
         before = page.run(AT)
         page.click("button[data-play=base]")
         page.driver.execute_async_script("setTimeout(arguments[0], 400)")
         assert page.run(AT) == before and page.attribute("button[data-play=base]", "aria-label").startswith("Play ")
-    finally:
-        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

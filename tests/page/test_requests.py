@@ -183,8 +183,7 @@ def test_a_figure_is_saved_as_svg_with_its_texts_on_light_paper(open_page, view)
 def test_with_a_token_files_are_fetched_and_saved(open_page, tmp_path):
     with token_server(LINES) as server:
         page = open_page(fragment("table", {"scheme": "rope", "head_dim": 64, "len": 64}), server.url, settle=False)
-        until(lambda: page.all("dialog[open] [data-field=token]"), what="the dialog")
-        page.find("dialog[open] [data-field=token]").send_keys(READER, "\n")
+        page.give(READER)
         page.wait_state("ready")
         page.settle()
         assert not page.all('a[data-action="npy"], a[data-action="png"]')

@@ -6,8 +6,7 @@ import time
 import pytest
 
 from browser import until
-from conftest import start_server
-from rough_proxy import rough_proxy
+from test_states import dying
 
 
 def metrics(server):
@@ -172,19 +171,14 @@ def test_charts_follow(view):
 
 def test_a_server_that_comes_back_is_watched_again(quick, open_page):
     """Another process: what it counts is not compared with what the first one had counted."""
-    with contextlib.ExitStack() as stack:
-        first = start_server()
-        proxy = stack.enter_context(rough_proxy(first.__enter__()))
+    with contextlib.ExitStack() as stack, dying(stack) as (proxy, die, come_back):
         page = open_page("view=server", proxy.url, settle=False)
         page.wait_state("ready", "none")
-        proxy.back.process.kill()
-        proxy.back.process.wait()
+        die()
         page.wait_state("away", "none")
-        proxy.back = stack.enter_context(start_server())
+        come_back()
         page.wait_state("ready", "none")
         assert "-" not in "".join(page.run("return [...document.querySelectorAll('.fact-change')].map(e => e.textContent)"))
-        with contextlib.suppress(AssertionError):
-            first.__exit__(None, None, None)
 
 
 def test_in_chinese(open_page, server):
