@@ -2,7 +2,9 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { catalogue, complete, learn, loadCatalogue, outputsOf, preset, requestFor, scheme, schemeOf } from '../../server/page/catalogue.js';
+import {
+  catalogue, complete, learn, loadCatalogue, outputsOf, preset, requestFor, scheme, schemeOf,
+} from '../../server/page/catalogue.js';
 
 const answers = JSON.parse(readFileSync(new URL('cases/catalogue.json', import.meta.url), 'utf8'));
 let asked = [];

@@ -90,14 +90,6 @@ test('a row whose condition does not hold is not of use', () => {
 
 /* ---- Changes ---- */
 
-test('what equals its default leaves the request', () => {
-  assert.deepEqual(set({ scheme: 'turning' }, 'base', 500), { scheme: 'turning', base: 500 });
-  assert.deepEqual(set({ scheme: 'turning', base: 500 }, 'base', 10000), { scheme: 'turning' });
-  assert.deepEqual(set({ scheme: 'turning', base: 500 }, 'base', undefined), { scheme: 'turning' });
-  assert.deepEqual(set({ rope_theta: 7, len: 3 }, 'base', 500), { len: 3, base: 500 });
-  assert.deepEqual(Object.keys(set({ base: 5, len: 3 }, 'base', 6)), ['base', 'len'], 'a field keeps its place');
-});
-
 test('with a preset, its value is the default', () => {
   const more = { inherited: presets[0].config };
   assert.deepEqual(set({ preset: 'model' }, 'head_dim', 64, more), { preset: 'model', head_dim: 64 });

@@ -1,8 +1,7 @@
-/* draw/hands.js without its canvas, and what `rotate` asks. */
+/* draw/hands.js without its canvas. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { arrange, clocksOf, pairsShown, pixelsOfUnit, turned } from '../../server/page/draw/hands.js';
-import { products, rotation, widthOf } from '../../server/page/views/rotate/ask.js';
+import { arrange, pairsShown, turned } from '../../server/page/draw/hands.js';
 
 test('at most 16 clocks, from the fastest pair to the slow ones', () => {
   for (let count = 1; count < 200; count += 1) {
@@ -18,14 +17,6 @@ test('clocks fill the width without leaving it', () => {
   }
 });
 
-test('no hand leaves its clock, and tips stand where the channels say, upwards', () => {
-  const picture = { pairs: [[0, 1]], q: [3, 4], k: [0, -1], shown: [0] };
-  const unit = pixelsOfUnit(picture, 50);
-  assert.equal(unit, 9);
-  const [clock] = clocksOf(picture, { columns: 1, cell: 100, left: 0, foot: 0 }, unit);
-  assert.deepEqual(clock.tips, { q: [77, 14], k: [50, 59] });
-});
-
 test('the way round a centre is in radians, counter-clockwise, however far from it', () => {
   for (const radius of [10, 200]) {
     let gone = 0;
@@ -37,32 +28,4 @@ test('the way round a centre is in radians, counter-clockwise, however far from 
     }
     assert.ok(Math.abs(gone - 2) < 1e-3, `${gone}`);
   }
-});
-
-const row = { name: 'rope', parameters: [{ name: 'head_dim', default: 64 }] };
-const catalogue = {
-  catalogue: () => ({ common: ['dtype', 'outputs'].map((name) => ({ name, group: 'answer' })) }),
-  sequenceRows: () => [{ name: 'len' }, { name: 'positions' }],
-  requestFor: (path, config) => ({ ...config }),
-  inherited: ({ preset }) => preset ? { head_dim: 128 } : {},
-  schemeOf: () => row,
-};
-
-test('a rotation is asked for one position each; the width is that of the configuration', () => {
-  const config = { scheme: 'rope', head_dim: 4, len: 100, positions: [1], dtype: 'f32' };
-  assert.deepEqual(rotation(catalogue, config, 4, { m: 3, n: 5 }), { path: '/rotate', body: {
-    scheme: 'rope', head_dim: 4, dtype: 'f32', q: { shape: [1, 4], seed: 186, std: 1 }, k: { shape: [1, 4], seed: 186, std: 1 },
-    q_positions: [3], k_positions: [5] } });
-  assert.deepEqual(rotation(catalogue, { q: [[1, 0]] }, 2, { m: 0, n: 0 }).body.q, [[1, 0]]);
-  assert.equal(widthOf(catalogue, config), 4);
-  assert.equal(widthOf(catalogue, { scheme: 'rope' }), 64);
-  assert.equal(widthOf(catalogue, { preset: 'llama-3.1' }), 128);
-  assert.equal(widthOf(catalogue, { hf_config: {} }), null);
-});
-
-test('the three products are one request', () => {
-  const { path, body } = products([1, 2], [3, 4]);
-  assert.equal(path, '/attention');
-  assert.deepEqual(body.q, { dtype: 'f64', shape: [2, 2], data: [1, 2, 3, 4] });
-  assert.deepEqual([body.k, body.softmax_scale, body.outputs], [body.q, 1, ['scores']]);
 });

@@ -129,30 +129,6 @@ test('one press of a pointer is one step, however long it rests; the next is ano
   assert.deepEqual(store.state.configs.a, { len: 3 });
 });
 
-test('views and the set of configurations make entries of the history, and the value before is kept', (t) => {
-  t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: 10000 });
-  const { window, store } = open('#view=table');
-  store.set({ cur: [1, 1] }, { undo: false });
-  store.set({ cur: [2, 2] }, { undo: false });
-  store.set({ configs: { a: rope, b: rope } });
-  assert.deepEqual(window.log.map(([kind]) => kind), ['replace', 'replace', 'push']);
-  assert.deepEqual(read(window.log[1][1]).cur, [2, 2]);
-  store.set({ view: 'curves' }, { undo: false });
-  assert.equal(window.log.at(-1)[0], 'push');
-  assert.equal(store.done.length, 1);
-});
-
-test('cursor, pan and zoom are no steps; nothing at all is no change', () => {
-  const { window, store } = open('#view=table');
-  let told = 0;
-  store.subscribe(() => { told++; });
-  store.set({ cur: [3, 4] }, { undo: false });
-  store.set({ cur: [3, 4] });
-  assert.equal(store.canUndo, false);
-  assert.equal(told, 1);
-  assert.equal(window.log.length, 1);
-});
-
 test('a step that moved the cursor brings it back, another leaves it where it is', () => {
   const { store } = open('#view=table&cur=1,1');
   store.set({ out: 'cos', at: [2], cur: [7, 7], win: [4, 4] }, { undo: 'cur' });

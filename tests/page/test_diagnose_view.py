@@ -23,8 +23,18 @@ def table(angles, expand=lambda half: half):
     return {"cos": expand(np.cos(angles)).astype("f4"), "sin": expand(np.sin(angles)).astype("f4")}
 
 
-def npz(tensors, save=np.savez):
-    file = io.BytesIO()
+class Streamed(io.BytesIO):
+    """Of an archive that is written to it sizes stand in the directory only."""
+
+    def seekable(self):
+        return False
+
+    def tell(self):
+        raise OSError
+
+
+def npz(tensors, save=np.savez, file=None):
+    file = file or io.BytesIO()
     save(file, **tensors)
     return file.getvalue()
 
@@ -250,9 +260,9 @@ def test_arrays_that_come_together_are_one_question(open_page, server, tmp_path)
 
 
 @pytest.mark.fresh
-def test_texts_of_an_archive_that_was_compressed_take_its_arrays_out(open_page, server, tmp_path):
+def test_texts_of_an_archive_that_was_compressed_and_streamed_take_its_arrays_out(open_page, server, tmp_path):
     page = open_page(fragment("diagnose", ROPE))
-    choose(page, tmp_path, "small.npz", npz(rotated(), np.savez_compressed))
+    choose(page, tmp_path, "small.npz", npz(rotated(), np.savez_compressed, Streamed()))
     assert [code for code, _ in findings(page)] == ["layout_swapped"]
     copies_agree(page, server, tmp_path, ["layout_swapped"], ["curl", "unzip"])
 
