@@ -1,9 +1,8 @@
 /* Lines: their stretches, their colours, and what `curves` asks for. */
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { nearest, stretches } from '../../server/page/draw/lines.js';
 import { colorOf, dashOf } from '../../server/page/draw/series.js';
-import { runOf, samplesOf, slicesOf } from '../../server/page/views/curves/ask.js';
+import { samplesOf } from '../../server/page/views/curves/ask.js';
 
 /* Contrast of two colours as WCAG defines it, 1 to 21. */
 function contrast(one, other) {
@@ -18,11 +17,6 @@ function luminance(hex) {
 
 const linear = { scale: 'linear' };
 const log = { scale: 'log' };
-
-test('the nearest sample', () => {
-  const list = [0, 1, 2.5, 10];
-  for (const [value, i] of [[-3, 0], [0.4, 0], [0.6, 1], [1.75, 1], [1.8, 2], [99, 3]]) assert.equal(nearest(list, value), i, `${value}`);
-});
 
 test('colours differ and stand out from the paper of both themes', () => {
   for (const [theme, paper] of [['light', '#ffffff'], ['light', '#f7f6f3'], ['dark', '#14161a'], ['dark', '#1e2126']]) {
@@ -41,16 +35,6 @@ test('dashes differ and keep short gaps', () => {
   for (const dash of dashes) for (let i = 1; i < dash.length; i += 2) assert.ok(dash[i] <= 3);
 });
 
-test('mixed colours', () => {
-  assert.ok(Math.abs(contrast('#000000', '#ffffff') - 21) < 1e-9);
-});
-
-const SEQUENCE = ['len', 'offset', 'positions', 'grid', 'tokens'];
-
-test('a run is a length and an offset, and nothing else', () => {
-  for (const config of [{}, { grid: [2, 2] }, { positions: [1, 2] }, { len: 0 }, { len: 'x' }]) assert.equal(runOf(config, SEQUENCE), null);
-});
-
 test('samples contain the integers and cover the window', () => {
   const fine = samplesOf([0, 10], 600);
   assert.equal(fine.length, 161);
@@ -58,8 +42,4 @@ test('samples contain the integers and cover the window', () => {
   assert.ok(coarse.length <= 1202 && coarse.includes(17) && coarse.includes(300));
   const odd = samplesOf([0.3, 2.7], 600);
   assert.ok(odd[0] <= 0.3 && odd.at(-1) >= 2.7 && odd.includes(1) && odd.includes(2));
-});
-
-test('one slice brings columns in even steps, else each is asked for', () => {
-  assert.deepEqual(slicesOf([0, 1, 500]).map((one) => one.cols), [[0], [1], [500]]);
 });

@@ -2,7 +2,6 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
 import { placeOf, places } from '../../server/page/draw/places.js';
-import { cellTicks } from '../../server/page/draw/numbers.js';
 
 const SEQUENCE = ['len', 'offset', 'positions', 'grid', 'lens', 'segments', 'tokens', 'q_len', 'k_len', 'q_offset', 'q_positions', 'k_positions'];
 
@@ -48,9 +47,4 @@ test('queries and keys', () => {
 test('a tensor of one axis has one row', () => {
   const { row, col } = places({ len: 3, offset: 4 }, { axes: ['position'], rows: 1, cols: 3 }, SEQUENCE);
   assert.deepEqual([all(row, 1), all(col, 3)], [[0], [4, 5, 6]]);
-});
-
-test('ticks of a run stand at round positions', () => {
-  const cells = cellTicks({ cells: 40, first: 0, step: 1, px: 4, count: 40 }, 30, 248);
-  assert.deepEqual(cells.map((cell) => cell + 248), [250, 260, 270, 280]);
 });

@@ -17,7 +17,6 @@ pytestmark = pytest.mark.fresh  # what loading does is what is tested
 
 ROPE = {"scheme": "rope", "head_dim": 64, "len": 128}
 SINUSOIDAL = {"scheme": "sinusoidal", "dim": 64, "len": 128}
-ALIBI = {"scheme": "alibi", "num_heads": 8, "len": 60}
 LARGE = {"scheme": "sinusoidal", "dim": 512, "len": 5003}
 
 
@@ -58,26 +57,18 @@ def test_and_written_as_programs_read_it(open_page):
     assert page.config()["tokens"] == tokens and readout(page)["a"][0] == 1
 
 
-KEYS = {
-    "out": ("sin", ROPE, lambda page, heat: heat.output == "sin"), "at": ("5", ALIBI, lambda page, heat: heat.at == [5]),
-    "win": ("40,8", {**ROPE, "len": 400}, lambda page, heat: (heat.row0, heat.col0) == (40, 8)),
-    "cur": ("37,12", ROPE, lambda page, heat: readout(page)["a"][:2] == (37, 12)), "red": ("absmax", LARGE, lambda page, heat: heat.reduce == "absmax"),
-    "cmap": ("magma", ROPE, lambda page, heat: heat.cmap == "magma"), "lo": ("-0.5", ROPE, lambda page, heat: heat.min == -0.5),
-    "hi": ("0.25", ROPE, lambda page, heat: heat.max == 0.25), "zoom": ("4x2", ROPE, lambda page, heat: (heat.row_px, heat.col_px) == (4, 2)),
-    "lang": ("zh", ROPE, lambda page, heat: page.attribute("html", "lang") == "zh-CN"), "theme": ("dark", ROPE, lambda page, heat: page.attribute("html", "data-theme") == "dark"),
-}
-
-
-@pytest.mark.parametrize("key", KEYS)
-def test_each_key(open_page, key):
-    """At the first load, and when the address changes under an open page."""
-    value, request, holds = KEYS[key]
-    keys = {"zoom": "8x8"} if key == "win" else {}
-    page = open_page(fragment("table", request, **keys, **{key: value}))
-    assert holds(page, Heat(page)) and not page.all("[data-notice=state]"), "loaded"
-    for given, wanted in ({"lang": "en"} if key == "lang" else {"theme": "light"} if key == "theme" else {}, False), ({key: value}, True):
-        page.hash(fragment("table", request, **keys, **given))
-        page.comes(lambda: holds(page, Heat(page)) == wanted, f"obeying {given}")
+def test_all_keys_at_once(open_page):
+    """At the first load, and when the address changes under an open page; single ones are rows of cases/views.jsonl."""
+    keys = {"out": "sin", "win": "40,8", "cur": "41,12", "red": "absmax", "cmap": "magma", "lo": "-0.5", "hi": "0.25", "zoom": "4x2", "lang": "zh", "theme": "dark"}
+    page = open_page(fragment("table", {**ROPE, "len": 400}, **keys))
+    looks = "return [document.documentElement.lang, document.documentElement.dataset.theme]"
+    for given, output, ends, look in ((keys, "sin", (-0.5, 0.25), ["zh-CN", "dark"]), ({"lang": "en", "theme": "light"}, "cos", (-1, 1), ["en", "light"]), (keys, "sin", (-0.5, 0.25), ["zh-CN", "dark"])):
+        page.go(fragment("table", {**ROPE, "len": 400}, **given))
+        page.comes(lambda: page.run(looks) == look and Heat(page).output == output, f"obeying {given}")
+        heat = Heat(page)
+        assert (heat.min, heat.max) == ends and not page.all("[data-notice=state]")
+        seen = (heat.row0, heat.col0, heat.row_px, heat.col_px, heat.reduce, heat.cmap, readout(page)["a"][:2])
+        assert (seen == (40, 8, 4, 2, "absmax", "magma", (41, 12))) == (given is keys), seen
 
 
 def test_bad_values_are_all_named_and_their_defaults_stand(open_page):

@@ -69,17 +69,6 @@ def test_what_does_not_rotate_cannot_be_said(opened):
     assert shown["text"] is None and [what for what, _ in shown["losses"]] == ["scheme"]
 
 
-def test_the_chosen_text_is_copied(opened):
-    page = opened(fragment("table", {"preset": "llama-3.1", "len": 16}))
-    text = say(page, PANE, "vllm")["text"]
-    page.run("window.copied = null; navigator.clipboard.writeText = async (one) => { window.copied = one; }")
-    try:
-        page.click("[data-action=copy]")
-        until(lambda: page.run("return window.copied") == text, what="the text in the clipboard")
-    finally:
-        page.run("delete navigator.clipboard.writeText; delete window.copied")
-
-
 def test_a_dropped_file_in_the_words_of_another_tool(open_page, server, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(LLAMA_31))
     page = open_page("view=explain")
