@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { print, read, sentence, slider, words } from '../../server/page/forms/fields.js';
 import { loadCatalogue } from '../../server/page/catalogue.js';
 import {
-  applies, goesWith, inside, isInUse, kindsFor, shown, unfolded, withField, withInnerField, withKind, withPreset, withScheme, withSequence,
+  applies, goesWith, inside, isInUse, kindsFor, unfolded, withField, withInnerField, withKind, withPreset, withScheme, withSequence,
 } from '../../server/page/forms/edits.js';
 
 /* ---- Values as text ---- */

@@ -5,6 +5,7 @@ import pytest
 
 from browser import fragment, until
 from conftest import start_server
+from connection import metric
 from lines import Lines
 
 EXAMPLE = {"task": "local", "steps": 120, "train_len": 32, "eval_len": 96, "seed": 0, "configs": [{"scheme": "alibi"}, {"scheme": "sinusoidal"}]}
@@ -22,8 +23,7 @@ def results(page):
 
 def training(server):
     """Experiments that run now."""
-    lines = dict(line.rsplit(" ", 1) for line in server.get("/metrics").body.decode().splitlines() if line.startswith("posenc_experiments"))
-    return float(lines["posenc_experiments"])
+    return metric(server, "posenc_experiments")
 
 
 ASKED = """const plain = window.fetch; window.asked = [];
@@ -47,7 +47,7 @@ def test_opened_by_name_it_stands_finished(open_page, server):
     expected = events(server, EXAMPLE)
     done = expected[-1]
     assert results(page) == {slot: {key: one[key] for key in ("inside", "outside", "rise")} for slot, one in zip("ab", done["results"])}
-    loss = Lines(page, "experiment")
+    loss = Lines(page)
     assert set(loss.legend) == {f"{slot}:{kind}" for slot in "ab" for kind in ("loss", "excess")} and loss.x_range == [0, 120]
     for run, slot in enumerate("ab"):
         points = [(event["step"], event["loss"]) for event in expected if event["event"] == "progress" and event["run"] == run]

@@ -58,7 +58,7 @@ def test_where_llama_and_qwen_part(open_page):
 def test_no_two_rules_of_two_models_look_alike(visit):
     """The rule of a configuration has its colour in both charts, and no other rule has it."""
     page = visit(fragment("scaling", {"preset": "llama-3.1", "len": 64}, {"preset": "qwen2.5", "len": 64}, lang="en"))
-    charts = [Lines(page, "scaling", slot).legend for slot in "ab"]
+    charts = [Lines(page, slot).legend for slot in "ab"]
     assert len(charts[0]) > 5 and charts[0]["a:llama3"][0] == charts[1]["a:llama3"][0] != charts[0]["b:default"][0]
     for legend in charts:
         colors = [color for color, _ in legend.values()]
