@@ -134,6 +134,8 @@ def numbers_of(page, keys, config):
 class Shown:
     """Figures below a selector."""
 
+    MARKS = 0  # that hide values of a line
+
     def __init__(self, page, at="main"):
         self.page, self.at = page, at
 
@@ -208,7 +210,8 @@ class Shown:
     def check_lines(self, keys, config, slot):
         if self.has("lines", slot):
             lines = Lines(self.page, slot, self.at)
-            lines.check(lines_of(self.page, keys, config, slot, lines.legend))
+            marks = max(self.MARKS, keys["view"] == "scaling")  # of the pair where a length ends
+            lines.check(lines_of(self.page, keys, config, slot, lines.legend), marks)
         if self.has("hands", slot):
             hands = Hands(self.page, slot, self.at)
             assert hands.positions == {name: float(keys.get(name, hands.positions[name])) for name in "mn"}
@@ -237,6 +240,8 @@ class Shown:
 
 class Figure(Shown):
     """A figure of the story that the page shows, scrolled to and drawn."""
+
+    MARKS = 2
 
     def __init__(self, page, name, states=("ready",)):
         super().__init__(page, f"#fig-{name}")
