@@ -1,5 +1,6 @@
 """What is shown, by the attributes that it promises, in a view or in a figure of a story; every picture against separate requests."""
 import numpy as np
+from selenium.webdriver.common.action_chains import ActionChains
 
 from browser import PUT, keys_of, until
 from lines import Hands, Lines, Path, column, vectors
@@ -246,6 +247,10 @@ class Figure(Shown):
     def __init__(self, page, name, states=("ready",)):
         super().__init__(page, f"#fig-{name}")
         until(self.near, what=f"figure {name}")
+        if page.run("return document.querySelector('canvas:hover') !== null"):  # which reads out what is under the pointer
+            away = ActionChains(page.driver)
+            away.w3c_actions.pointer_action.move_to_location(0, 0)
+            away.perform()
         page.settle()
         assert states is None or set(self.states()) == set(states), (name, self.states())
 

@@ -69,7 +69,7 @@ class Lines:
 
     def check(self, wanted, marks=2):
         """{series: [(x, y)]}: each line is where its values are, but where another may lie above it, and under so many marks; all but the
-        first have dashes."""
+        first have dashes, whose gaps are shorter than eight points and a quarter of the line."""
         assert wanted.keys() <= self.legend.keys(), (wanted.keys(), self.legend)
         first, last = self.x_range
         rows = {series: {x: self.pixel(x, y)[1] for x, y in points if first <= x <= last and math.isfinite(y)} for series, points in wanted.items()}
@@ -77,7 +77,7 @@ class Lines:
             above = [row for other, row in rows.items() if other != series]
             apart = [(x, y) for x, y in points if x in rows[series] and all(abs(row.get(x, math.inf) - rows[series][x]) > 8 for row in above)]
             missing = self.missing(series, apart, 2)
-            assert len(missing) <= max(marks, len(apart) / 4 if nth else 0), (series, missing[:5])
+            assert len(missing) <= (max(marks, 8 + len(apart) / 4) if nth else marks), (series, missing[:5])
 
 
 def share(value, span, scale):
