@@ -1,12 +1,11 @@
 """A proxy between browser and posencd that alters JSON answers: a server as it may be one day."""
 import contextlib
 import http.client
-import http.server
 import json
 import threading
 import urllib.parse
 
-from passing import PassingHandler
+from passing import Listener, PassingHandler
 
 
 class Handler(PassingHandler):
@@ -31,13 +30,6 @@ class Handler(PassingHandler):
         if not alter or answer.status != 200 or "json" not in answer.getheader("Content-Type", ""):
             return data
         return json.dumps(alter(json.loads(data))).encode()
-
-
-class Listener(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request, client_address):
-        pass  # a browser that leaves
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 /* Asking: raw answers, number texts, addresses, sharing, the cache, and the order in which a figure asks. */
 import assert from 'node:assert';
 import { mock, test } from 'node:test';
-import { readNumbers, readRaw, readTensorList } from '../../server/page/asking/answers.js';
+import { readRaw, readTensorList } from '../../server/page/asking/answers.js';
 import { busy } from '../../server/page/ask.js';
 import { Asker } from '../../server/page/asking/asker.js';
 import { Away, Client, Refusal, bodyOf, queryOf } from '../../server/page/asking/client.js';
@@ -9,11 +9,6 @@ import { Away, Client, Refusal, bodyOf, queryOf } from '../../server/page/asking
 /* ---- answers ---- */
 
 test('Posenc-Tensors is read', () => {
-  const list = 'cos;dtype="f32";shape="2048,32";offset=0, step.0;dtype="f64";shape="";offset=262144';
-  assert.deepEqual(readTensorList(list), [
-    { name: 'cos', dtype: 'f32', shape: [2048, 32], offset: 0 }, { name: 'step.0', dtype: 'f64', shape: [], offset: 262144 },
-  ]);
-  assert.deepEqual(readTensorList(''), []);
   const [{ name, offset }] = readTensorList('a; dtype="f32";shape="1";offset=8;new=?1;more');
   assert.deepEqual([name, offset], ['a', 8]);
 });
@@ -54,17 +49,6 @@ test('every f16 widens to its value', () => {
   }
 });
 
-test('numbers stay as the API wrote them', () => {
-  const json = '{"config":{"base":10000.0,"note":"1.0 \\" 2"},"tensors":{"x":{"dtype":"f32","shape":[2,2],'
-    + '"data":[[1.0,-1e-07],["-Infinity","NaN"]]},'
-    + '"ids":{"dtype":"i64","shape":[1],"data":[9007199254740993]},"none":{"dtype":"f32","shape":[4]}}}';
-  assert.deepEqual(readNumbers(json), {
-    x: { dtype: 'f32', shape: [2, 2], texts: ['1.0', '-1e-07', '-Infinity', 'NaN'] },
-    ids: { dtype: 'i64', shape: [1], texts: ['9007199254740993'] },
-    none: { dtype: 'f32', shape: [4], texts: [] },
-  });
-});
-
 /* ---- requests ---- */
 
 function answerOf(body, { status = 200, headers = {} } = {}) {
@@ -81,11 +65,6 @@ function clientOf(serve, options) {
   const busy = { begin() {}, end() {} };
   return { calls, client: new Client({ fetch, origin: 'http://localhost', bearer: () => '', busy, ...options }) };
 }
-
-test('a query names texts as they stand, the rest as JSON', () => {
-  assert.equal(queryOf({ scheme: 'rope', len: 8, outputs: ['cos', 'sin'], scaling: { type: 'yarn' }, data: false, offset: null }),
-    'scheme=rope&len=8&outputs=%5B%22cos%22%2C%22sin%22%5D&scaling=%7B%22type%22%3A%22yarn%22%7D&data=false');
-});
 
 test('a query is read as the API reads it', () => {
   const values = { 64: 64, 'true': true, half: 'half', '7,7': [7, 7], '[1,2]': [1, 2], 1e6: 1e6, 'cos, sin': ['cos', 'sin'] };

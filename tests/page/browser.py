@@ -1,4 +1,5 @@
 """A page in the browser, by the attributes that it promises to tests."""
+import contextlib
 import json
 import time
 import urllib.parse
@@ -45,6 +46,32 @@ const told = () => setTimeout(done);
 addEventListener('hashchange', told, { once: true });
 location.hash = hash;
 if (location.href === before) { removeEventListener('hashchange', told); done(); }"""
+
+PASTE = """const data = new DataTransfer(); data.setData('text/plain', arguments[0]);
+document.body.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));"""
+# A file of this name with this text or these bytes.
+DROP = """const [name, content] = arguments, data = new DataTransfer();
+data.items.add(new File([typeof content === 'string' ? content : Uint8Array.from(content)], name));
+document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));"""
+# What a hand does to a field.
+PUT = """const [selector, value, event] = arguments, field = document.querySelector(selector);
+field.value = value;
+field.dispatchEvent(new Event(event, { bubbles: true }));"""
+# What a hand does to a select; selenium asks for each option to find one.
+CHOOSE = """const [select, value] = arguments;
+const option = [...select.options].find((one) => one.value === value);
+if (select.disabled || !option || option.disabled) return false;
+select.value = value;
+for (const type of ['input', 'change']) select.dispatchEvent(new Event(type, { bubbles: true }));
+return true;"""
+DATA = "return [...document.querySelectorAll(`figure[data-config=\"${arguments[0]}\"] data[data-what=\"${arguments[1]}\"]`)].map((one) => Number(one.value))"
+
+
+def keys_of(address):
+    """The keys of an address, its configurations read."""
+    pairs = (part.split("=", 1) for part in address.partition("#")[2].split("&") if "=" in part)
+    keys = {key: urllib.parse.unquote(text) for key, text in pairs}
+    return {key: json.loads(text) if key in "abcd" else text for key, text in keys.items()}
 
 
 class Page:
@@ -118,3 +145,59 @@ class Page:
 
     def copied(self, kind):
         return self.text(f'pre[data-copy="{kind}"]')
+
+    def address(self):
+        """{view, a, b…}; keys that stand at their default are not in it."""
+        return keys_of(self.run("return location.hash"))
+
+    def config(self, slot="a"):
+        return self.address()[slot]
+
+    def put(self, selector, value, event="input"):
+        self.run(PUT, selector, value, event)
+        self.settle()
+
+    def data(self, what, slot="a"):
+        """The numbers of a figure by their data-what."""
+        return self.run(DATA, slot, what)
+
+    def press(self, selector, *keys):
+        self.find(selector).send_keys(*keys)
+        self.settle()
+
+    def count(self, selector):
+        return self.run("return document.querySelectorAll(arguments[0]).length", selector)
+
+    def go(self, fragment):
+        """To another address, until it is shown."""
+        self.hash(fragment)
+        self.settle()
+
+    def do(self, selector):
+        """A click, until what it brings about is shown."""
+        self.click(selector)
+        self.settle()
+
+    @contextlib.contextmanager
+    def media(self, media="", **features):
+        """As a system that asks for this, such as prefers_reduced_motion="reduce", or as on paper."""
+        asked = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": asked})
+        try:
+            yield
+        finally:
+            self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+
+    def give(self, token, keep=False):
+        """To the dialog that asks for a token."""
+        until(lambda: self.all('dialog[open] [data-field="token"]'), what="the dialog")
+        field = self.find('dialog[open] [data-field="token"]')
+        assert field.get_attribute("type") == "password" and self.focused_field() == "token"
+        if keep:
+            self.find('dialog[open] input[type="checkbox"]').click()
+        field.send_keys(token, "\n")
+
+    def comes(self, condition, what, seconds=SECONDS):
+        """Until this is so, and nothing is under way any more."""
+        until(condition, seconds, what)
+        self.settle()

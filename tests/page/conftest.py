@@ -5,7 +5,9 @@ import importlib.util
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
+import tarfile
 
 import pytest
 
@@ -171,3 +173,33 @@ def quick(driver):
     script = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": QUICK % 8})
     yield 8
     driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
+@pytest.fixture
+def narrow(driver):
+    """narrow(width): as a phone or a smaller window has it; None: as wide as at first."""
+    def resize(width, height=900):
+        if width:
+            size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700}
+            driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        else:
+            driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(arguments[0])))")  # the page has seen it
+
+    yield resize
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+AXE = "axe-core@4.14.1"
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory):
+    """The text of axe-core's script, as its package holds it; None where npm has no network."""
+    folder = tmp_path_factory.mktemp("axe")
+    npm = shutil.which("npm")
+    packed = npm and subprocess.run([npm, "pack", AXE, "--silent"], cwd=folder, capture_output=True, text=True, timeout=120)
+    if not packed or packed.returncode:
+        return None
+    with tarfile.open(folder / packed.stdout.strip()) as package:
+        return package.extractfile("package/axe.min.js").read().decode()

@@ -1,45 +1,24 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { print, read, sentence, slider, words } from '../../server/page/forms/fields.js';
 import { loadCatalogue } from '../../server/page/catalogue.js';
 import {
-  applies, goesWith, inside, isInUse, kindOf, kindsFor, shown, unfolded, withField, withInnerField, withKind, withPreset,
-  withScheme, withSequence,
+  applies, goesWith, inside, isInUse, kindsFor, unfolded, withField, withInnerField, withKind, withPreset, withScheme, withSequence,
 } from '../../server/page/forms/edits.js';
 
 /* ---- Values as text ---- */
-
-test('sentences become tokens', () => {
-  assert.deepEqual(words('The dog chased another dog'), ['The', 'dog', 'chased', 'another', 'dog']);
-  assert.deepEqual(words('狗追着另一只狗'), [...'狗追着另一只狗']);
-  assert.deepEqual(words('GPT 会 don’t well-known, 7B。'), ['GPT', '会', 'don’t', 'well-known', ',', '7B', '。']);
-  assert.deepEqual(words('  '), []);
-  assert.deepEqual(words('café naïve Ünal'), ['café', 'naïve', 'Ünal']);
-});
 
 test('tokens become the sentence that gives them back', () => {
   const cases = [['The', 'dog', '.'], [...'狗追狗。'], ['GPT', '会', '说', 'hi'], ['<s>', 'new york', ''], ['a b'],
     ['[', 'CLS', ']'], [], ['don’t'], ['1', '2']];
   for (const tokens of cases) assert.deepEqual(words(sentence(tokens)), tokens, JSON.stringify(tokens));
-  assert.equal(sentence(['The', 'dog', '.']), 'The dog.');
-  assert.equal(sentence([...'狗追狗']), '狗追狗');
-  assert.equal(sentence(['new york']), '["new york"]');
 });
 
 test('texts are read by the type of their row', () => {
-  assert.deepEqual(read({ type: 'integer' }, ' 12 '), { value: 12 });
-  assert.deepEqual(read({ type: 'number' }, '1e-3'), { value: 0.001 });
-  assert.deepEqual(read({ type: 'number' }, ''), { value: undefined });
   assert.ok(read({ type: 'number' }, '1,5').isWrong);
-  assert.deepEqual(read({ type: 'array' }, '[1, 2]'), { value: [1, 2] });
-  assert.deepEqual(read({ type: 'array' }, '1, 2'), { value: [1, 2] });
-  assert.deepEqual(read({ type: 'array' }, '[[0,1],[2,3]]'), { value: [[0, 1], [2, 3]] });
   assert.ok(read({ type: 'array' }, '[1,').isWrong);
-  assert.deepEqual(read({ type: 'any' }, 'sqrt_dim'), { value: 'sqrt_dim' });
-  assert.deepEqual(read({ type: 'any' }, '["c2p"]'), { value: ['c2p'] });
   assert.ok(read({ type: 'any' }, '[c2p').isWrong);
-  assert.deepEqual(read({ type: 'string' }, 'name'), { value: 'name' });
-  assert.deepEqual(read({ type: 'any', name: 'tokens' }, 'a dog'), { value: ['a', 'dog'] });
 });
 
 test('what is printed reads back', () => {
@@ -48,8 +27,6 @@ test('what is printed reads back', () => {
   for (const [type, value] of cases) {
     assert.deepEqual(read({ type }, print({ type }, value)), { value });
   }
-  assert.equal(print({ type: 'array' }, [1, 2]), '[1, 2]');
-  assert.equal(print({ type: 'number' }, null), '');
 });
 
 /* ---- Sliders ---- */
@@ -86,37 +63,7 @@ test('a typed value stands at the nearest stop', () => {
 
 /* ---- A small catalogue ---- */
 
-const scaling = {
-  name: 'scaling', aliases: ['rope_scaling'], type: 'object', default: null, parameters: [
-    { name: 'type', values: ['default', 'linear', 'yarn', 'listed', 'new'], default: null },
-    { name: 'factor', type: 'number', default: null, level: 'basic', usual: [1, 64], spacing: 'log' },
-    { name: 'original', type: 'number', default: null, level: 'more' },
-    { name: 'beta', type: 'number', default: 32, level: 'more' },
-  ],
-};
-const turning = {
-  name: 'turning', family: 'rotary', inputs: [], outputs: [], example: { scheme: 'turning', len: 8 }, parameters: [
-    { name: 'head_dim', type: 'integer', default: 64, min: 2, group: 'size' },
-    { name: 'base', aliases: ['rope_theta'], type: 'number', default: 10000 },
-    { name: 'style', type: 'string', default: null, values: ['one', 'two'] },
-    { name: 'temperature', type: 'number', default: null, when: 'style=two', excludes: 'base' },
-    { name: 'sections', type: 'array', default: null, when: 'style=one|' },
-    scaling,
-  ],
-};
-const drawn = {
-  name: 'drawn', family: 'bias', inputs: [], outputs: [], example: { scheme: 'drawn', len: 8, seed: 0, dim: 4 }, parameters: [
-    { name: 'dim', type: 'integer', default: 512 },
-    { name: 'style', type: 'string', default: 'other', values: ['other'] },
-    { name: 'seed', type: 'integer', default: null, group: 'weights' },
-  ],
-};
-const presets = [
-  { name: 'model', config: { scheme: 'turning', head_dim: 128, scaling: { type: 'yarn', factor: 4, original: 32768 } } },
-  { name: 'elaborate', config: { scheme: 'turning', scaling: { type: 'yarn', factor: 16, original: 5, beta: 32, more: 1 } } },
-  { name: 'lists', config: { scheme: 'turning', head_dim: 4, scaling: { type: 'listed', factors: [1, 2] } } },
-  { name: 'other', config: { scheme: 'drawn' } },
-];
+const { scaling, turning, drawn, presets } = JSON.parse(readFileSync(new URL('cases/fields.json', import.meta.url), 'utf8'));
 const names = ['len', 'offset', 'positions', 'grid', 'order', 'lens', 'segments', 'tokens', 'q_len', 'k_len', 'q_positions',
   'k_positions', 'extra'];
 const common = [...names.map((name) => ({ name, group: 'sequence' })), { name: 'dtype', group: 'answer' }];
@@ -132,17 +79,6 @@ const set = (config, name, value, more) => withField(context(config, more), rows
 
 /* ---- Values shown ---- */
 
-test('the request’s own value is shown, else the preset’s, the answer’s, the default', () => {
-  const all = { inherited: { head_dim: 128 }, resolved: { head_dim: 128, style: 'one' } };
-  assert.deepEqual(shown(context({ head_dim: 32 }, all), row('head_dim')), { value: 32, isOwn: true });
-  assert.deepEqual(shown(context({}, all), row('head_dim')), { value: 128, isOwn: false });
-  assert.deepEqual(shown(context({}, all), row('style')), { value: 'one', isOwn: false });
-  assert.deepEqual(shown(context({ rope_theta: 5 }, all), row('base')), { value: 5, isOwn: true });
-  assert.deepEqual(shown(context({}), row('base')), { value: 10000, isOwn: false });
-  const older = { resolved: { base: 500 }, answered: { base: 500 } };
-  assert.deepEqual(shown(context({}, older), row('base')), { value: 10000, isOwn: false }, 'an answer to what was given before');
-});
-
 test('a row whose condition does not hold is not of use', () => {
   assert.ok(applies(context({}), rows, row('base')));
   assert.ok(applies(context({}), rows, row('sections')));
@@ -153,14 +89,6 @@ test('a row whose condition does not hold is not of use', () => {
 });
 
 /* ---- Changes ---- */
-
-test('what equals its default leaves the request', () => {
-  assert.deepEqual(set({ scheme: 'turning' }, 'base', 500), { scheme: 'turning', base: 500 });
-  assert.deepEqual(set({ scheme: 'turning', base: 500 }, 'base', 10000), { scheme: 'turning' });
-  assert.deepEqual(set({ scheme: 'turning', base: 500 }, 'base', undefined), { scheme: 'turning' });
-  assert.deepEqual(set({ rope_theta: 7, len: 3 }, 'base', 500), { len: 3, base: 500 });
-  assert.deepEqual(Object.keys(set({ base: 5, len: 3 }, 'base', 6)), ['base', 'len'], 'a field keeps its place');
-});
 
 test('with a preset, its value is the default', () => {
   const more = { inherited: presets[0].config };
@@ -218,10 +146,6 @@ test('of an object’s fields those are in use that the request or the answer ha
 /* ---- Sequences, schemes, presets ---- */
 
 test('exactly one kind of sequence', () => {
-  assert.equal(kindOf({ len: 3 }), 'len');
-  assert.equal(kindOf({ q_len: 1, k_len: 3 }), 'q_len');
-  assert.equal(kindOf({ k_positions: [1] }), 'q_positions');
-  assert.equal(kindOf({ q: [[1]] }), null);
   assert.deepEqual(withSequence({ scheme: 's', len: 3, offset: 5 }, 'lens'), { scheme: 's', offset: 5, lens: [2, 1] });
   assert.deepEqual(withSequence({ len: 3, offset: 5 }, 'positions'), { positions: [0, 1, 2] });
   assert.deepEqual(withSequence({ len: 3 }, 'tokens', ['a']), { tokens: ['a'] });

@@ -1,23 +1,9 @@
-/* draw/hands.js without its canvas, and what `rotate` asks. */
+/* draw/hands.js without its canvas. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { arrange, centreOf, clocksOf, handAt, pairsOf, pairsShown, pixelsOfUnit, turned } from '../../server/page/draw/hands.js';
-import { products, rotation, widthOf } from '../../server/page/views/rotate/ask.js';
-
-test('the layout says which channels are a pair', () => {
-  const config = { rotary_dim: 4, rotary_offset: 0, layout: 'interleaved' };
-  assert.deepEqual(pairsOf(config), [[0, 1], [2, 3]]);
-  assert.deepEqual(pairsOf({ ...config, layout: 'half' }), [[0, 2], [1, 3]]);
-  assert.deepEqual(pairsOf({ ...config, layout: 'interleaved_to_half' }), [[0, 2], [1, 3]]);
-  assert.deepEqual(pairsOf({ ...config, layout: 'half_per_axis' }), [[0, 2], [1, 3]]);
-  assert.deepEqual(pairsOf({ ...config, rotary_offset: 8 }), [[8, 9], [10, 11]]);
-  assert.equal(pairsOf({ ...config, layout: 'half_per_axis', axes_dim: [2, 2] }), null);
-  assert.equal(pairsOf({ ...config, layout: 'vjepa2' }), null);
-});
+import { arrange, pairsShown, turned } from '../../server/page/draw/hands.js';
 
 test('at most 16 clocks, from the fastest pair to the slow ones', () => {
-  assert.deepEqual(pairsShown(3), [0, 1, 2]);
-  assert.deepEqual(pairsShown(32), Array.from({ length: 16 }, (_, i) => 2 * i));
   for (let count = 1; count < 200; count += 1) {
     const shown = pairsShown(count);
     assert.ok(shown[0] === 0 && shown.length <= 16 && shown.at(-1) < count && (count < 16 || shown.length > 8), `${count}`);
@@ -29,23 +15,6 @@ test('clocks fill the width without leaving it', () => {
     const { columns, rows, cell } = arrange(width, count);
     assert.ok(columns * cell <= width && columns * rows >= count && columns * (rows - 1) < count, `${width} ${count}`);
   }
-  assert.deepEqual(centreOf(3, { columns: 2, cell: 100, left: 10, foot: 20 }), [160, 170]);
-});
-
-test('no hand leaves its clock, and tips stand where the channels say, upwards', () => {
-  const picture = { pairs: [[0, 1]], q: [3, 4], k: [0, -1], shown: [0] };
-  const unit = pixelsOfUnit(picture, 50);
-  assert.equal(unit, 9);
-  const [clock] = clocksOf(picture, { columns: 1, cell: 100, left: 0, foot: 0 }, unit);
-  assert.deepEqual(clock.tips, { q: [77, 14], k: [50, 59] });
-  assert.equal(pixelsOfUnit({ pairs: [[0, 1]], q: [0, 0], k: [0, 0] }, 50), 0);
-});
-
-test('a pointer takes hold of the hand whose tip is nearer', () => {
-  const clocks = [{ pair: 0, centre: [50, 50], tips: { q: [90, 50], k: [50, 10] } }];
-  assert.equal(handAt([88, 53], clocks).hand, 'q');
-  assert.equal(handAt([52, 20], clocks).hand, 'k');
-  assert.equal(handAt([20, 80], clocks), null);
 });
 
 test('the way round a centre is in radians, counter-clockwise, however far from it', () => {
@@ -59,33 +28,4 @@ test('the way round a centre is in radians, counter-clockwise, however far from 
     }
     assert.ok(Math.abs(gone - 2) < 1e-3, `${gone}`);
   }
-  assert.equal(turned([0, 0], [0, 0], [0, 0]), 0);
-});
-
-const row = { name: 'rope', parameters: [{ name: 'head_dim', default: 64 }] };
-const catalogue = {
-  catalogue: () => ({ common: ['dtype', 'outputs'].map((name) => ({ name, group: 'answer' })) }),
-  sequenceRows: () => [{ name: 'len' }, { name: 'positions' }],
-  requestFor: (path, config) => ({ ...config }),
-  inherited: ({ preset }) => preset ? { head_dim: 128 } : {},
-  schemeOf: () => row,
-};
-
-test('a rotation is asked for one position each; the width is that of the configuration', () => {
-  const config = { scheme: 'rope', head_dim: 4, len: 100, positions: [1], dtype: 'f32' };
-  assert.deepEqual(rotation(catalogue, config, 4, { m: 3, n: 5 }), { path: '/rotate', body: {
-    scheme: 'rope', head_dim: 4, dtype: 'f32', q: { shape: [1, 4], seed: 186, std: 1 }, k: { shape: [1, 4], seed: 186, std: 1 },
-    q_positions: [3], k_positions: [5] } });
-  assert.deepEqual(rotation(catalogue, { q: [[1, 0]] }, 2, { m: 0, n: 0 }).body.q, [[1, 0]]);
-  assert.equal(widthOf(catalogue, config), 4);
-  assert.equal(widthOf(catalogue, { scheme: 'rope' }), 64);
-  assert.equal(widthOf(catalogue, { preset: 'llama-3.1' }), 128);
-  assert.equal(widthOf(catalogue, { hf_config: {} }), null);
-});
-
-test('the three products are one request', () => {
-  const { path, body } = products([1, 2], [3, 4]);
-  assert.equal(path, '/attention');
-  assert.deepEqual(body.q, { dtype: 'f64', shape: [2, 2], data: [1, 2, 3, 4] });
-  assert.deepEqual([body.k, body.softmax_scale, body.outputs], [body.q, 1, ['scores']]);
 });

@@ -1,51 +1,7 @@
 /* Colours of a heat map: numbers, ranges, pixels. */
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { number, lookup, extremes, widest, symmetric, limited, paint } from '../../server/page/draw/colors.js';
-
-const numbered = (values, range) => [...number(Float64Array.from(values), range, new Uint8Array(values.length))];
-
-test('a value has number 1 + k, k rounded half to even', () => {
-  assert.deepEqual(numbered([0, 254], [0, 254]), [1, 255]);
-  assert.deepEqual(numbered([0.5, 1.5, 2.5, 253.5], [0, 254]), [1, 3, 3, 255]);
-  assert.deepEqual(numbered([-1, -0.5, 0, 0.5, 1], [-1, 1]), [1, 65, 128, 191, 255]);
-});
-
-test('values beyond the range are clamped, what is not finite is 0', () => {
-  assert.deepEqual(numbered([-9, 9, NaN, Infinity, -Infinity], [-1, 1]), [1, 255, 0, 0, 0]);
-});
-
-test('one value only: as the server draws it', () => {
-  assert.deepEqual(numbered([3, 2, 4, NaN], [3, 3]), [1, 1, 255, 0]);
-});
-
-test('ranges whose span overflows', () => {
-  assert.deepEqual(numbered([-1.7e308, 0, 1.7e308], [-1.7e308, 1.7e308]), [1, 128, 255]);
-});
-
-test('f32 values are compared as doubles', () => {
-  const values = Float32Array.of(0.1, 0.3);
-  assert.deepEqual([...number(values, [0, 1], new Uint8Array(2))], [1 + Math.round(254 * values[0]), 1 + Math.round(254 * values[1])]);
-});
-
-test('the table of pixels is little-endian RGBA, entry 0 transparent', () => {
-  assert.deepEqual([...new Uint8Array(lookup(['#440154', '#fde725']).buffer)], [0, 0, 0, 0, 0x44, 1, 0x54, 255, 0xfd, 0xe7, 0x25, 255]);
-});
-
-test('ranges', () => {
-  assert.deepEqual(extremes([NaN, 2, -Infinity, -3]), [-3, 2]);
-  assert.equal(extremes([NaN, Infinity]), null);
-  assert.deepEqual(widest([[0, 1], null, [-2, 0.5]]), [-2, 1]);
-  assert.equal(widest([null]), null);
-  assert.deepEqual(symmetric([-3, 2]), [-3, 3]);
-  assert.deepEqual(symmetric([0, 0]), [-1, 1]);
-  assert.deepEqual(symmetric(null), [-1, 1]);
-  assert.deepEqual(limited([-1, 1], null, null), [-1, 1]);
-  assert.deepEqual(limited([-1, 1], -2, null), [-2, 1]);
-  assert.deepEqual(limited([-1, 1], 5, null), [5, 5]);
-  assert.deepEqual(limited([-1, 1], null, -5), [-5, -5]);
-  assert.deepEqual(limited(null, 0, 1), [0, 1]);
-});
+import { paint } from '../../server/page/draw/colors.js';
 
 const rows = (pixels, width) => Array.from({ length: pixels.length / width }, (_, y) => [...pixels.slice(y * width, (y + 1) * width)].join(''));
 const digits = Uint32Array.from({ length: 10 }, (_, i) => i);

@@ -2,6 +2,13 @@
 import http.server
 
 
+class Listener(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        pass  # a browser that leaves
+
+
 class PassingHandler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 

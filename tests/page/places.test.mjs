@@ -1,8 +1,7 @@
 /* At which positions the rows and columns of a tensor stand: API §2.2. */
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { common, placeOf, places } from '../../server/page/draw/places.js';
-import { cellTicks } from '../../server/page/draw/numbers.js';
+import { placeOf, places } from '../../server/page/draw/places.js';
 
 const SEQUENCE = ['len', 'offset', 'positions', 'grid', 'lens', 'segments', 'tokens', 'q_len', 'k_len', 'q_offset', 'q_positions', 'k_positions'];
 
@@ -48,15 +47,4 @@ test('queries and keys', () => {
 test('a tensor of one axis has one row', () => {
   const { row, col } = places({ len: 3, offset: 4 }, { axes: ['position'], rows: 1, cols: 3 }, SEQUENCE);
   assert.deepEqual([all(row, 1), all(col, 3)], [[0], [4, 5, 6]]);
-});
-
-test('a difference names positions only where both stand at the same', () => {
-  const [one, other] = [table({ len: 3, offset: 2 }, 3), table({ len: 3 }, 3)];
-  assert.deepEqual(common(one, one), one);
-  assert.deepEqual(common(one, other), { row: null, col: one.col });
-});
-
-test('ticks of a run stand at round positions', () => {
-  const cells = cellTicks({ cells: 40, first: 0, step: 1, px: 4, count: 40 }, 30, 248);
-  assert.deepEqual(cells.map((cell) => cell + 248), [250, 260, 270, 280]);
 });

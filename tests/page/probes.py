@@ -33,6 +33,10 @@ def post(server, path, **request):
         return answer.read()
 
 
+def ask(server, path, **request):
+    return json.loads(post(server, path, **request))
+
+
 def get(server, path, **query):
     with urllib.request.urlopen(server.url + path + ("?" + urllib.parse.urlencode(query) if query else ""), timeout=60) as answer:
         return json.loads(answer.read())
@@ -119,7 +123,7 @@ class Heat:
 
 
 def shape_of(server, request, output, path="/encode"):
-    return json.loads(post(server, path, **request, outputs=[output], data=False))["tensors"][output]["shape"]
+    return ask(server, path, **request, outputs=[output], data=False)["tensors"][output]["shape"]
 
 
 # ---- The read-out ------------------------------------------------------------------------------------------------------------
@@ -139,63 +143,3 @@ def json_text(server, request, output, index, path="/encode"):
     answer = post(server, path, **request, outputs=[output], slice=list(index)).decode()
     assert '"data":' in answer
     return answer.rpartition('"data":')[2].split("}")[0].strip('[]"')
-
-
-# ---- Lines -------------------------------------------------------------------------------------------------------------------
-
-
-class Lines:
-    """A canvas of lines: its plot box and ranges, the colours of its series, and its pixels."""
-
-    NEAR = 24  # how far a colour may be, summed over r, g, b: text and lines are smoothed
-
-    def __init__(self, page, config="a", nth=0):
-        self.page = page
-        figure = [f for f in page.all(f'figure[data-config="{config}"]') if page.run("return arguments[0].querySelector('canvas[data-lines]') !== null", f)][nth]
-        self.canvas = page.run("return arguments[0].querySelector('canvas[data-lines]')", figure)
-        found = {name[5:].replace("-", "_"): value for name, value in attributes(page, self.canvas).items() if name.startswith("data-")}
-        for name in ("x0", "y0", "w", "h", "x_min", "x_max", "y_min", "y_max"):
-            setattr(self, name, float(found[name]))
-        self.w = int(self.w)
-        self.x_scale, self.y_scale = found["x_scale"], found["y_scale"]
-        self.series = dict(page.run("return [...arguments[0].querySelectorAll('[data-series]')].map((e) => [e.dataset.series, e.dataset.color])", figure))
-        width, height, text = page.run(PIXELS, self.canvas)
-        self.bitmap = np.frombuffer(base64.b64decode(text), np.uint8).reshape(height, width, 4)[..., :3].astype(int)
-
-    def colour(self, name):
-        return np.array([int(self.series[name][i:i + 2], 16) for i in (1, 3, 5)])
-
-    @staticmethod
-    def share(values, lo, hi, scale):
-        values = np.asarray(values, float)
-        return (np.log(values) - np.log(lo)) / (np.log(hi) - np.log(lo)) if scale == "log" else (values - lo) / (hi - lo)
-
-    def places(self, xs, ys):
-        x = self.x0 + self.share(xs, self.x_min, self.x_max, self.x_scale) * self.w
-        return x, self.y0 + self.h - self.share(ys, self.y_min, self.y_max, self.y_scale) * self.h
-
-    def is_coloured(self, name):
-        """[height, width]"""
-        return np.abs(self.bitmap - self.colour(name)).sum(-1) <= self.NEAR
-
-    def check_dots(self, name, xs, ys, others=(), radius=1, least=1.0):
-        """There is this colour where each value stands; but where another series may lie above it."""
-        coloured = self.is_coloured(name)
-        x, y = self.places(xs, ys)
-        hidden = np.zeros(len(x), bool)
-        for other in others or ():
-            hidden |= np.abs(self.places(xs, other)[1] - y) < 8
-        seen = [coloured[max(0, round(b) - radius):round(b) + radius + 1, max(0, round(a) - radius):round(a) + radius + 1].any() for a, b in zip(x, y)]
-        right = np.array(seen) | hidden
-        assert right.mean() >= least, f"{name}: nothing of its colour at {[(float(xs[i]), float(ys[i])) for i in np.flatnonzero(~right)][:4]}"
-
-    def check_line(self, name, xs, ys, slack=5):
-        """xs finely spaced: in each column of pixels this colour stands between the values about it, and nowhere else but
-        within the size of a dot or a mark."""
-        coloured = self.is_coloured(name)
-        x, y = self.places(xs, ys)
-        for column in range(int(np.ceil(x.min())) + 2, int(np.floor(x.max())) - 2):
-            about = y[np.abs(x - column - 0.5) <= slack + 1]
-            rows = np.flatnonzero(coloured[:, column])
-            assert len(rows), f"{name}: nothing drawn in column {column}"
-            assert rows.min() >= about.min() - slack - 1 and rows.max() <= about.max() + slack + 1, f"{name}: column {column}, rows {rows.min()} to {rows.max()}, values at {about.min():.1f} to {about.max():.1f}"

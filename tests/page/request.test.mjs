@@ -2,7 +2,7 @@
 import assert from 'node:assert';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
-import { bytesOf, fileBody, fileName, json, python, shell, texts } from '../../server/page/copying/request.js';
+import { json, python, shell, texts } from '../../server/page/copying/request.js';
 
 const ODD = ["it's", 'a "b"', 'line\nline', '$HOME `id` \\ !', '中文 Ω', '', '-o', '*?[a]', '\u0000', '\u2028',
   'é\ud83d\ude00', "'''", '%s'];
@@ -24,16 +24,6 @@ test('Python reads back what was written', () => {
 test('JSON is pretty and the same value', () => {
   const value = { scheme: 'rope', positions: [1, 2.5], scaling: { type: 'yarn', factor: 4, text: 'x'.repeat(60) }, odd: ODD };
   assert.deepEqual(JSON.parse(json(value)), value);
-  assert.equal(json({ scheme: 'rope', len: 8 }), '{\n  "scheme": "rope",\n  "len": 8\n}');
-});
-
-test('curl sends the whole body and writes one file', () => {
-  const body = { scheme: 'rope', tokens: ODD };
-  const { curl } = texts({ path: '/encode', body }, about);
-  const words = shellWords(curl);
-  assert.deepEqual(words.slice(0, 3), ['curl', '-f', 'http://localhost:8080/encode']);
-  assert.deepEqual(JSON.parse(words[words.indexOf('-d') + 1]), { ...body, outputs: ['cos'], format: 'npy' });
-  assert.equal(words[words.indexOf('-o') + 1], 'rope-cos.npy');
 });
 
 test('a body too long for one argument goes through a here-document', () => {
@@ -43,47 +33,7 @@ test('a body too long for one argument goes through a here-document', () => {
   assert.deepEqual(JSON.parse(read), { ...body, outputs: ['cos'], format: 'npy' });
 });
 
-test('a token is named, never written', () => {
-  const { curl, python: code } = texts({ path: '/encode', body: { scheme: 'rope' } }, { ...about, token: true });
-  assert.match(curl, /-H "Authorization: Bearer \$TOKEN"/);
-  assert.match(code, /os\.environ\["TOKEN"\]/);
-  assert.doesNotMatch(texts({ path: '/encode', body: { scheme: 'rope' } }, about).python, /TOKEN|import os/);
-});
-
-test('a difference is computed in Python, in f64', () => {
-  const [a, b] = [{ scheme: 'rope', dtype: 'bf16' }, { scheme: 'rope', base: 5e5 }].map((body) => ({ path: '/encode', body }));
-  const { curl, python: code } = texts(b, { ...about, minus: a });
-  assert.match(code, /x = b - a/);
-  assert.equal(code.match(/"dtype": "f64"/g).length, 2);
-  assert.match(curl, /"base": 500000/);
-});
-
 test('bf16, which NumPy does not have, is saved as safetensors', () => {
   const body = { scheme: 'rope', dtype: 'bf16' };
-  assert.equal(fileBody(body, about).format, 'safetensors');
-  assert.equal(fileName(body, about), 'rope-cos.safetensors');
   assert.match(texts({ path: '/encode', body }, about).python, /"format": "raw"/);
 });
-
-test('file names are plain, whatever a model is called', () => {
-  assert.equal(fileName({ preset: '../a b/ç' }, { output: 'cos' }), 'a-b-cos.npy');
-  assert.equal(fileName({}, {}), 'posenc.npy');
-  assert.equal(fileName({ scheme: 'alibi', outputs: ['bias'] }, { output: 'slopes' }), 'alibi-bias.npy');
-});
-
-test('all programs compile', () => {
-  for (const extra of [{}, { token: true }, { minus: { path: '/encode', body: { scheme: 'rope' } } }, { dtype: 'bf16' }]) {
-    const { python: code } = texts({ path: '/encode', body: { scheme: 'rope', len: 4 } }, { ...about, ...extra });
-    execFileSync('python3', ['-c', 'import ast, sys; ast.parse(sys.stdin.read())'], { input: code });
-  }
-});
-
-test('sizes', () => {
-  assert.equal(bytesOf({ dtype: 'f16', shape: [3, 5] }), 30);
-  assert.equal(bytesOf({ dtype: 'f64', shape: [] }), 8);
-});
-
-function shellWords(command) {
-  const program = `set -- ${command}\nfor word; do printf '%s\\0' "$word"; done`;
-  return execFileSync('sh', ['-c', program]).toString().split('\0').slice(0, -1);
-}

@@ -1,14 +1,13 @@
 """A proxy between browser and posencd that delays, slows down, refuses or goes away, and counts what is asked."""
 import contextlib
 import http.client
-import http.server
 import json
 import socket
 import threading
 import time
 import urllib.parse
 
-from passing import PassingHandler
+from passing import Listener, PassingHandler
 
 ASKED = ("/encode", "/attention", "/rotate", "/analyze", "/diagnose", "/experiments")  # what `rules` is about; the page's files and /schemes pass
 
@@ -37,13 +36,6 @@ class RoughProxy:
     def clear(self):
         with self.lock:
             self.log.clear()
-
-
-class Listener(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request, client_address):
-        pass  # a browser that leaves
 
 
 class Handler(PassingHandler):

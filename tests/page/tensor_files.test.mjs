@@ -1,7 +1,6 @@
 /* Files of tensors against bytes written here by their formats' own rules. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import zlib from 'node:zlib';
 import { pack, readTensors } from '../../server/page/views/diagnose/tensor_files.js';
 
 const bufferOf = (bytes) => new Uint8Array(bytes).buffer;
@@ -9,37 +8,6 @@ const bufferOf = (bytes) => new Uint8Array(bytes).buffer;
 function npy(descr, shape, data, fortran = false) {
   const head = `{'descr': '${descr}', 'fortran_order': ${fortran ? 'True' : 'False'}, 'shape': (${shape.join(', ')}${shape.length === 1 ? ',' : ''}), }`.padEnd(117) + '\n';
   return Buffer.concat([Buffer.from([0x93, ...Buffer.from('NUMPY'), 1, 0, 118, 0]), Buffer.from(head), Buffer.from(data.buffer)]);
-}
-
-/* Sizes stand in the directory only, as in a file that was streamed. */
-function zip(entries) {
-  const parts = [], directory = [];
-  let at = 0;
-  for (const [name, bytes, method] of entries) {
-    const data = method ? zlib.deflateRawSync(bytes) : bytes;
-    const local = Buffer.alloc(30 + name.length + 3);
-    local.writeUInt32LE(0x04034b50, 0);
-    local.writeUInt16LE(method, 8);
-    local.writeUInt16LE(name.length, 26);
-    local.writeUInt16LE(3, 28);
-    local.write(name, 30);
-    const row = Buffer.alloc(46 + name.length);
-    row.writeUInt32LE(0x02014b50, 0);
-    row.writeUInt16LE(method, 10);
-    row.writeUInt32LE(data.length, 20);
-    row.writeUInt32LE(bytes.length, 24);
-    row.writeUInt16LE(name.length, 28);
-    row.writeUInt32LE(at, 42);
-    row.write(name, 46);
-    parts.push(local, data);
-    directory.push(row);
-    at += local.length + data.length;
-  }
-  const end = Buffer.alloc(22);
-  end.writeUInt32LE(0x06054b50, 0);
-  end.writeUInt16LE(entries.length, 10);
-  end.writeUInt32LE(at, 16);
-  return Buffer.concat([...parts, ...directory, end]);
 }
 
 const told = (tensors) => tensors.map(({ name, dtype, shape, values }) => [name, dtype, shape, Array.from(values, Number)]);
@@ -60,12 +28,6 @@ test('complex numbers have their parts in a last axis', async () => {
   const size = Buffer.alloc(8);
   size.writeBigUInt64LE(BigInt(head.length));
   assert.deepEqual(told(await readTensors(bufferOf(Buffer.concat([size, head, Buffer.from(Float32Array.of(3, 4).buffer)])))), [['freqs_cis', 'f32', [1, 2], [3, 4]]]);
-});
-
-test('a .npz, stored and compressed', async () => {
-  const tensors = await readTensors(bufferOf(zip([['cos.npy', npy('<f8', [2], Float64Array.of(1, 0.5)), 0], ['sin.npy', npy('<f4', [1, 1], Float32Array.of(3)), 8]])));
-  assert.deepEqual(told(tensors), [['cos', 'f64', [2], [1, 0.5]], ['sin', 'f32', [1, 1], [3]]]);
-  assert.deepEqual(tensors.map((one) => one.isCompressed), [false, true]);
 });
 
 test('tensors under other names come back from the file they are packed in', async () => {

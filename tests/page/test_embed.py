@@ -1,7 +1,6 @@
 """One figure in the page of another (`/?embed`): which pages may, what is shown there, the lines that bring it about."""
 import contextlib
 import html
-import http.server
 import re
 import threading
 
@@ -9,6 +8,7 @@ import pytest
 
 from browser import fragment, until
 from conftest import start_server
+from passing import Listener, PassingHandler
 
 pytestmark = pytest.mark.fresh
 
@@ -20,17 +20,16 @@ SHOWN = """return [...document.querySelectorAll('figure[data-figure], .banner, f
 @contextlib.contextmanager
 def page_around(text):
     """A page of another origin, with what the served page gives to copy into it."""
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
+    class Handler(PassingHandler):
+        def pass_on(self, body):
             self.send_response(200)
             self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Connection", "close")
             self.end_headers()
             self.wfile.write(f"<!DOCTYPE html><title>other</title>{text}".encode())
+            self.close_connection = True
 
-        def log_message(self, *_):
-            pass
-
-    site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    site = Listener(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=site.serve_forever, daemon=True)
     thread.start()
     try:

@@ -5,6 +5,7 @@ import pytest
 
 from browser import fragment, until
 from conftest import start_server
+from connection import metric
 from lines import Lines
 
 EXAMPLE = {"task": "local", "steps": 120, "train_len": 32, "eval_len": 96, "seed": 0, "configs": [{"scheme": "alibi"}, {"scheme": "sinusoidal"}]}
@@ -22,8 +23,7 @@ def results(page):
 
 def training(server):
     """Experiments that run now."""
-    lines = dict(line.rsplit(" ", 1) for line in server.get("/metrics").body.decode().splitlines() if line.startswith("posenc_experiments"))
-    return float(lines["posenc_experiments"])
+    return metric(server, "posenc_experiments")
 
 
 ASKED = """const plain = window.fetch; window.asked = [];
@@ -47,7 +47,7 @@ def test_opened_by_name_it_stands_finished(open_page, server):
     expected = events(server, EXAMPLE)
     done = expected[-1]
     assert results(page) == {slot: {key: one[key] for key in ("inside", "outside", "rise")} for slot, one in zip("ab", done["results"])}
-    loss = Lines(page, "experiment")
+    loss = Lines(page)
     assert set(loss.legend) == {f"{slot}:{kind}" for slot in "ab" for kind in ("loss", "excess")} and loss.x_range == [0, 120]
     for run, slot in enumerate("ab"):
         points = [(event["step"], event["loss"]) for event in expected if event["event"] == "progress" and event["run"] == run]
@@ -70,8 +70,7 @@ def test_a_link_is_trained_and_a_change_waits_for_start(open_page, server):
     page.run("const n = document.querySelector('[data-field=seed]'); n.value = 4; n.dispatchEvent(new Event('input', { bubbles: true }))")
     page.settle()
     assert page.state() == "stale" and "seed=4" in page.run("return location.hash")
-    page.click("[data-action=start]")
-    page.settle()
+    page.do("[data-action=start]")
     assert page.state() == "ready" and rises != page.run("return [...document.querySelectorAll('tr[data-config] [data-what=rise]')].map(d => Number(d.value))")
 
 
@@ -89,8 +88,7 @@ def test_stop_and_leaving_end_the_work(open_page, server):
     page = open_page(fragment("experiment", {"scheme": "rope"}, steps=2000, train=512, eval=1024), settle=False)
     until(lambda: page.all("figure [data-series='a:loss']"), what="the first curve")
     assert training(server) == 1 and page.run("return document.querySelector('[data-action=start]').disabled")
-    page.click("[data-action=stop]")
-    page.settle()
+    page.do("[data-action=stop]")
     assert page.state() == "cancelled" and page.all("figure [data-series='a:loss']")
     until(lambda: training(server) == 0, what="the end of the work")
     page.click("[data-action=start]")
@@ -105,8 +103,7 @@ def test_what_is_refused_is_said_where_it_stands(open_page):
     assert page.attribute("[data-field=steps]", "aria-invalid") == "true" and page.focused_field() == "steps"
     assert "experiment." not in page.run("return document.body.innerText")
     page.hash(fragment("experiment", {"scheme": "alibi"}, b=json.dumps({"scheme": "binary"}), lang="en"))
-    until(lambda: "binary" in (page.notice("refused") or ""), what="the other refusal")
-    page.settle()
+    page.comes(lambda: "binary" in (page.notice("refused") or ""), "the other refusal")
     assert page.attribute('[data-field="scheme"][data-config="b"]', "aria-invalid") == "true" and page.attribute("[data-field=steps]", "aria-invalid") == "false"
 
 

@@ -6,7 +6,7 @@ import urllib.parse
 
 import pytest
 
-from browser import until
+from browser import PUT, keys_of, until
 from conftest import start_server
 from token_files import LINES, READER, bearer, token_server
 
@@ -25,24 +25,13 @@ def presets(server):
 def gallery(visit):
     """As another test may have left it, but for what that one looked for."""
     page = visit("view=gallery&lang=en")
-    page.run("const field = document.querySelector('main input[type=\"search\"]'); field.value = ''; field.dispatchEvent(new Event('input'));")
+    page.put('main input[type="search"]', "")
     return page
-
-
-def state_of(link):
-    """The keys of an address, its configurations read."""
-    pairs = dict(part.split("=", 1) for part in link.split("#")[1].split("&"))
-    keys = {key: urllib.parse.unquote(value) for key, value in pairs.items()}
-    return {key: json.loads(value) if key in "abcd" else value for key, value in keys.items()}
 
 
 def links(page, name):
     """{value of data-NAME: its address}."""
     return dict(page.run("return [...document.querySelectorAll(`a[data-${arguments[0]}]`)].map(a => [a.dataset[arguments[0]], a.href])", name))
-
-
-def shown(page, selector):
-    return page.run("return [...document.querySelectorAll(arguments[0])].filter(e => e.checkVisibility()).map(e => e.textContent)", selector)
 
 
 # ---- cards --------------------------------------------------------------------------------------------------------------
@@ -67,23 +56,16 @@ def test_its_pictures_are_those_of_the_catalogue(gallery, schemes):
     until(lambda: all(width for _, width, _, _ in gallery.run(sizes)), what="a picture in each card")
     assert all(width and height for _, _, width, height in gallery.run(sizes))
     for row in schemes:
-        if row["picture"]:
-            assert row["label"] in gallery.attribute(f'a[data-scheme="{row["name"]}"] img', "alt")
-
-
-def test_a_card_without_picture_is_not_empty(gallery, schemes):
-    for row in schemes:
-        if not row["picture"]:
-            assert row["name"] in gallery.text(f'a[data-scheme="{row["name"]}"] .thumb')
+        card = f'a[data-scheme="{row["name"]}"]'
+        assert row["label"] in gallery.attribute(f"{card} img", "alt") if row["picture"] else row["name"] in gallery.text(f"{card} .thumb")
 
 
 # ---- where links lead ---------------------------------------------------------------------------------------------------
 
 
 def assert_opens(page, link, name):
-    state = state_of(link)
-    page.hash(link.split("#")[1])
-    page.settle()
+    state = keys_of(link)
+    page.go(link.split("#")[1])
     wanted = [slot for slot in "abcd" if slot in state] or ["a"]
     if state.get("on") == "b-a":
         wanted.append("b-a")
@@ -99,13 +81,13 @@ def test_every_scheme_opens(open_page, schemes):
     page = open_page()
     targets = links(page, "scheme")
     for row in schemes:
-        state = state_of(targets[row["name"]])
+        state = keys_of(targets[row["name"]])
         assert state["a"]["scheme"] == row["name"]
         assert_opens(page, targets[row["name"]], row["name"])
 
 
 def test_the_view_is_the_one_that_suits_the_scheme(gallery, schemes):
-    views = {name: state_of(link)["view"] for name, link in links(gallery, "scheme").items()}
+    views = {name: keys_of(link)["view"] for name, link in links(gallery, "scheme").items()}
     for row in schemes:
         if row["family"] == "bias":
             assert views[row["name"]] == "bias"
@@ -117,7 +99,7 @@ def test_the_view_is_the_one_that_suits_the_scheme(gallery, schemes):
 def test_a_card_opens_what_its_picture_shows(gallery, schemes):
     targets = links(gallery, "scheme")
     for row in schemes:
-        state = state_of(targets[row["name"]])
+        state = keys_of(targets[row["name"]])
         if state["view"] == "table":
             query = dict(urllib.parse.parse_qsl(row["picture"].split("?")[1]))
             assert state.get("out") == query.get("outputs")
@@ -130,7 +112,7 @@ def test_every_pair_opens(open_page, presets):
     targets = links(page, "pair")
     assert len(targets) >= 6
     for name, link in targets.items():
-        state = state_of(link)
+        state = keys_of(link)
         assert {state["a"]["preset"], state["b"]["preset"]} <= {preset["name"] for preset in presets}
         assert_opens(page, link, name)
 
@@ -146,33 +128,9 @@ def test_every_model_can_be_encoded(gallery, presets, server):
     targets = models(gallery)
     assert set(targets) == {preset["name"] for preset in presets}
     for name, link in targets.items():
-        config = state_of(link)["a"]
+        config = keys_of(link)["a"]
         assert config["preset"] == name
         assert server.post("/encode", {**config, "data": False}).status == 200, config
-
-
-@pytest.mark.parametrize("selector, view", [(".tiles a:nth-of-type(1)", "table"), (".tiles a:nth-of-type(2)", "attention")])
-def test_the_ways_in(open_page, selector, view):
-    page = open_page()
-    page.click(selector)
-    page.settle()
-    assert page.attribute("nav [aria-current=page]", "data-view") == view
-    states = page.run("return [...document.querySelectorAll('figure[data-figure]')].map(f => f.dataset.state)")
-    assert states and set(states) == {"ready"}
-
-
-def test_pasting_is_one_click_away(open_page):
-    gallery = open_page()
-    gallery.click('main [data-action="paste"]')
-    until(lambda: gallery.run("return Boolean(document.querySelector('dialog[open] textarea'))"), what="the dialog")
-
-
-def test_links_keep_the_language_of_the_address(open_page):
-    page = open_page("lang=zh")
-    for targets in (links(page, "scheme"), links(page, "pair"), models(page)):
-        assert targets and all(state_of(link)["lang"] == "zh" for link in targets.values())
-    page = open_page()
-    assert not any("lang" in state_of(link) for link in links(page, "scheme").values())
 
 
 # ---- the slider ---------------------------------------------------------------------------------------------------------
@@ -190,13 +148,12 @@ SAME_PICTURE = """const [path, done] = arguments;
 
 
 def drag(page, value):
-    page.run("""const slider = document.querySelector('main [data-slider="base"]');
-        slider.value = arguments[0]; slider.dispatchEvent(new Event('input', { bubbles: true }));""", value)
+    page.run(PUT, 'main [data-slider="base"]', value, "input")
 
 
 def assert_shows_its_base(page):
     base = page.attribute("main .live-value data", "value")
-    state = state_of(page.find('main .live [data-action="open"]').get_attribute("href"))
+    state = keys_of(page.find('main .live [data-action="open"]').get_attribute("href"))
     assert state["view"] == "table" and state["a"]["scheme"] == "rope" and state["a"]["base"] == float(base)
     query = urllib.parse.urlencode({**state["a"], "outputs": "cos", "format": "png", "zoom": 2})
     assert page.driver.execute_async_script(SAME_PICTURE, f"/encode?{query}") is True
@@ -207,7 +164,7 @@ def test_the_document_begins_with_the_picture_of_the_slider(open_page, server):
     """It is there before a script has run, and the slider has nothing to move away from it."""
     [address] = re.findall(r'<img[^>]* src="([^"]*)"', html.unescape(server.get("/").body.decode()))
     gallery = open_page()
-    state = state_of(gallery.find('main .live [data-action="open"]').get_attribute("href"))
+    state = keys_of(gallery.find('main .live [data-action="open"]').get_attribute("href"))
     path, query = address.split("?")
     assert path == "/encode"
     assert dict(urllib.parse.parse_qsl(query)) == {**{key: str(value) for key, value in state["a"].items()}, "outputs": "cos", "format": "png", "zoom": "2"}
@@ -226,11 +183,6 @@ def test_the_slider_shows_what_the_server_draws(open_page):
     assert gallery.attribute('main [data-slider="base"]', "aria-valuetext") == "800000"
 
 
-def test_the_first_picture_is_marked(open_page):
-    gallery = open_page()
-    assert gallery.run("return performance.getEntriesByName('posenc:first-picture').length") == 1
-
-
 # ---- search -------------------------------------------------------------------------------------------------------------
 
 
@@ -245,29 +197,18 @@ def visible(page, name):
 
 
 @pytest.mark.parametrize("query, scheme, model", [("rope", "rope", "llama-3.1"), ("旋转", "rope", "qwen2.5"), ("ALiBi", "alibi", "bloom"),
-                                                  ("llama-3.3-70b", None, "llama-3.1"), ("t5 11b", None, "t5-11b")])
-def test_search_finds_cards_and_models(gallery, query, scheme, model):
+                                                  ("llama-3.3-70b", None, "llama-3.1"), ("t5 11b", None, "t5-11b"), ("nothing-like-this", None, None)])
+def test_search_finds_cards_and_models_and_says_how_many(gallery, schemes, query, scheme, model):
     search(gallery, query)
-    assert model in visible(gallery, "preset") and (scheme in visible(gallery, "scheme") if scheme else True)
-    assert len(visible(gallery, "scheme")) < 12 and len(visible(gallery, "preset")) < 100
+    cards, found = visible(gallery, "scheme"), visible(gallery, "preset")
+    assert scheme in [None, *cards] and model in [None, *found] and len(cards) < 12 and len(found) < 100
     counts = gallery.text('main [role="status"]')
-    assert str(len(visible(gallery, "scheme"))) in counts and str(len(visible(gallery, "preset"))) in counts
-
-
-def test_search_that_finds_nothing_says_so(gallery, schemes):
-    search(gallery, "nothing-like-this")
-    assert visible(gallery, "scheme") == visible(gallery, "preset") == visible(gallery, "pair") == []
-    assert gallery.text('main [role="status"]').strip() and not shown(gallery, "main h2")
-    gallery.run("""const field = document.querySelector('main input[type="search"]'); field.value = ''; field.dispatchEvent(new Event('input'));""")
-    assert len(visible(gallery, "scheme")) == len(schemes) and gallery.text('main [role="status"]') == ""
-    assert visible(gallery, "story"), "the stories are back too"
-
-
-def test_enter_opens_what_was_found(open_page):
-    gallery = open_page()
-    search(gallery, "t5-base\n")
-    gallery.settle()
-    assert state_of(gallery.driver.current_url)["a"]["preset"] == "t5-base"
+    if model is None:
+        assert cards == found == visible(gallery, "pair") == [] and counts.strip()
+        gallery.put('main input[type="search"]', "")
+        assert len(visible(gallery, "scheme")) == len(schemes) and gallery.text('main [role="status"]') == "" and visible(gallery, "story")
+    else:
+        assert str(len(cards)) in counts and str(len(found)) in counts
 
 
 # ---- language and tokens -----------------------------------------------------------------------------------------------------
@@ -283,13 +224,14 @@ def test_language_changes_texts_and_not_pictures(open_page, schemes):
     assert gallery.run("return [...document.querySelectorAll('main img')].every((image, i) => image === kept[i])")
     gallery.click('[data-action="lang"]')
     until(lambda: gallery.attribute("html", "lang") == "en", what="English")
+    gallery = open_page("lang=zh")  # links keep the language of the address
+    assert all(keys_of(link)["lang"] == "zh" for targets in (links(gallery, "scheme"), links(gallery, "pair"), models(gallery)) for link in targets.values())
 
 
 def test_with_a_token_pictures_are_fetched(open_page):
     with token_server(LINES) as guarded:
         page = open_page(url=guarded.url, settle=False)
-        until(lambda: page.all('dialog [data-field="token"]'), what="the dialog")
-        page.find('[data-field="token"]').send_keys(READER + "\n")
+        page.give(READER)
         until(lambda: page.all("a[data-scheme]"), what="the gallery")
         for image in page.all("main img"):
             page.run("arguments[0].scrollIntoView()", image)
@@ -310,9 +252,8 @@ def test_a_stored_preset_is_among_the_models(open_page):
         gallery = open_page(url=own.url)
         search(gallery, "team-a")
         assert visible(gallery, "preset") == ["team-a-rope"]
-        gallery.click('a[data-preset="team-a-rope"]')
-        gallery.settle()
-        assert state_of(gallery.driver.current_url)["a"]["preset"] == "team-a-rope"
+        gallery.do('a[data-preset="team-a-rope"]')
+        assert keys_of(gallery.driver.current_url)["a"]["preset"] == "team-a-rope"
         states = gallery.run("return [...document.querySelectorAll('figure[data-figure]')].map(f => f.dataset.state)")
         assert states and set(states) == {"ready"}
 

@@ -1,42 +1,31 @@
-"""Heat maps under the hand: every key, wheel, mouse and fingers, the data table, the difference of two."""
-import urllib.parse
+"""Heat maps under the hand: zoom, wheel, mouse and fingers, what is read out and said, the data table. Single keys and buttons are rows of
+cases/views.jsonl."""
+import json
+import re
 
-import numpy as np
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
 from selenium.webdriver.common.keys import Keys
 
 from browser import fragment, until
-from probes import Heat, array, json_text, readout, shape_of
+from probes import Heat, json_text, post, readout, shape_of
 
 SINUSOIDAL = {"scheme": "sinusoidal", "dim": 64, "len": 128}
-MINUS = "\u2212"  # as readers have it; JSON has a hyphen
 LARGE = {"scheme": "rope", "head_dim": 512, "len": 4000}
+ROPE = {"scheme": "rope", "head_dim": 64, "len": 256}
+ALIBI = {"scheme": "alibi", "num_heads": 8, "len": 60, "causal": True}
 CANVAS = 'figure[data-config="a"] canvas[data-heat]'
 
 
-def keys_of(page):
-    """The address, parsed; keys that stand at their default are not in it."""
-    page.settle()
-    hash_ = page.run("return location.hash").lstrip("#")
-    return {key: urllib.parse.unquote(value) for key, value in (part.split("=", 1) for part in hash_.split("&"))}
-
-
 def cursor(page):
-    return tuple(int(index) for index in keys_of(page).get("cur", "0,0").split(","))
+    return tuple(int(index) for index in page.address().get("cur", "0,0").split(","))
 
 
 def press(page, *keys):
     page.find(CANVAS).send_keys(*keys)
     page.settle()
     return page
-
-
-def chord(page, modifier, key):
-    page.run("arguments[0].focus()", page.find(CANVAS))
-    ActionChains(page.driver).key_down(modifier).send_keys(key).key_up(modifier).perform()
-    page.settle()
 
 
 def pixel_of(heat, cell):
@@ -62,25 +51,6 @@ def move_to(page, y, x):
 # ---- Keys ----------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key, start, end", [
-    (Keys.ARROW_RIGHT, (3, 4), (3, 5)), (Keys.ARROW_LEFT, (3, 4), (3, 3)), (Keys.ARROW_DOWN, (3, 4), (4, 4)), (Keys.ARROW_UP, (3, 4), (2, 4)),
-    (Keys.ARROW_LEFT, (3, 0), (3, 0)), (Keys.ARROW_DOWN, (127, 4), (127, 4)), (Keys.HOME, (3, 4), (3, 0)), (Keys.END, (3, 4), (3, 63)),
-    ("]", (3, 4), (4, 4)), ("[", (3, 4), (2, 4))])
-def test_keys_move_the_cursor(visit, server, key, start, end):
-    page = visit(fragment("table", SINUSOIDAL, cur="%d,%d" % start))
-    press(page, key)
-    assert cursor(page) == end
-    assert readout(page)["a"] == (*end, json_text(server, SINUSOIDAL, "encoding", end))
-
-
-def test_ctrl_goes_to_the_corners_of_the_table(visit):
-    page = visit(fragment("table", SINUSOIDAL, cur="3,4"))
-    chord(page, Keys.CONTROL, Keys.END)
-    assert cursor(page) == (127, 63)
-    chord(page, Keys.CONTROL, Keys.HOME)
-    assert cursor(page) == (0, 0)
-
-
 def test_a_page_is_a_window(visit, server):
     page = visit(fragment("table", LARGE, zoom="4x4", cur="5,5"))
     before = Heat(page)
@@ -90,13 +60,6 @@ def test_a_page_is_a_window(visit, server):
     after.check_against(server, LARGE, shape_of(server, LARGE, "cos"))
     press(page, Keys.PAGE_UP)
     assert Heat(page).row0 == before.row0 and cursor(page) == (5, 5)
-
-
-def test_the_window_follows_the_cursor(visit):
-    page = visit(fragment("table", LARGE, zoom="8x8", win="100,20", cur="100,20"))
-    press(page, Keys.ARROW_UP, Keys.ARROW_LEFT)
-    heat = Heat(page)
-    assert (heat.row0, heat.col0) == (99, 19) and cursor(page) == (99, 19)
 
 
 def test_zooming_by_keys_keeps_the_cursor_where_it_is(open_page, server):
@@ -112,43 +75,17 @@ def test_zooming_by_keys_keeps_the_cursor_where_it_is(open_page, server):
     near.check_against(server, LARGE, shape_of(server, LARGE, "cos"))
     press(page, "-")
     assert Heat(page).row_step > near.row_step
-    press(page, "0")
-    assert "zoom" not in keys_of(page) and Heat(page).rows == fit.rows
     press(page, "1")
-    one = Heat(page)
-    assert keys_of(page)["zoom"] == "1x1" and (one.row_px, one.row_step, one.col_px, one.col_step) == (1, 1, 1, 1)
-    assert one.row0 <= 2000 < one.row0 + one.rows
+    assert Heat(page).row0 <= 2000 < Heat(page).row0 + Heat(page).rows
 
 
-def test_reductions_and_colours_by_keys(open_page, server):
-    page = open_page(fragment("table", LARGE))
-    for expected in ("min", "max", "absmax", "sample", "mean"):
-        press(page, "r")
-        heat = Heat(page)
-        assert keys_of(page).get("red", "mean") == expected == heat.reduce
-    heat.check_against(server, LARGE, shape_of(server, LARGE, "cos"))
-    seen = [heat.cmap]
+def test_colours_by_a_key(open_page):
+    page = open_page(fragment("table", SINUSOIDAL))
+    seen = [Heat(page).cmap]
     for _ in range(4):
         press(page, "m")
         seen.append(Heat(page).cmap)
     assert seen[0] == seen[4] and len(set(seen)) == 4
-
-
-def test_the_data_table_by_its_key(open_page, server):
-    page = open_page(fragment("table", SINUSOIDAL, cur="100,20"))
-    assert not page.run("return document.querySelector('[data-table]').open")
-    press(page, "t")
-    cells = page.run("""return [...document.querySelectorAll('figure[data-config="a"] [data-table] td[data-row]')]
-      .map((td) => [Number(td.dataset.row), Number(td.dataset.col), td.textContent])""")
-    assert len(cells) == 32 * 32 and any(cell[:2] == [100, 20] for cell in cells)
-    exact = array(server, SINUSOIDAL, "encoding", dtype="f32")
-    for row, col, text in cells:
-        assert np.float32(text.replace(MINUS, "-")) == exact[row, col]
-    assert cells[5][2] == json_text(server, SINUSOIDAL, "encoding", cells[5][:2]).replace("-", MINUS)
-    scopes = page.run("return [...document.querySelectorAll('[data-table] th')].map((th) => th.scope)")
-    assert sorted(scopes) == ["col"] * 32 + ["row"] * 32
-    press(page, "t")
-    assert not page.run("return document.querySelector('[data-table]').open")
 
 
 def test_a_value_is_copied(open_page, driver, server):
@@ -157,41 +94,6 @@ def test_a_value_is_copied(open_page, driver, server):
     press(page, "c")
     read = "const done = arguments[0]; navigator.clipboard.readText().then(done, (e) => done(String(e)))"
     until(lambda: driver.execute_async_script(read) == json_text(server, SINUSOIDAL, "encoding", (7, 9)), what="the value on the clipboard")
-
-
-def test_help_opens(open_page):
-    page = press(open_page(fragment("table", SINUSOIDAL)), "?")
-    until(lambda: page.run("return Boolean(document.querySelector('dialog[open]'))"), what="a dialog")
-
-
-@pytest.mark.fresh
-def test_keys_work_in_a_figure_only(open_page):
-    page = open_page(fragment("table", SINUSOIDAL, cur="3,4"))
-    before = keys_of(page)
-    page.run("document.activeElement.blur()")
-    ActionChains(page.driver).send_keys("r", "m", "+", "t", Keys.ARROW_RIGHT).perform()
-    assert keys_of(page) == before
-    page.field("len").send_keys("1")
-    assert cursor(page) == (3, 4) and "zoom" not in keys_of(page)
-
-
-def test_what_is_said_once_keys_rest(open_page, server):
-    page = open_page(fragment("table", SINUSOIDAL))
-    press(page, Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
-    value = json_text(server, SINUSOIDAL, "encoding", (2, 1))
-    until(lambda: value.replace("-", MINUS) in (page.text("[data-live]") or ""), what="the value is said")
-    said = page.text("[data-live]")
-    assert "2" in said and "1" in said
-
-
-def test_a_canvas_says_what_it_is(visit):
-    page = visit(fragment("table", SINUSOIDAL))
-    canvas = page.find(CANVAS)
-    assert canvas.get_attribute("tabindex") == "0" and canvas.get_attribute("role") == "application"
-    label = canvas.get_attribute("aria-label")
-    assert all(part in label for part in ("Heat map", "sinusoidal", "encoding", "128", "64"))
-    described = page.text("#" + canvas.get_attribute("aria-describedby"))
-    assert described == page.text('figure[data-config="a"] [data-caption]')
 
 
 # ---- Mouse, wheel, fingers -----------------------------------------------------------------------------------------------------
@@ -220,10 +122,8 @@ def test_a_map_that_goes_from_under_the_pointer_leaves_no_cell(open_page):
     y, x = pixel_of(Heat(page), (60, 30))
     move_to(page, y, x).perform()
     until(lambda: readout(page)["a"][:2] == (60, 30), what="the cell under the mouse")
-    page.hash("view=weights")
-    page.settle()
-    page.hash(fragment("table", SINUSOIDAL, cur="9,3"))
-    page.settle()
+    page.go("view=weights")
+    page.go(fragment("table", SINUSOIDAL, cur="9,3"))
     assert readout(page)["a"][:2] == (9, 3)
 
 
@@ -264,11 +164,11 @@ def offsets(page, y, x):
 def test_a_plain_wheel_scrolls_the_page(open_page):
     page = open_page(fragment("table", LARGE, zoom="4x4"))
     page.run("document.body.style.setProperty('min-height', '4000px')")
-    before, top = keys_of(page), page.run("return scrollY")
+    before, top = page.address(), page.run("return scrollY")
     ActionChains(page.driver).scroll_from_origin(ScrollOrigin.from_element(page.find(CANVAS)), 0, 150).perform()
     until(lambda: page.run("return scrollY") > top, what="scrolling")
     page.run("document.body.style.removeProperty('min-height')")
-    assert keys_of(page) == before
+    assert page.address() == before
 
 
 def touch(page, kind, *points):
@@ -295,73 +195,89 @@ def test_two_fingers_zoom_and_pan(open_page, server):
     heat.check_against(server, wide, shape_of(server, wide, "cos"))
 
 
-@pytest.mark.parametrize("action, changed", [("zoom-in", True), ("zoom-out", False), ("one", True), ("fit", False)])
-def test_buttons_do_what_keys_do(visit, action, changed):
-    page = visit(fragment("table", LARGE))
-    page.click(f'figure[data-config="a"] [data-action="{action}"]')
-    assert ("zoom" in keys_of(page)) == changed
-
-
-def test_the_toolbar_says_what_a_pixel_stands_for(visit):
-    page = visit(fragment("table", LARGE, zoom="1/133x1/2"))
-    assert "133 × 2 cells a pixel, mean" in page.text("figure .toolbar")
-    page.hash(fragment("table", LARGE, zoom="1/133x1/2", red="absmax"))
-    until(lambda: "133 × 2 cells a pixel, absmax" in page.text("figure .toolbar"), what="the reduction in the toolbar")
-
-
 # ---- Several figures ---------------------------------------------------------------------------------------------------------
-
-
-def test_one_cursor_for_all(visit, server):
-    other = {**SINUSOIDAL, "base": 100}
-    page = visit(fragment("table", SINUSOIDAL, other))
-    press(page, Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.END)
-    shown = readout(page)
-    assert shown["a"] == (2, 63, json_text(server, SINUSOIDAL, "encoding", (2, 63)))
-    assert shown["b"] == (2, 63, json_text(server, other, "encoding", (2, 63)))
-
-
-def test_a_difference_of_different_shapes_is_that_of_what_they_share(visit, server):
-    a, b = SINUSOIDAL, {**SINUSOIDAL, "len": 100, "base": 500}
-    page = visit(fragment("table", a, b, on="b-a", cur="9,3"))
-    difference = array(server, b, "encoding")[:100] - array(server, a, "encoding")[:100]
-    heat = Heat(page, "b-a")
-    assert (heat.rows, heat.cols) == (100, 64) and heat.min == -heat.max == -np.abs(difference).max()
-    heat.check(difference)
-    caption = 'figure[data-config="b-a"] [data-caption]'
-    assert "128 × 64" in page.text(caption) and "100 × 64" in page.text(caption)
-    assert float(page.attribute(f'{caption} data[data-what="difference"]', "value")) == np.abs(difference).max()
-    row, col, text = readout(page)["b-a"]
-    assert (row, col) == (9, 3) and float(text) == difference[9, 3]
-
-
-def test_no_difference_at_all_has_the_colour_of_zero(visit):
-    page = visit(fragment("table", SINUSOIDAL, SINUSOIDAL, on="b-a"))
-    heat = Heat(page, "b-a")
-    assert heat.min == -heat.max < 0
-    heat.check(np.zeros((128, 64)))
-
-
-def test_a_difference_of_blocks_says_what_it_is(visit, server):
-    """The largest of 16 cells minus the largest of 16 others is not the largest difference."""
-    page = visit(fragment("table", {**SINUSOIDAL, "len": 128}, {**SINUSOIDAL, "len": 128, "base": 100}, on="b-a", zoom="1/4x1/4", red="max", lang="en"))
-    assert page.attribute("figure[data-config='b-a'] canvas[data-heat]", "data-row-step") == "4"
-    said = page.text("figure[data-config='b-a'] figcaption")
-    assert "max of 4 × 4 cells of one minus that of the other" in said and "cells may differ by more" in said
-    assert "of one minus" not in page.text("figure[data-config=a] figcaption")
-
-
-def test_nothing_in_common_is_said(visit):
-    page = visit(fragment("table", SINUSOIDAL, {"scheme": "alibi", "len": 16}, on="b-a"))
-    assert page.state("b-a") == "refused" and "no output in common" in page.notice("refused")
-    assert page.state("a") == page.state("b") == "ready"
 
 
 def test_drawn_cells_are_what_the_address_asks_for_when_changed_by_hand(visit, server):
     page = visit(fragment("table", SINUSOIDAL))
     page.hash(fragment("table", SINUSOIDAL, zoom="3x1/2", win="11,7"))
-    until(lambda: Heat(page).row_px == 3, what="the new zoom")
-    page.settle()
+    page.comes(lambda: Heat(page).row_px == 3, "the new zoom")
     heat = Heat(page)
     assert (heat.row0, heat.col0, heat.col_step, heat.col_px) == (11, 6, 2, 1), "the first column is a multiple of the step"
     heat.check_against(server, SINUSOIDAL, (128, 64))
+
+
+# ---- What is read out and said ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.fresh
+def test_the_live_region_says_the_cell_once_keys_rest(open_page, server):
+    page = open_page(fragment("table", ROPE, cur="0,3"))
+    live = page.find("[data-live]")
+    assert live.get_attribute("aria-live") == "polite"
+    page.run("window.said = []; new MutationObserver(() => said.push(arguments[0].textContent)).observe(arguments[0], { childList: true, characterData: true, subtree: true });", live)
+    press(page, *[Keys.ARROW_DOWN] * 8)
+    value = json_text(server, ROPE, "cos", (8, 3))
+    page.comes(lambda: page.run("return document.querySelector('[data-live]').textContent").strip(), "words")
+    text = page.run("return document.querySelector('[data-live]').textContent")
+    assert "8" in text and "3" in text and value[:4] in text.replace("\u2212", "-")
+    assert len([said for said in page.run("return said") if said.strip()]) <= 3, "not every step"
+
+
+# ---- The data table --------------------------------------------------------------------------------------------------------------
+
+
+def cells(page):
+    return {(int(row), int(col)): text for row, col, text in page.run(
+        "return [...document.querySelectorAll('figure details[data-table] td[data-row][data-col]')].map((td) => [td.dataset.row, td.dataset.col, td.textContent.trim()])")}
+
+
+@pytest.mark.parametrize("request_, spot, at", [(ROPE, (37, 12), ()), ({"scheme": "sinusoidal", "dim": 512, "len": 5003}, (5002, 511), ()), (ALIBI, (20, 20), (3,)), ({"scheme": "sinusoidal", "dim": 4, "len": 3}, (0, 0), ())], ids=lambda value: value["scheme"] if isinstance(value, dict) else None)
+def test_the_data_table_holds_what_stands_about_the_cursor(open_page, server, request_, spot, at):
+    keys = {"at": ",".join(map(str, at))} if at else {}
+    page = open_page(fragment("table", request_, cur="%d,%d" % spot, **keys))
+    page.click("figure details[data-table] > summary")
+    page.comes(lambda: cells(page), "the data table")
+    found, output = cells(page), Heat(page).output
+    rows, cols = sorted({row for row, _ in found}), sorted({col for _, col in found})
+    shape = shape_of(server, request_, output)[-2:]
+    assert spot in found and len(rows) == min(32, shape[0]) and len(cols) == min(32, shape[1]) and len(found) == len(rows) * len(cols)
+    assert rows == list(range(rows[0], rows[-1] + 1)) and cols == list(range(cols[0], cols[-1] + 1))
+    asked = json.loads(post(server, "/encode", **request_, outputs=[output], slice=[*at, [rows[0], rows[-1] + 1], [cols[0], cols[-1] + 1]]))
+    data = asked["tensors"][output]["data"]
+    for (row, col), text in found.items():
+        value = data[row - rows[0]][col - cols[0]]
+        shown = text.replace("\u2212", "-").replace("\u221e", "Infinity")
+        assert float(shown) == float(value), (row, col, text, value)
+    scopes = page.run("return [...document.querySelectorAll('figure details[data-table] th')].map((th) => th.getAttribute('scope'))")
+    assert set(scopes) == {"row", "col"} and scopes.count("col") >= len(cols) and scopes.count("row") == len(rows)
+
+
+# ---- Positions -----------------------------------------------------------------------------------------------------------------
+
+
+def test_one_minus_sign_is_read_and_programs_get_their_own(open_page, server):
+    request = {"scheme": "sinusoidal", "dim": 8, "len": 6, "offset": -4, "base": 1e6}
+    page = open_page(fragment("table", request, cur="1,0"))
+    assert page.text(".readout-where").startswith("position \u22123, ") and page.text(".strip h2") == "Along position \u22123"
+    value = json_text(server, request, "encoding", (1, 0))
+    output = page.find("[data-readout] output[data-config=a]")
+    assert value.startswith("-0.") and output.text == value.replace("-", "\u2212") and output.get_attribute("data-value") == value
+    page.click("figure details[data-table] > summary")
+    page.comes(lambda: cells(page), "the data table")
+    text = page.run("return document.querySelector('main .view').innerText")
+    assert "\u2212" in text and not re.search(r"-\d", text), re.findall(r".{9}-\d", text)
+    assert '"offset": -4' in page.copied("json") or '"offset":-4' in page.copied("json")
+    copied = page.run("""getSelection().selectAllChildren(document.querySelector('figure table.cells'));
+      const event = new ClipboardEvent('copy', { clipboardData: new DataTransfer(), bubbles: true, cancelable: true });
+      document.querySelector('figure table.cells').dispatchEvent(event);
+      return event.clipboardData.getData('text/plain')""")
+    assert value in copied.split() and "\u2212" not in copied
+    page.run("getSelection().removeAllRanges()")
+
+
+def test_a_strip_has_the_positions_of_its_run(visit, server):
+    page = visit(fragment("table", {"scheme": "sinusoidal", "dim": 8, "len": 40, "offset": 1000}, cur="20,1"))
+    first, last = until(lambda: page.run("const { xMin, xMax } = document.querySelectorAll('.strip')[1].querySelector('canvas[data-lines]').dataset; "
+                                         "return xMin === undefined ? null : [+xMin, +xMax]"), what="the strip")
+    assert first <= 1000 < 1039 <= last and last - first < 45

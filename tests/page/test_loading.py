@@ -1,26 +1,14 @@
 """What is loaded, and when: budgets as the browser counts them, nothing off origin, files kept by their build."""
 import pytest
 
-from browser import fragment, until
+from browser import fragment
 from conftest import ROOT, start_server
 from rough_proxy import rough_proxy
-from test_frame import VIEWS
+from test_every_view import loaded, shifts
 
 pytestmark = pytest.mark.fresh  # what loading does is what is tested
 
 KIB = 1024
-ENTRIES = "return [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map((e) => [e.name, e.encodedBodySize, e.transferSize])"
-
-
-def loaded(page):
-    """{address below the server: (bytes as sent, bytes on the wire)}"""
-    found = {}
-    for name, body, wire in page.run(ENTRIES):
-        assert name.startswith(page.url + "/"), f"{name} is elsewhere"
-        found[name[len(page.url):].split("#")[0]] = (body, wire)
-    return found
-
-
 def own_files(entries):
     return {name: sizes for name, sizes in entries.items() if name == "/" or name.startswith("/ui/")}
 
@@ -45,8 +33,7 @@ def test_all_that_the_first_picture_needs(open_page, no_cache):
     needed = {name: body for name, (body, _) in loaded(page).items() if name.startswith(("/ui/", "/schemes", "/presets", "/cmaps", "/limits")) or name == "/"}
     assert {"/schemes?view=page", "/presets"} <= set(needed) and "/schemes" not in needed
     assert sum(needed.values()) <= 100 * KIB, sorted(needed.items(), key=lambda item: -item[1])
-    page.hash(fragment("table", {"scheme": "rope", "len": 16}))
-    page.settle()
+    page.go(fragment("table", {"scheme": "rope", "len": 16}))
     assert "/schemes" in loaded(page)
     hint = page.run("return document.getElementById(document.querySelector('[data-card=a] [data-field=base]').getAttribute('aria-describedby')).textContent")
     assert "wavelength" in hint.lower() and len(hint) > 30, hint
@@ -59,46 +46,13 @@ def test_a_second_visit_is_told_that_the_catalogue_is_the_same(open_page, no_cac
     assert len(sizes) == 3 and all(0 < wire < 1000 for _, wire in sizes.values()), sizes  # heads of 304
 
 
-# All that have moved things since the page was opened: [when, how much, what].
-SHIFTS = """const done = arguments[0];
-new PerformanceObserver((list, watch) => {
-  watch.disconnect();
-  done(list.getEntries()
-    .map((one) => [one.startTime, one.value, one.sources.map(({ node }) => (node?.outerHTML ?? node?.data ?? '').slice(0, 80))]));
-}).observe({ type: 'layout-shift', buffered: true });"""
-JUMP = "const now = performance.now(); document.querySelector('main').style.marginTop = '300px'; return now;"
-
-
-def shifts(page):
-    """Those until now: of a jump of this test's own the browser tells last."""
-    now = page.run(JUMP)
-    found = until(lambda: [one for one in [page.driver.execute_async_script(SHIFTS)] if one[-1][0] >= now], what="the jump of this test")[0]
-    return [one for one in found if one[0] < now]
-
-
-@pytest.fixture
-def sized(driver):
-    """sized(width, height): of the pages that are opened from then on."""
-    yield lambda width, height: driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
-    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("width, height", [(390, 844), (1440, 900)])
-def test_nothing_jumps_while_the_start_is_loaded(open_page, sized, width, height, lang):
-    sized(width, height)
+def test_nothing_jumps_while_the_start_is_loaded(open_page, narrow, width, height, lang):
+    narrow(width, height)
     page = open_page(f"lang={lang}")
     before = shifts(page)
     assert sum(value for _, value, _ in before) < 0.05, before
-
-
-# Whose place is known before their first picture comes.
-@pytest.mark.parametrize("view", ["table", "attention", "curves", "distance", "bias", "trajectory", "properties", "scaling", "multimodal", "rotate", "extrapolate"])
-def test_nothing_jumps_while_a_view_is_loaded(open_page, sized, view):
-    sized(1440, 900)
-    page = open_page(f"view={view}")
-    before = shifts(page)
-    assert sum(value for _, value, _ in before) < (0.02 if view in ("table", "attention") else 0.1), before
 
 
 def test_views_are_loaded_when_they_are_opened(open_page, no_cache):
@@ -106,8 +60,7 @@ def test_views_are_loaded_when_they_are_opened(open_page, no_cache):
     first = own_files(loaded(page))
     assert not any(name.endswith(("/views/table/view.js", "/views/curves/view.js", "/heatmap.js", "/text/zh.json")) for name in first), sorted(first)
     page.hash(fragment("table", {"scheme": "rope", "len": 16}))
-    until(lambda: any(name.endswith("/views/table/view.js") for name in loaded(page)), what="the view's module")
-    page.settle()
+    page.comes(lambda: any(name.endswith("/views/table/view.js") for name in loaded(page)), "the view's module")
     assert any(name.endswith("/heatmap.js") for name in loaded(page)) and not any(name.endswith("/views/rotate/view.js") for name in loaded(page))
 
 
@@ -121,31 +74,9 @@ def test_files_are_kept_between_visits(open_page, no_cache):
     assert again["/"][1] > 0, "the page itself is asked for each time"
 
 
-# Figures are drawn by these once something was chosen or asked for.
-WITHOUT_FIGURES = {"gallery", "walk", "explain", "docs", "server", "weights", "experiment", "diagnose", "story"}
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_view_by_its_name_alone(open_page, view):
-    """It is there, and stays on its server: the addresses of all that it loads and asks, and of all links that it offers. Nothing is asked
-    for that is refused, of which the browser says nothing else than in its console."""
-    page = open_page(f"view={view}")
-    assert view == "story" or page.attribute(f'nav [data-view="{view}"]', "aria-current")
-    assert len(page.all("h1")) == 1 and page.text("h1").strip() and not page.all("[data-notice=state]")
-    states = page.run("return [...document.querySelectorAll(arguments[0])].map((figure) => figure.dataset.state)", f'figure[data-figure="{view}"]')
-    assert view in WITHOUT_FIGURES or set(states) == {"ready"}, states
-    assert loaded(page)
-    sources = page.run("return [...document.querySelectorAll('[src], link[href], form[action]')].map((e) => e.src || e.href || e.action)")
-    assert all(source.startswith((page.url + "/", "data:", "blob:")) for source in sources), sources
-    assert page.run("return document.querySelectorAll('style, [style*=\"url\"], script:not([src])').length") == 0
-    assert page.run("return [...document.querySelectorAll('*')].flatMap((e) => [...e.attributes]).filter((a) => a.name.startsWith('on')).length") == 0
-    assert [entry["message"] for entry in page.driver.get_log("browser")] == []
-
-
 def test_nothing_is_kept_but_settings(open_page):
     page = open_page(fragment("table", {"scheme": "rope", "len": 16}))
-    page.click('[data-action="theme"]')
-    page.settle()
+    page.do('[data-action="theme"]')
     stored = page.run("return [Object.keys(localStorage), Object.keys(sessionStorage), document.cookie]")
     try:
         assert len(stored[0]) <= 2 and all("theme" in key or "lang" in key for key in stored[0]), stored
@@ -160,11 +91,9 @@ def test_an_open_page_survives_a_newer_server(open_page, server, driver):
         page = open_page(fragment("table", {"scheme": "rope", "len": 16}), proxy.url)
         proxy.back = newer  # another build
         page.click('nav [data-view="curves"]')
-        until(lambda: page.all("[data-notice=view]"), what="a notice")
-        page.settle()
+        page.comes(lambda: page.all("[data-notice=view]"), "a notice")
         driver.get_log("browser")  # the browser tells of the 404
         page.click("[data-notice=view] a, [data-notice=view] button")
-        until(lambda: page.all('figure[data-figure="curves"][data-state="ready"]'), what="the view of the newer page")
-        page.settle()
+        page.comes(lambda: page.all('figure[data-figure="curves"][data-state="ready"]'), "the view of the newer page")
         assert "/ui/dev" in page.attribute('meta[name="posenc-ui"]', "content")
         assert page.field("len").get_attribute("value") == "16", "with the configurations that it had"

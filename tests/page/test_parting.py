@@ -1,6 +1,5 @@
 """Where two configurations part, in words above the views that compare them: against cosines computed with NumPy."""
 import numpy as np
-import pytest
 
 from browser import fragment, until
 from lines import Lines
@@ -56,17 +55,10 @@ def test_where_llama_and_qwen_part(open_page):
     assert abs(abs(outputs[1] - outputs[0]) - want["value"]) < 1e-6
 
 
-@pytest.mark.parametrize("view", ["table", "curves", "rotate"])
-def test_titles_are_the_models(visit, view):
-    page = visit(fragment(view, {"preset": "llama-3.1", "len": 64}, {"preset": "qwen2.5", "len": 64}, lang="en"))
-    titles = [page.text(f'figure[data-config="{slot}"] .figure-title') for slot in "ab"]
-    assert "Llama 3.1" in titles[0] and "Qwen2.5" in titles[1], titles
-
-
 def test_no_two_rules_of_two_models_look_alike(visit):
     """The rule of a configuration has its colour in both charts, and no other rule has it."""
     page = visit(fragment("scaling", {"preset": "llama-3.1", "len": 64}, {"preset": "qwen2.5", "len": 64}, lang="en"))
-    charts = [Lines(page, "scaling", slot).legend for slot in "ab"]
+    charts = [Lines(page, slot).legend for slot in "ab"]
     assert len(charts[0]) > 5 and charts[0]["a:llama3"][0] == charts[1]["a:llama3"][0] != charts[0]["b:default"][0]
     for legend in charts:
         colors = [color for color, _ in legend.values()]
@@ -86,8 +78,7 @@ def test_the_same_twice_and_two_schemes(visit):
     until(lambda: "all numbers of the first 1024 rows are equal" in page.text(".parting"), what="that nothing parts")
     assert "are the same configuration" in page.text(".parting")
     page = visit(fragment("table", {"scheme": "rope", "len": 16}, {"scheme": "alibi", "len": 16}))
-    until(lambda: page.all("[data-differs=scheme]"), what="the schemes")
-    page.settle()
+    page.comes(lambda: page.all("[data-differs=scheme]"), "the schemes")
     assert len(page.all("[data-differs]")) == 1 and not page.all(".parting a")   # no output in common
     page = visit(fragment("table", LLAMA))
     assert not page.run("return document.querySelector('.parting')?.checkVisibility() ?? false")

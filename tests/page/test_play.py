@@ -22,13 +22,11 @@ def test_it_moves_its_slider_and_the_picture_until_it_is_stopped(visit):
     page.click(button)
     assert page.attribute(button, "aria-label").startswith("Stop ")
     until(lambda: page.run(AT) > before + 2, what="the slider moves")
-    page.click(button)
-    page.settle()
+    page.do(button)
     at = page.run(AT)
     assert page.attribute(button, "aria-label").startswith("Play ") and page.state() == "ready"
     assert f'"base":{int(page.field("base").get_property("value"))}' in page.run("return decodeURIComponent(location.hash)").replace("%20", "")
-    page.click("[data-action=undo]")
-    page.settle()
+    page.do("[data-action=undo]")
     assert page.run(AT) <= before + 1 and page.run(AT) != at  # one step, however many values
 
 
@@ -48,11 +46,8 @@ def test_by_key_and_around_the_end(visit):
 
 def test_less_motion_keeps_it_still(visit):
     page = visit(fragment("table", ROPE, lang="en"))
-    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]})
-    try:
+    with page.media(prefers_reduced_motion="reduce"):
         before = page.run(AT)
         page.click("button[data-play=base]")
         page.driver.execute_async_script("setTimeout(arguments[0], 400)")
         assert page.run(AT) == before and page.attribute("button[data-play=base]", "aria-label").startswith("Play ")
-    finally:
-        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

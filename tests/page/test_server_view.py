@@ -6,8 +6,7 @@ import time
 import pytest
 
 from browser import until
-from conftest import start_server
-from rough_proxy import rough_proxy
+from test_states import dying
 
 
 def metrics(server):
@@ -35,7 +34,7 @@ def view(quick, open_page):
 # ---- numbers ------------------------------------------------------------------------------------------------------------
 
 
-def test_facts_are_those_of_metrics(view, server):
+def facts_are_those_of_metrics(view, server):
     before = metrics(server)
     stage = "return document.querySelector('[data-what=posenc_sent_bytes_total]').value"
     first = view.run(stage)
@@ -61,7 +60,7 @@ def bucket(values, route, share):
     return next(le for le, value in bounds if value >= share * bounds[-1][1])
 
 
-def test_latencies_are_the_buckets_in_which_they_lie(view, server):
+def latencies_are_the_buckets_in_which_they_lie(view, server):
     for n in range(1, 9):
         server.post("/encode", {"scheme": "sinusoidal", "len": 1000 * n, "dim": 64})
     row = "figure [data-route='/encode']"
@@ -76,14 +75,14 @@ def test_latencies_are_the_buckets_in_which_they_lie(view, server):
     assert sorted(statuses) == sorted(served)
 
 
-def test_requests_of_no_route_have_a_name(view, server):
+def requests_of_no_route_have_a_name(view, server):
     assert server.get("/nothing").status == 404
     head = "return document.querySelector('figure [data-route=\"\"] th')?.textContent"
     until(lambda: view.run(head), what="the row")
     assert view.run(head) == "other"
 
 
-def test_refusals_are_named(view, server):
+def refusals_are_named(view, server):
     assert server.post("/encode", b"x" * 100, {"Content-Length": "100", "Transfer-Encoding": "nonsense"}).status >= 400
     names = {name for name, value in metrics(server).items() if name.startswith(("posenc_rejected_total", "posenc_cancelled_total")) and value != "0"}
     reasons = {re.search(r'"(\w+)"', name)[1] for name in names}
@@ -91,7 +90,7 @@ def test_refusals_are_named(view, server):
     until(lambda: reasons <= set(view.run(stage)), what=f"{reasons} among what is shown")
 
 
-def test_the_data_table_has_everything(view, server):
+def the_data_table_has_everything(view, server):
     view.run("document.querySelector('figure details[data-table]').open = true")
     until(lambda: view.all("figure details[data-table] tbody tr"), what="the table")
     rows = view.run("return [...document.querySelectorAll('figure details[data-table] tbody tr')].map(r => r.cells[0].textContent)")
@@ -99,7 +98,7 @@ def test_the_data_table_has_everything(view, server):
     assert {name for name in families if not name.endswith("_bucket")} <= set(rows)
 
 
-def test_limits_with_their_flags(view, server):
+def limits_with_their_flags(view, server):
     limits = server.get("/limits").json()
     del limits["routes"]
     rows = view.run("return [...document.querySelectorAll('.server-limits tbody tr')].map(r => [r.querySelector('data').dataset.what, r.querySelector('data').value, r.cells[2].textContent])")
@@ -109,9 +108,18 @@ def test_limits_with_their_flags(view, server):
     assert view.run("return [...document.querySelectorAll('.server-limits data')].find(d => d.dataset.what === 'max_body').textContent") == "256.0 MiB"
 
 
-def test_version_and_readiness(view, server):
+def version_and_readiness(view, server):
     text = view.text("figure [data-ready=true]").strip(), view.text(".server-head")
     assert text[0] and all(server.get("/version").json()[key] in text[1] for key in ("version", "commit", "isa"))
+
+
+CHECKS = (facts_are_those_of_metrics, latencies_are_the_buckets_in_which_they_lie, requests_of_no_route_have_a_name, refusals_are_named,
+          the_data_table_has_everything, limits_with_their_flags, version_and_readiness)
+
+
+def test_what_it_shows(view, server):
+    for check in CHECKS:
+        check(view, server)
 
 
 # ---- when it asks -------------------------------------------------------------------------------------------------------
@@ -150,8 +158,7 @@ def test_it_stops_where_nobody_looks(view, server, quick):
     asks_no_more(view, server, quick)
     view.run("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
     asks_every_two_seconds(view, quick)
-    view.hash("view=docs")
-    view.settle()
+    view.go("view=docs")
     asks_no_more(view, server, quick)
 
 
@@ -164,19 +171,14 @@ def test_charts_follow(view):
 
 def test_a_server_that_comes_back_is_watched_again(quick, open_page):
     """Another process: what it counts is not compared with what the first one had counted."""
-    with contextlib.ExitStack() as stack:
-        first = start_server()
-        proxy = stack.enter_context(rough_proxy(first.__enter__()))
+    with contextlib.ExitStack() as stack, dying(stack) as (proxy, die, come_back):
         page = open_page("view=server", proxy.url, settle=False)
         page.wait_state("ready", "none")
-        proxy.back.process.kill()
-        proxy.back.process.wait()
+        die()
         page.wait_state("away", "none")
-        proxy.back = stack.enter_context(start_server())
+        come_back()
         page.wait_state("ready", "none")
         assert "-" not in "".join(page.run("return [...document.querySelectorAll('.fact-change')].map(e => e.textContent)"))
-        with contextlib.suppress(AssertionError):
-            first.__exit__(None, None, None)
 
 
 def test_in_chinese(open_page, server):

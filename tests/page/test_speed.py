@@ -4,7 +4,7 @@ import statistics
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from browser import fragment, until
+from browser import fragment
 from probes import Heat
 
 pytestmark = pytest.mark.fresh  # what a page has done before would be measured
@@ -70,8 +70,7 @@ def test_each_repaint_is_measured(open_page):
     page.run("performance.clearMeasures()")
     for i in range(9):
         page.hash(fragment("table", LARGE, zoom="1x1", lo=-1 - i / 10, hi=1))
-        until(lambda: Heat(page).min == -1 - i / 10, what="the range")
-        page.settle()
+        page.comes(lambda: Heat(page).min == -1 - i / 10, "the range")
     assert 8 <= len(page.run(PAINTS)) <= 27, "the map, and the two lines below it where they change"
 
 
@@ -80,8 +79,7 @@ def test_a_repaint_asks_for_nothing(open_page, server):
     page.run("performance.clearResourceTimings()")
     page.find("canvas[data-heat]").send_keys("m", "m", "m")
     page.settle()
-    page.click("[data-action=theme]")
-    page.settle()
+    page.do("[data-action=theme]")
     assert [entry for entry in page.run("return performance.getEntriesByType('resource').map((one) => one.name)") if "/encode" in entry] == []
 
 
@@ -116,8 +114,7 @@ def test_the_first_picture_takes_little_of_a_second(open_page, thread_ms):
     for _ in range(5):
         before = thread_ms()
         page = open_page(fragment("table"), settle=False)
-        until(lambda: page.run("return performance.getEntriesByName('posenc:first-picture')[0]?.startTime"), what="a picture")
-        page.settle()
+        page.comes(lambda: page.run("return performance.getEntriesByName('posenc:first-picture')[0]?.startTime"), "a picture")
         times.append(thread_ms() - before)
     assert statistics.median(times) <= 500, f"{[round(time) for time in times]} ms"
 
@@ -129,8 +126,7 @@ def test_a_small_change_is_seen_soon(open_page, thread_ms):
     page.run("performance.clearMeasures(); performance.clearResourceTimings()")
     before = thread_ms()
     canvas.send_keys(Keys.PAGE_DOWN)
-    until(lambda: page.run(PAINTS), what="a picture")
-    page.settle()
+    page.comes(lambda: page.run(PAINTS), "a picture")
     used = thread_ms() - before
     asked = page.run("return performance.getEntriesByType('resource').map((one) => one.name)")
     assert used <= 200 and len(asked) <= 2, f"{used:.0f} ms, {asked}"

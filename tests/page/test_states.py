@@ -42,8 +42,7 @@ def test_a_first_picture_that_takes_long_shows_its_bytes_and_can_be_cancelled(op
     until(lambda: page.run(PROGRESS), what="progress")
     assert re.search(r"\d.* of \d", page.notice("loading"))
     page.click('figure [data-action="cancel"]')
-    until(lambda: rough.take("left"), what="a closed connection")
-    page.settle()
+    page.comes(lambda: rough.take("left"), "a closed connection")
     assert page.state() == "cancelled" and page.notice("cancelled")
     rough.rate = None
     page.click('figure [data-notice="cancelled"] [data-action="retry"]')
@@ -73,47 +72,6 @@ def test_progress_is_shown_after_300_ms_and_the_last_picture_stays(open_page, ro
     page.settle()
     assert page.state() == "ready"
     assert page.run("return performance.getEntriesByName('posenc:first-picture').length") == 1
-
-
-# ---- refused ------------------------------------------------------------------------------------------------------------
-
-
-def refused_control(page):
-    page.wait_state("refused")
-    page.settle()
-    field = page.find('[aria-invalid="true"]')
-    described = [page.text(f"#{name}") for name in (field.get_attribute("aria-describedby") or "").split()]
-    assert any(page.notice("refused") in text for text in described), described
-    assert page.find('figure [data-notice="refused"]').get_attribute("role") == "alert"
-    return field.get_attribute("data-field")
-
-
-WRONG = {"scheme": "rope", "head_dim": 64, "rotary_dim": 65, "len": 16}
-
-
-def test_a_refused_link_leads_to_its_control(open_page, server):
-    detail = server.post("/encode", WRONG).json()["detail"]
-    page = open_page(fragment("table", WRONG))
-    assert refused_control(page) == "rotary_dim" and page.notice("refused") == detail
-    assert page.focused_field() == "rotary_dim"
-    page.hash(TABLE)
-    page.wait_state("ready")
-    page.settle()
-    assert not page.all('[aria-invalid="true"]') and not page.all("figure [data-notice]")
-    page.hash(fragment("table", WRONG))
-    assert refused_control(page) == "rotary_dim"
-    until(lambda: page.focused_field() == "rotary_dim", what="focus")
-
-
-def test_typing_is_not_interrupted_but_enter_leads_to_the_control(open_page):
-    page = open_page(fragment("table", {"scheme": "rope", "head_dim": 64, "rotary_dim": 64, "len": 16}))
-    page.type("head_dim", "32")
-    assert refused_control(page) == "rotary_dim"
-    assert page.focused_field() == "head_dim"
-    assert page.run("return document.querySelector('figure canvas').width") > 0, "the last picture stays"
-    page.type("head_dim", "34", enter=True)
-    assert refused_control(page) == "rotary_dim"
-    until(lambda: page.focused_field() == "rotary_dim", what="focus after Enter")
 
 
 # ---- busy ---------------------------------------------------------------------------------------------------------------
@@ -222,59 +180,54 @@ def test_each_view_waits_for_a_busy_server_and_says_what_is_refused(open_page, r
 # ---- away ---------------------------------------------------------------------------------------------------------------
 
 
-def test_a_server_that_dies_and_comes_back(open_page):
-    with contextlib.ExitStack() as stack:
-        first = start_server()
-        proxy = stack.enter_context(rough_proxy(first.__enter__()))
-        page = open_page(CURVES, proxy.url)
+@contextlib.contextmanager
+def dying(stack):
+    """A proxy whose server is gone within the block, and another one after it."""
+    first = start_server()
+    proxy = stack.enter_context(rough_proxy(first.__enter__()))
+
+    def die():
         proxy.back.process.kill()
         proxy.back.process.wait()
+
+    yield proxy, die, lambda: setattr(proxy, "back", stack.enter_context(start_server()))
+    with contextlib.suppress(AssertionError):
+        first.__exit__(None, None, None)
+
+
+def test_a_server_that_dies_and_comes_back(open_page):
+    with contextlib.ExitStack() as stack, dying(stack) as (proxy, die, come_back):
+        page = open_page(CURVES, proxy.url)
+        die()
         page.hash(fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 70}, {"scheme": "sinusoidal", "dim": 64, "len": 71}))
         for config in "ab":
             page.wait_state("away", config)
         assert page.notice("away")
-        proxy.back = stack.enter_context(start_server())
+        come_back()
         for config in "ab":
             page.wait_state("ready", config)
-        with contextlib.suppress(AssertionError):
-            first.__exit__(None, None, None)
 
 
 def test_a_view_opened_while_the_server_is_away_opens_once_it_is_back(open_page):
-    with contextlib.ExitStack() as stack:
-        first = start_server()
-        proxy = stack.enter_context(rough_proxy(first.__enter__()))
+    with contextlib.ExitStack() as stack, dying(stack) as (proxy, die, come_back):
         page = open_page(CURVES, proxy.url)
-        proxy.back.process.kill()
-        proxy.back.process.wait()
+        die()
         page.hash(fragment("scaling", ROPE))
         until(lambda: page.all(".notices [data-notice=view]"), what="the notice of a view that could not be loaded")
-        proxy.back = stack.enter_context(start_server())
+        come_back()
         page.wait_state("ready")
         assert page.text("h1") == "Scaling" and not page.all(".notices [data-notice=view]")
-        with contextlib.suppress(AssertionError):
-            first.__exit__(None, None, None)
 
 
 # ---- private ------------------------------------------------------------------------------------------------------------
-
-
-def give(page, token, keep=False):
-    until(lambda: page.all('dialog[open] [data-field="token"]'), what="the dialog")
-    field = page.find('dialog[open] [data-field="token"]')
-    assert field.get_attribute("type") == "password"
-    assert page.focused_field() == "token"
-    if keep:
-        page.find('dialog[open] input[type="checkbox"]').click()
-    field.send_keys(token, "\n")
 
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_token_is_asked_for_and_stays_in_the_tab(open_page, keep):
     with token_server(LINES) as server:
         page = open_page(TABLE, server.url, settle=False)
-        give(page, "not-the-token-at-all")
-        give(page, READER, keep)
+        page.give("not-the-token-at-all")
+        page.give(READER, keep)
         page.wait_state("ready")
         page.settle()
         stored = page.run("return JSON.stringify(sessionStorage)")

@@ -11,7 +11,6 @@ from selenium.webdriver.common.keys import Keys
 
 from browser import until
 from test_diagnose_view import drop, rotated
-from test_frame import narrow  # noqa: F401 (a fixture)
 from test_requests import save
 
 pytestmark = pytest.mark.fresh
@@ -38,8 +37,7 @@ class Newcomer:
         return self
 
     def comes_to(self, view):
-        until(lambda: self.page.attribute("main", "data-open") == view, what=f"the view {view}")
-        self.page.settle()
+        self.page.comes(lambda: self.page.attribute("main", "data-open") == view, f"the view {view}")
         return self
 
     def sees(self, selector):
@@ -85,8 +83,7 @@ def test_paste_a_configuration(newcomer):
     newcomer.click("main [data-action=paste]")
     ActionChains(page.driver).send_keys(json.dumps(config)).perform()
     newcomer.click("dialog [data-action=start]")
-    until(lambda: "hf_config" in page.run("return decodeURIComponent(location.hash)"), what="the configuration")
-    page.settle()
+    page.comes(lambda: "hf_config" in page.run("return decodeURIComponent(location.hash)"), "the configuration")
     assert newcomer.clicks == 2 and page.state() == "ready"
     newcomer.sees("figure[data-config=a]")
 
@@ -108,7 +105,7 @@ def test_train_alibi_against_sinusoids(newcomer):
     newcomer.sees("figure[data-output=excess] canvas[data-lines]")
 
 
-def test_read_a_story_in_chinese_on_a_phone(newcomer, narrow):  # noqa: F811
+def test_read_a_story_in_chinese_on_a_phone(newcomer, narrow):
     page = newcomer.page
     narrow(390, 844)
     newcomer.click("[data-action=lang]")

@@ -4,7 +4,8 @@ import json
 import pytest
 
 from browser import fragment, until
-from test_explain_view import CARD, LLAMA_31, asked, choose
+from probes import ask
+from test_explain_view import CARD, LLAMA_31, choose
 
 TAB, PANE = "#tab-tool", "#copy-tool"
 READ = """const root = document.querySelector(arguments[0]), pre = root.querySelector('pre');
@@ -26,8 +27,7 @@ def opened(open_page):
     def opened_at(fragment):
         page = open_page(fragment)
         pages.append(page)
-        page.click(TAB)
-        page.settle()
+        page.do(TAB)
         return page
 
     yield opened_at
@@ -42,7 +42,7 @@ def test_every_tool_is_there_with_its_text_and_losses(opened, server):
     assert page.run(f"return [...document.querySelectorAll('{PANE} [data-field=tool] option')].map((one) => one.value)") == ["", *names] and len(names) == 14
     exact = set()
     for name in ("transformers5", "vllm", "llama.cpp", "gguf", "megatron"):
-        [entry] = asked(server, "/translate", preset="llama-3.1", to=name)["targets"]
+        [entry] = ask(server, "/translate", preset="llama-3.1", to=name)["targets"]
         shown = say(page, PANE, name)
         assert shown["text"] == entry["text"] and shown["exact"] == entry["exact"]
         assert shown["losses"] == [[loss["what"], loss["detail"]] for loss in entry["loses"]]
@@ -58,9 +58,8 @@ def test_it_follows_the_form_and_the_language(opened, server):
     page.type("base", "77000", enter=True)
     until(lambda: "77000" in (page.run(READ, PANE)["text"] or ""), what="the base in the tool's words")
     assert "77000" not in first["text"]
-    page.hash(fragment("table", {"scheme": "rope", "head_dim": 64, "len": 16, "scaling": scaling}, lang="zh"))
-    page.settle()
-    [entry] = asked(server, "/translate", scheme="rope", head_dim=64, to="llama.cpp", scaling=scaling)["targets"]
+    page.go(fragment("table", {"scheme": "rope", "head_dim": 64, "len": 16, "scaling": scaling}, lang="zh"))
+    [entry] = ask(server, "/translate", scheme="rope", head_dim=64, to="llama.cpp", scaling=scaling)["targets"]
     assert page.run(READ, PANE)["losses"] == [[loss["what"], loss["detail_zh"]] for loss in entry["loses"]]
 
 
@@ -70,17 +69,6 @@ def test_what_does_not_rotate_cannot_be_said(opened):
     assert shown["text"] is None and [what for what, _ in shown["losses"]] == ["scheme"]
 
 
-def test_the_chosen_text_is_copied(opened):
-    page = opened(fragment("table", {"preset": "llama-3.1", "len": 16}))
-    text = say(page, PANE, "vllm")["text"]
-    page.run("window.copied = null; navigator.clipboard.writeText = async (one) => { window.copied = one; }")
-    try:
-        page.click("[data-action=copy]")
-        until(lambda: page.run("return window.copied") == text, what="the text in the clipboard")
-    finally:
-        page.run("delete navigator.clipboard.writeText; delete window.copied")
-
-
 def test_a_dropped_file_in_the_words_of_another_tool(open_page, server, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(LLAMA_31))
     page = open_page("view=explain")
@@ -88,7 +76,7 @@ def test_a_dropped_file_in_the_words_of_another_tool(open_page, server, tmp_path
     place = f"{CARD} [data-section=said]"
     try:
         for name in ("vllm", "gguf"):
-            [entry] = asked(server, "/translate", hf_config=LLAMA_31, to=name)["targets"]
+            [entry] = ask(server, "/translate", hf_config=LLAMA_31, to=name)["targets"]
             shown = say(page, place, name)
             assert shown["text"] == entry["text"] and shown["losses"] == [[loss["what"], loss["detail"]] for loss in entry["loses"]]
         page.run("window.copied = null; navigator.clipboard.writeText = async (one) => { window.copied = one; }")
@@ -103,7 +91,7 @@ def test_each_kind_of_layers_has_its_own_text(open_page, server):
     page = open_page("view=explain")  # its example has two
     place = f"{CARD} [data-section=said]"
     config = json.loads(page.copied("json"))
-    entries = asked(server, "/translate", hf_config=config["hf_config"], to="vllm")["targets"]
+    entries = ask(server, "/translate", hf_config=config["hf_config"], to="vllm")["targets"]
     try:
         shown = say(page, place, "vllm")
         assert shown["text"] == "\n\n".join(f"# {entry['layer_type']}\n{entry['text']}" for entry in entries) and len(entries) == 2

@@ -1,24 +1,21 @@
-"""The guided walk: ten steps by keys, links and a finger; what each shows, in both languages; what its texts state, against the API."""
+"""The guided walk: ten steps by keys, links and a finger; what each shows, in both languages."""
 import re
 
-import numpy as np
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from browser import until
-from test_frame import SMALL, STRAY, nameless, narrow  # noqa: F401 (narrow is a fixture)
+from looks import SMALL, STRAY, nameless
 from test_stories import RAW, TOUCHABLE, UNREAD, too_large
 
 STEPS = ["words", "rows", "added", "waves", "turn", "apart", "bias", "stretch", "breaks", "yours"]
 STEP = "return Number(document.querySelector('[data-step]')?.dataset.step)"
 DOGS = ["The", "dog", "chased", "another", "dog"]
-TURNED = ["another", "dog", "chased", "The", "dog"]
 
 
 def arrives(page, step):
-    until(lambda: page.run(STEP) == step, what=f"step {step}, not {page.run(STEP)},")
-    page.settle()
+    page.comes(lambda: page.run(STEP) == step, f"step {step}, not {page.run(STEP)},")
 
 
 def press(page, *keys):
@@ -98,7 +95,7 @@ def swipe(page, selector, right):
     touch("touchEnd")
 
 
-def test_a_finger_leads_on_and_back_on_a_phone(open_page, narrow):  # noqa: F811
+def test_a_finger_leads_on_and_back_on_a_phone(open_page, narrow):
     narrow(390, 844)
     page = open_page("view=walk&sec=4&lang=zh")
     page.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
@@ -116,7 +113,7 @@ def test_a_finger_leads_on_and_back_on_a_phone(open_page, narrow):  # noqa: F811
 
 
 @pytest.mark.parametrize("step", range(1, 11))
-def test_each_step_in_both_languages_and_on_a_phone(visit, narrow, step):  # noqa: F811
+def test_each_step_in_both_languages_and_on_a_phone(visit, narrow, step):
     name = STEPS[step - 1]
     for lang in ("en", "zh"):
         page = visit(f"view=walk&sec={step}&lang={lang}")
@@ -147,40 +144,3 @@ def test_the_last_step_opens_a_configuration(visit):
     assert page.run(STEP) == 10  # the dialog has the keys
     press(page, Keys.ESCAPE)
     until(lambda: not page.all("dialog[open]"), what="the dialog closes")
-
-
-# ---- what the texts state ---------------------------------------------------------------------------------------------------
-
-
-def probs(server, tokens, **more):
-    answer = server.post("/attention", {"scheme": "none", "dim": 96, "causal": False, "tokens": tokens, "outputs": ["probs", "output"], "dtype": "f64", **more}).json()
-    return (np.array(answer["tensors"][name]["data"]) for name in ("probs", "output"))
-
-
-def test_equal_words_have_equal_rows_and_order_moves_them(server):
-    said, _ = probs(server, DOGS)
-    turned, _ = probs(server, TURNED)
-    assert (said[:, 1] == said[:, 4]).all()
-    to = [3, 1, 2, 0, 4]  # where TURNED has the words of DOGS
-    assert np.allclose(turned[:, to][:, :, to], said, rtol=0, atol=1e-15)
-    for share in (0, 1):
-        _, output = probs(server, DOGS, scheme="sinusoidal", pe_scale=share)
-        assert bool(np.abs(output[:, 1] - output[:, 4]).max() > 0.01) == bool(share)
-
-
-def test_the_slow_pairs_of_llama_never_turned_once(server):
-    """Wavelengths of base 500000 against 8192 positions; the rule divides the slowest frequency by 8 and keeps the fastest."""
-    plain = 500000.0 ** (-np.arange(0, 128, 2) / 128)
-    assert (2 * np.pi / plain > 8192).any()
-    answer = server.post("/encode", {"preset": "llama-3.1", "len": 1, "outputs": ["inv_freq"], "dtype": "f64"}).json()
-    stretched = np.array(answer["tensors"]["inv_freq"]["data"])
-    assert np.isclose(plain[0] / stretched[0], 1) and np.isclose(plain[-1] / stretched[-1], 8)
-    long = server.post("/encode", {"preset": "qwen2.5", "len": 1, "data": False}).json()["config"]
-    assert long["base"] != 500000
-
-
-def test_by_scores_only_the_distance_counts(server):
-    q, k = np.random.default_rng(3).normal(size=(2, 8))
-    score = lambda m, n: np.array(server.post("/attention", {"scheme": "rope", "head_dim": 8, "num_heads": 1, "causal": False, "q": [[[q.tolist()]]], "k": [[[k.tolist()]]],  # noqa: E731
-                                                             "q_positions": [m], "k_positions": [n], "outputs": ["scores"], "dtype": "f64"}).json()["tensors"]["scores"]["data"]).item()
-    assert np.isclose(score(9, 6), score(109, 106), rtol=0, atol=1e-12) and not np.isclose(score(9, 6), score(10, 6), atol=1e-3)

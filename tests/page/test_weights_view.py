@@ -1,26 +1,15 @@
 """The view `weights`: what it lists against /weights, uploads that overwrite nothing unasked, deleting after a question, opening."""
 import io
-import json
-import struct
 
 import numpy as np
 import pytest
+import safetensors_reader
 from selenium.webdriver.common.keys import Keys
 
-from browser import until
+from browser import DROP, until
 from token_files import LINES, READER, token_server
 
 TABLE = np.arange(96, dtype="<f4").reshape(12, 8)
-DROP = """const data = new DataTransfer(); data.items.add(new File([Uint8Array.from(arguments[1])], arguments[0]));
-document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));"""
-
-
-def safetensors(**tensors):
-    rows, at = {}, 0
-    for name, values in tensors.items():
-        rows[name] = {"dtype": "F32", "shape": values.shape, "data_offsets": [at, at := at + values.nbytes]}
-    head = json.dumps(rows).encode()
-    return struct.pack("<Q", len(head)) + head + b"".join(values.tobytes() for values in tensors.values())
 
 
 def stored(server):
@@ -45,8 +34,7 @@ def drop(page, name, data):
 
 
 def shows(page, server, *names):
-    until(lambda: set(listed(page)) == set(names), what=f"{names} in the list")
-    page.settle()
+    page.comes(lambda: set(listed(page)) == set(names), f"{names} in the list")
     files = stored(server)
     assert set(files) == set(names)
     for name, (digest, size, tensors) in listed(page).items():
@@ -57,14 +45,13 @@ def shows(page, server, *names):
 def test_nothing_stored_explains_itself_and_a_file_opens(weights, server, tmp_path):
     assert weights.state("none") == "ready" and "/encode" in weights.text("figure pre") and not listed(weights)
     file = tmp_path / "my model.safetensors"
-    file.write_bytes(safetensors(**{"wpe.weight": TABLE, "bias": TABLE[0]}))
+    file.write_bytes(safetensors_reader.dumps({"wpe.weight": TABLE, "bias": TABLE[0]}))
     weights.find("main input[type=file][data-drop]").send_keys(str(file))
     shows(weights, server, "my-model")
     links = weights.all("a[data-action=open]")
     assert len(links) == 1
     weights.run("arguments[0].click()", links[0])
-    until(lambda: weights.text("h1") == "Table", what="the table")
-    weights.settle()
+    weights.comes(lambda: weights.text("h1") == "Table", "the table")
     assert weights.state() == "ready"
     canvas = [weights.attribute("canvas[data-heat]", f"data-{name}") for name in ("rows", "cols", "min", "max")]
     assert [float(one) for one in canvas] == [12, 8, 0, 95]
@@ -75,8 +62,7 @@ def test_a_dropped_array_is_kept_as_safetensors(weights, server):
         out = io.BytesIO()
         save(out)
         drop(weights, name, out.getvalue())
-        until(lambda: name.split(".")[0] in listed(weights), what=name)
-        weights.settle()
+        weights.comes(lambda: name.split(".")[0] in listed(weights), name)
     shows(weights, server, "one", "more")
     encoded = server.post("/encode", {"scheme": "learned", "len": 12, "weights": "one"}).json()
     assert np.array_equal(np.array(encoded["tensors"]["encoding"]["data"], "<f4"), TABLE)
@@ -86,17 +72,17 @@ def test_a_dropped_array_is_kept_as_safetensors(weights, server):
 
 
 def test_nothing_is_overwritten_unless_asked(weights, server):
-    drop(weights, "kept.safetensors", safetensors(table=TABLE))
+    drop(weights, "kept.safetensors", safetensors_reader.dumps({"table": TABLE}))
     shows(weights, server, "kept")
     before = stored(server)["kept"]["sha256"]
-    drop(weights, "kept.safetensors", safetensors(table=TABLE + 1))
+    drop(weights, "kept.safetensors", safetensors_reader.dumps({"table": TABLE + 1}))
     until(lambda: before in (weights.text("[data-notice=refused]") or ""), what="the refusal")
     assert stored(server)["kept"]["sha256"] == before
     field = weights.find("[data-field=name]")
     field.send_keys(Keys.CONTROL, "a")
     field.send_keys("other", Keys.ENTER)
     shows(weights, server, "kept", "other")
-    drop(weights, "kept.safetensors", safetensors(table=TABLE + 2))
+    drop(weights, "kept.safetensors", safetensors_reader.dumps({"table": TABLE + 2}))
     until(lambda: weights.text("[data-notice=refused]"), what="another refusal")
     weights.click("[data-field=replace]")
     weights.click("[data-action=start]")
@@ -106,14 +92,13 @@ def test_nothing_is_overwritten_unless_asked(weights, server):
 
 
 def test_deleting_asks_and_spares_what_has_changed(weights, server):
-    drop(weights, "gone.safetensors", safetensors(table=TABLE))
+    drop(weights, "gone.safetensors", safetensors_reader.dumps({"table": TABLE}))
     shows(weights, server, "gone")
     remove = "tr[data-weights=gone] [data-action=remove]"
     weights.click(remove)
-    weights.click("dialog[open] [data-action=cancel]")
-    weights.settle()
+    weights.do("dialog[open] [data-action=cancel]")
     shows(weights, server, "gone")
-    server.request("PUT", "/weights/gone", safetensors(table=TABLE + 1))
+    server.request("PUT", "/weights/gone", safetensors_reader.dumps({"table": TABLE + 1}))
     weights.click(remove)
     weights.click("dialog[open] [data-action=start]")
     until(lambda: weights.text("[data-notice=refused]"), what="the refusal")
@@ -126,9 +111,7 @@ def test_deleting_asks_and_spares_what_has_changed(weights, server):
 def test_who_may_not_write_is_told_why(open_page):
     with token_server(LINES) as other:
         page = open_page("view=weights&lang=zh", url=other.url, settle=False)
-        until(lambda: page.all('dialog[open] [data-field="token"]'), what="the dialog")
-        page.find('dialog[open] [data-field="token"]').send_keys(READER, Keys.ENTER)
-        until(lambda: page.state("none") == "ready", what="the list")
-        page.settle()
+        page.give(READER)
+        page.comes(lambda: page.state("none") == "ready", "the list")
         assert page.run("return [...document.querySelectorAll('form input')].filter(i => i.closest('main')).every(i => i.disabled)")
         assert "write" in page.text("#weights-hint") and "weights." not in page.run("return document.body.innerText")
