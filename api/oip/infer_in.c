@@ -149,7 +149,7 @@ static bool read_axis(double x, uint64_t *axis)
 static bool read_shape(const struct object *object, struct pe_tensor *tensor)
 {
     const struct pe_value *shape = find(object->value, "shape");
-    static const char what[] = "must be a list of at most 8 integers of at least 0";
+    const char *what = pe_text("must be a list of at most 8 integers of at least 0");
     *tensor = (struct pe_tensor){0};
     if (shape && shape->kind == PE_LIST && shape->list.n == 0)
         return true;

@@ -224,10 +224,10 @@ def counts(wanted, answer, row, server):
 
 @kind
 def between(wanted, answer, row, server):
-    """{pointer: [low, high]}, a number above low and below high; null: no such bound."""
-    for pointer, (low, high) in wanted.items():
+    """{pointer: [least, most]}: a number of this range, ends included; null: no such end."""
+    for pointer, (least, most) in wanted.items():
         found = member(answer, pointer)
-        assert (low is None or found > low) and (high is None or found < high), f"{pointer}: {found}"
+        assert (least is None or least <= found) and (most is None or found <= most), f"{pointer}: {found}"
 
 
 @kind
@@ -245,14 +245,6 @@ def near(wanted, answer, row, server):
     """{pointer: numbers}, within `tolerance`."""
     for pointer, value in wanted.items():
         is_near(member(answer, pointer), value, row["expect"].get("tolerance", 1e-9), pointer)
-
-
-@kind
-def between(wanted, answer, row, server):
-    """{pointer: [least, most]}: a number of this range, ends included."""
-    for pointer, (least, most) in wanted.items():
-        found = member(answer, pointer)
-        assert least <= found <= most, f"{pointer}: {found}"
 
 
 @kind
@@ -335,7 +327,13 @@ def check_refusal(answer, row):
     if path.startswith("/mcp") and answer.headers["Content-Type"] == "application/json":
         assert isinstance(answer.json()["error"]["code"], int) and answer.json()["error"]["message"]
         return
-    check_problem(answer, "application/json" if path.startswith("/v2") else "application/problem+json")
+    check_problem(answer, "application/json" if re.match(r"/v2(/|\?|$)", path) else "application/problem+json")
+
+
+def is_refusal(row):
+    """Whether it may expect one."""
+    stated = row["expect"].get("status", 422 if REFUSAL & set(row["expect"]) else 200)
+    return max(stated if isinstance(stated, list) else [stated]) >= 400
 
 
 def check(row, server):

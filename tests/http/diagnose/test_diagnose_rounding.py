@@ -230,8 +230,8 @@ def scaled(change):
 def test_keys_that_are_rotated_again_are_right(server):
     """A cache that moves: each key was rotated at its old position, then by the difference. Every row has the roundings of both
     angles, which is more than its own position loses; so none is alone."""
-    rng, r, at = np.random.default_rng(7), 64, np.arange(48)
-    old = np.sort(rng.choice(1000, 48, replace=False))
+    rng, r, at = np.random.default_rng(7), 64, np.arange(128)
+    old = np.sort(rng.choice(1000, 128, replace=False))
     w = F(5e5) ** (-np.arange(0, r, 2, dtype=F) / F(r))
 
     def turned(x, positions):
@@ -239,7 +239,7 @@ def test_keys_that_are_rotated_again_are_right(server):
         c, s, a, b = np.cos(angle), np.sin(angle), x[..., : r // 2], x[..., r // 2 :]
         return np.concatenate([a * c - b * s, b * c + a * s], -1).astype(F)
 
-    k = rng.standard_normal((1, 2, 48, r)).astype(F)
+    k = rng.standard_normal((1, 2, 128, r)).astype(F)
     twice, belief = turned(turned(k, old), at - old), {"scheme": "rope", "head_dim": r, "base": 5e5, "layout": "half"}
     assert passes(ask(server, belief, k=k, k_out=twice))
     twice[0, 1, 37, 5] += F(0.01)
