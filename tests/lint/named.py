@@ -1,5 +1,5 @@
 """What a guide names as holding a promise is there: the names in the column "held by" of server/PROMISES.md, and the names of tests in
-tests/README.md and the guides of its folders.
+tests/README.md and the guides of its folders; and the files that the runners list.
 
     python3 tests/lint/named.py [--root .]
 
@@ -19,6 +19,9 @@ PLACEHOLDER = re.compile(r"[A-Z]{2}")  # a guide says test_NAME.py of any of the
 LIKE_A_TEST = re.compile(r"test_\w+(\.(py|c))?|[\w-]+\.test\.mjs|(cases/)?[\w-]+\.jsonl")
 DEFINED = re.compile(r"^\s*(?:async )?def (test_\w+)\(|\bvoid (test_\w+)\(|^TEST(?:_BETWEEN)?\((\w+)", re.M)
 MAKEFILES = ("Makefile", "*.mk")
+# Where runners list files of tests by their names without an ending.
+LISTS = [("tests/support/run_tests.sh", r"^(?:BRIEF|measured_c)='([^']*)'"), ("Makefile", r"^COMPUTING := (.*)$"),
+         ("tests/http/conftest.py", r"^(?:ALONE|PATIENT|LONG) = [{\[]([^}\]]*)")]
 
 
 class Tree:
@@ -69,12 +72,24 @@ def named(root, tree):
                     yield guide.relative_to(root).as_posix(), number, name
 
 
+def listed(root, tree):
+    """(runner, line, name) of the files that a runner lists and that are not there."""
+    stems = {pathlib.Path(name).stem for name in tree.files}
+    for runner, pattern in LISTS:
+        text = (root / runner).read_text() if (root / runner).exists() else ""
+        for found in re.finditer(pattern, text, re.M):
+            for name in re.finditer(r"\btest_\w+", found[1]):
+                if name[0] not in stems:
+                    yield runner, text[:found.start(1) + name.start()].count("\n") + 1, name[0]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
     root = parser.parse_args().root
     tree = Tree(root)
-    wrong = [f"{guide}:{number}: {name}: no such test, row or path" for guide, number, name in named(root, tree) if not tree.has(name)]
+    absent = [*(one for one in named(root, tree) if not tree.has(one[2])), *listed(root, tree)]
+    wrong = [f"{guide}:{number}: {name}: no such test, row or path" for guide, number, name in absent]
     print("\n".join(wrong), end="\n" if wrong else "")
     sys.exit(1 if wrong else 0)
 

@@ -257,8 +257,13 @@ NAMED_CASES = [
     ("`test_one`", "`test_gone.py`", "tests/lint/README.md:1: test_gone.py"), ("`test_one`", "`rows/gone`", "rows/gone"), ("`test_one`", "`test_NAME.py`", None)]
 
 
-def check_named(held_by, guide, words):
-    files = {"server/PROMISES.md": f"| **a** | {held_by} |\n", "tests/lint/README.md": guide, "tests/core/test_b.c": "TEST(two)\n{\n}\n",
+# a runner, its list, and what is printed
+LISTED_CASES = [("tests/http/conftest.py", 'LONG = ["test_a",\n        "test_gone"]\n', "tests/http/conftest.py:2: test_gone"),
+                ("tests/support/run_tests.sh", "BRIEF='test_a test_b'\n", None), ("tests/support/run_tests.sh", "BRIEF='test_c'\n", "run_tests.sh:1: test_c")]
+
+
+def check_named(held_by, guide, words, runners={}):
+    files = {**runners, "server/PROMISES.md": f"| **a** | {held_by} |\n", "tests/lint/README.md": guide, "tests/core/test_b.c": "TEST(two)\n{\n}\n",
              "tests/http/test_a.py": "def test_one(server):\n    pass\n", "tests/cases/rows.jsonl": '{"id":"first"}\n', "Makefile": "soak: all\n"}
     with tree(files) as root:
         return judged(f"named {held_by!r}, {guide!r}", words, sys.executable, NAMED, "--root", root)
@@ -277,6 +282,7 @@ def main():
     results += [check_words(*case) for case in WORD_CASES]
     results += [check_blocks(*case) for case in BLOCK_CASES]
     results += [check_named(*case) for case in NAMED_CASES]
+    results += [check_named("`test_one`", "", words, {runner: text}) for runner, text, words in LISTED_CASES]
     for ok, text in results:
         if not ok:
             print(f"selftest: {text}")
