@@ -189,7 +189,8 @@ void pe_difference_compare(struct pe_difference *w, size_t i)
     for (uint64_t first = 0; first < t->n && !pe_is_cancelled(); first += n) {
         n = block_of(t, w, first);
         fill_both(w, t, first, n);
-        compare_block(w, i, first, n);
+        if (!pe_was_cancelled())
+            compare_block(w, i, first, n);
     }
     w->n += t->n;
 }
@@ -205,7 +206,7 @@ static uint64_t scan(struct pe_difference *w, const struct pe_difference_table *
         some = block_of(t, w, first + done);
         some = some < n - done ? some : (size_t)(n - done);
         fill_both(w, t, first + done, some);
-        for (size_t i = 0; i < some; i++)
+        for (size_t i = 0; i < some && !pe_was_cancelled(); i++)
             if (gap_of(w->sides[0].at[i], w->sides[1].at[i]) >= gap)
                 return first + done + i;
     }

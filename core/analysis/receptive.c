@@ -37,16 +37,19 @@ static int compare_keys(const void *left, const void *right)
     return a->key < b->key ? -1 : a->key > b->key;
 }
 
-static void read_head(const struct view *v, size_t head)
+/* False: cancelled, and the head's biases may not be computed. */
+static bool read_head(const struct view *v, size_t head)
 {
     pe_fill(v->plan, v->output, (head * v->n_queries + v->n_queries - 1) * v->n_keys, v->n_keys, v->row);
+    return !pe_is_cancelled();
 }
 
-static void list_keys(struct view *v)
+static bool list_keys(struct view *v)
 {
     const struct pe_sequence *seq = &v->plan->seq;
     double query = pe_position_at(&seq->q[0], seq->q[0].n - 1);
-    read_head(v, 0);
+    if (!read_head(v, 0))
+        return false;
     for (size_t j = 0; j < v->n_keys; j++) {
         bool is_seen = v->row[j] != -(double)INFINITY;
         v->keys[j] = (struct key){is_seen ? fabs(pe_position_at(&seq->k[0], j) - query) : (double)INFINITY, j};
@@ -55,6 +58,7 @@ static void list_keys(struct view *v)
     qsort(v->keys, v->n_keys, sizeof *v->keys, compare_keys);
     for (size_t i = 0; i < v->n_seen; i++)
         v->n_places += i == 0 || v->keys[i].distance != v->keys[i - 1].distance;
+    return true;
 }
 
 static enum pe_status begin(struct view *v, const struct pe_subject *subject, struct pe_failure *err)
@@ -72,8 +76,10 @@ static enum pe_status begin(struct view *v, const struct pe_subject *subject, st
     v->weights = v->row + v->n_keys;
     v->terms = v->weights + v->n_keys;
     v->mass = v->terms + v->n_keys;
-    list_keys(v);
-    return PE_OK;
+    if (list_keys(v))
+        return PE_OK;
+    free(v->keys);
+    return pe_cancelled(err);
 }
 
 /* ---- One head ---- */
@@ -131,16 +137,17 @@ static double distance_of(const struct view *v, double share)
     return v->keys[v->n_seen - 1].distance;
 }
 
-static struct reach reach_of(const struct view *v, size_t head)
+static bool reach_of(const struct view *v, size_t head, struct reach *r)
 {
-    read_head(v, head);
+    if (!read_head(v, head))
+        return false;
     double sum = weigh(v);
-    struct reach r = {.entropy = entropy_of(v, sum), .mean_distance = mean_distance_of(v, sum)};
+    *r = (struct reach){.entropy = entropy_of(v, sum), .mean_distance = mean_distance_of(v, sum)};
     cumulate(v, sum);
-    r.half = distance_of(v, .5);
-    r.ninety = distance_of(v, .9);
-    r.ninety_nine = distance_of(v, .99);
-    return r;
+    r->half = distance_of(v, .5);
+    r->ninety = distance_of(v, .9);
+    r->ninety_nine = distance_of(v, .99);
+    return true;
 }
 
 /* ---- All heads ---- */
@@ -174,10 +181,10 @@ static void put_widest(const struct view *v, struct pe_node *out)
 {
     double widest = -1;
     size_t head = 0;
-    for (size_t h = 0; h < v->n_heads && !pe_is_cancelled(); h++) {
-        double ninety = reach_of(v, h).ninety;
-        head = ninety > widest ? h : head;
-        widest = fmax(widest, ninety);
+    struct reach r;
+    for (size_t h = 0; h < v->n_heads && reach_of(v, h, &r); h++) {
+        head = r.ninety > widest ? h : head;
+        widest = fmax(widest, r.ninety);
     }
     pe_put_length(out, "value", widest);
     pe_put_integer(pe_put_object(out, "witness"), "head", (int64_t)head);
@@ -186,8 +193,8 @@ static void put_widest(const struct view *v, struct pe_node *out)
 static void put_heads(const struct view *v, struct pe_node *out, double *tensor)
 {
     struct lists lists = put_lists(out);
-    for (size_t h = 0; h < v->n_heads && !pe_is_cancelled(); h++) {
-        struct reach r = reach_of(v, h);
+    struct reach r;
+    for (size_t h = 0; h < v->n_heads && reach_of(v, h, &r); h++) {
         add(&lists, &r);
         if (tensor)
             memcpy(tensor + h * v->n_places, v->mass, v->n_places * sizeof *tensor);

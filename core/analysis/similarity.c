@@ -310,6 +310,8 @@ static void put_witness(const struct products *p, size_t d, double largest, stru
     size_t n = rows->n - d;
     for (size_t j = 0; j < n && (j % 16 || !pe_is_cancelled()); j++)
         p->values[j] = pe_kernels()->dot_f64(rows->at + (j + d) * rows->dim, rows->at + j * rows->dim, rows->dim);
+    if (pe_was_cancelled())
+        return; /* some products are not computed */
     struct pe_node *witness = pe_put_object(out, "witness");
     pe_put_integer(witness, "distance", (int64_t)d);
     pe_put_two_rows(witness, rows, d + pe_first_extreme(p->values, n, -1, largest),

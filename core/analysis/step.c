@@ -97,6 +97,10 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     if (!step)
         return pe_no_memory(err);
     fill(subject, step);
+    if (pe_was_cancelled()) { /* some steps are not computed */
+        free(step);
+        return PE_OK;
+    }
     for (size_t i = 0; i < n; i++)
         if (!isnan(step[i]))
             step[n + kept++] = step[i];

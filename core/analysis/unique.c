@@ -71,9 +71,11 @@ static bool compare(struct search *s, size_t i0, size_t m, size_t j0, size_t n)
         if (x + k < rows->dim && is_beyond(s, m, skip, n))
             return !pe_was_cancelled();
     }
+    if (pe_was_cancelled())
+        return false; /* the block may not be computed */
     for (size_t i = 0; i < m; i++)
         keep_least(s, i, i0, j0, n);
-    return !pe_was_cancelled();
+    return true;
 }
 
 static void compare_all(struct search *s)

@@ -150,6 +150,8 @@ static bool fill_distance(const struct pe_plan *plan, const struct seen *seen, s
         if (h % HEADS_BETWEEN_ASKING == HEADS_BETWEEN_ASKING - 1 && pe_is_cancelled())
             return false;
         pe_fill(plan, output, (h * q_len + seen->query) * k_len + seen->key, 1, &at[h]);
+        if (pe_was_cancelled())
+            return false;
         is_seen = is_seen && at[h] != -(double)INFINITY;
     }
     return is_seen;
