@@ -279,6 +279,7 @@ static enum pe_status resolve_scaling(const struct pe_plan *plan, struct pe_rota
     now->use.head_dim = (double)given->head_dim;
     now->use.seq_len = pe_sequence_reach(&plan->seq);
     now->use.float32 = given->arith == PE_ARITH_FLOAT32;
+    now->use.has_factor = !isnan(given->attention_factor);
     now->attention_factor = 1;
     if (!given->inv_freq.n) {
         if (pe_scaling_resolve(&given->scaling, &now->use, &now->scaling, err))

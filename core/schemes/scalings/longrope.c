@@ -69,12 +69,15 @@ static enum pe_status choose_list(const struct pe_scaling_resolved *s, int *list
 }
 
 /* sqrt(1 + ln s/ln O) for s > 1 (Phi-3); Phi-3.5-MoE has one number for each list instead. */
-static enum pe_status set_attention(struct pe_scaling_resolved *s, struct pe_failure *err)
+static enum pe_status set_attention(struct pe_scaling_resolved *s, const struct pe_scaling_use *use,
+                                    struct pe_failure *err)
 {
     double original = s->original_max_position_embeddings;
     if (isnan(s->attention_factor))
         s->attention_factor = own(s)->list == LONG ? own(s)->long_mscale : own(s)->short_mscale;
     if (!isnan(s->attention_factor) || s->convention == PE_CONVENTION_GGML) /* ggml has none of its own */
+        return PE_OK;
+    if (isnan(s->factor) && use->has_factor)
         return PE_OK;
     if (isnan(s->factor))
         return pe_fail(err, "/scaling/factor",
@@ -100,7 +103,7 @@ static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_sca
         check_list(&l->long_factor, "long_factor", n_pairs, err))
         return err->status;
     pe_scaling_set_seq_len(s, use);
-    return choose_list(s, &l->list, err) ? err->status : set_attention(s, err);
+    return choose_list(s, &l->list, err) ? err->status : set_attention(s, use, err);
 }
 
 static double divisor(const struct pe_scaling_pair *p)

@@ -73,6 +73,7 @@ struct pe_scaling_use {
     double dim;      /* rotated channels, the denominator of the frequencies: w_c = base^(-2c/dim) */
     double seq_len;  /* floor(largest position) + 1 of the request */
     double head_dim; /* rules of the whole head */
+    bool has_factor; /* the request has its own attention_factor, which takes precedence over the rule's */
     bool float32;    /* arith: float32 - each step as torch does it in f32 */
 };
 
