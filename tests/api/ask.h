@@ -52,12 +52,14 @@ static const struct api_host host = {.max_body = 1 << 20,
                                      .page = &some_page,
                                      .metrics_print = metrics_print};
 
-/* POST of a JSON body. */
-static inline struct answer post(const char *path, const char *json)
+/* The reply to a POST of a JSON body. */
+static inline struct api_reply *post_to(const struct api_host *of, const char *path, const char *json)
 {
     struct api_call call = {.method = "POST", .path = path, .body = json, .body_bytes = strlen(json)};
-    return gather(api_answer(&host, &call));
+    return api_answer(of, &call);
 }
+
+static inline struct answer post(const char *path, const char *json) { return gather(post_to(&host, path, json)); }
 
 static inline struct answer get(const char *path)
 {

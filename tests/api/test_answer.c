@@ -1,46 +1,6 @@
-/* Answers before and beside a body: refusals of a head, who is hurried, what is printed in one piece. */
+/* Answers beside their numbers: order, what is printed in one piece, who is hurried. */
 #include "api/replies/replies.h"
 #include "tests/api/ask.h"
-
-static void assert_header(struct answer a, int status, const char *name, const char *value)
-{
-    const char *found = header_of(&a, name);
-    assert_non_null(found);
-    assert_string_equal(found, value);
-    assert_answer(a, status, NULL);
-}
-
-TEST(test_not_ready)
-{
-    struct api_host busy = host;
-    const atomic_bool is_ending = true;
-    busy.is_ending = &is_ending;
-    struct api_call call = {.method = "GET", .path = "/readyz"};
-    assert_header(gather(api_answer(&busy, &call)), 503, "Retry-After", "1");
-}
-
-static struct api_reply *early(const char *method, const char *path, const char *coding, uint64_t bytes)
-{
-    struct api_call call = {.method = method, .path = path, .content_encoding = coding};
-    return api_head(&host, &call, bytes);
-}
-
-TEST(test_early_refusals)
-{
-    assert_null(early("POST", "/encode", NULL, API_LENGTH_UNKNOWN));
-    assert_null(early("POST", "/encode", "Identity", 1 << 20));
-    assert_answer(gather(early("POST", "/encode", NULL, (1 << 20) + 1)), 413,
-                  WORDS("1048577", "1048576", "--max-body"));
-    assert_answer(gather(early("POST", "/nothing", NULL, 1)), 404, NULL);
-    assert_answer(gather(early("PUT", "/encode", NULL, 1)), 405, NULL);
-    assert_header(gather(early("POST", "/encode", "gzip", 1)), 415, "Accept-Encoding", "identity");
-    assert_header(gather(api_refusal(503, "full")), 503, "Retry-After", "1");
-    assert_answer(gather(api_refusal(431, "a \"b\"")), 431,
-                  WORDS("\"detail\":\"a \\\"b\\\"\"", "Request Header Fields Too Large"));
-    struct api_reply *reply = early("PUT", "/schemes/x", NULL, 1);
-    assert_string_equal(reply->route, "/schemes/{name}");
-    api_reply_free(reply);
-}
 
 /* Data is ordered by element size, so that each tensor is aligned: slopes and bias alike here, then by name. */
 TEST(test_safetensors_order)

@@ -86,7 +86,7 @@ TEST(test_what_was_given_up_is_refused)
 /* Computes pieces until the caller leaves. */
 static void make_some(const struct api_reply *reply, struct caller *caller)
 {
-    char *piece = aligned_alloc(64, (reply->body->piece_max + 64) / 64 * 64);
+    char *piece = piece_room(reply);
     pe_watch(is_gone, caller);
     for (uint64_t p = 0; p < reply->body->n_pieces && !pe_was_cancelled(); p++)
         api_reply_piece(reply, p, piece);

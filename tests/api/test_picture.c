@@ -40,32 +40,29 @@ TEST(test_hurried)
 TEST(test_pictures_that_nobody_reads)
 {
     struct api_host small = host;
-    struct api_call call = {.method = "POST", .path = "/encode"};
     struct api_reply *kept[3];
     for (size_t i = 0; i < 2; i++) { /* png, text */
-        call.body = requests[i];
-        call.body_bytes = strlen(requests[i]);
         small.max_pictures = 1;
-        kept[0] = api_answer(&small, &call);
+        kept[0] = post_to(&small, "/encode", requests[i]);
         assert_int_equal(kept[0]->status, 200);
-        struct answer second = gather(api_answer(&small, &call));
+        struct answer second = gather(post_to(&small, "/encode", requests[i]));
         assert_int_equal(second.status, 503);
         assert_string_equal(header_of(&second, "Retry-After"), "1");
         assert_non_null(strstr(second.body, "--buffer-memory"));
         answer_drop(&second);
         small.max_pictures = 2 * kept[0]->body->length;
-        kept[1] = api_answer(&small, &call);
+        kept[1] = post_to(&small, "/encode", requests[i]);
         assert_int_equal(kept[1]->status, 200);
-        assert_answer(gather(api_answer(&small, &call)), 503, WORDS("others"));
+        assert_answer(gather(post_to(&small, "/encode", requests[i])), 503, WORDS("others"));
         small.max_pictures = 3 * kept[0]->body->length - 1; /* there is room, but too little */
-        assert_answer(gather(api_answer(&small, &call)), 503, WORDS("others"));
+        assert_answer(gather(post_to(&small, "/encode", requests[i])), 503, WORDS("others"));
         small.max_pictures++;
-        kept[2] = api_answer(&small, &call);
+        kept[2] = post_to(&small, "/encode", requests[i]);
         assert_int_equal(kept[2]->status, 200);
         for (size_t j = 0; j < 3; j++)
             api_reply_free(kept[j]);
         small.max_pictures = 1;
-        assert_answer(gather(api_answer(&small, &call)), 200, NULL);
+        assert_answer(gather(post_to(&small, "/encode", requests[i])), 200, NULL);
     }
 }
 

@@ -49,26 +49,6 @@ TEST(test_strings)
     }
 }
 
-TEST(test_values)
-{
-    static const double numbers[] = {1, 2.5, 3, -0.125};
-    const struct pe_value items[] = {{.kind = PE_STRING, .string = "x"}, {.kind = PE_NULL}};
-    const struct pe_field fields[] = {
-        {"i", {.kind = PE_INTEGER, .integer = -7}},
-        {"r", {.kind = PE_REAL, .real = 10000}},
-        {"b", {.kind = PE_BOOLEAN, .boolean = true}},
-        {"l", {.kind = PE_LIST, .list = {items, 2}}},
-        {"e", {.kind = PE_LIST}},
-        {"a", {.kind = PE_ARRAY, .array = {.dtype = PE_F64, .rank = 2, .shape = {2, 2}, .data = numbers}}},
-        {"o", {.kind = PE_OBJECT}},
-    };
-    const struct pe_value object = {.kind = PE_OBJECT, .object = {fields, sizeof fields / sizeof fields[0]}};
-    api_text_init(&text, 10000);
-    api_text_value(&text, &object);
-    assert_text(
-        "{\"i\":-7,\"r\":10000.0,\"b\":true,\"l\":[\"x\",null],\"e\":[],\"a\":[[1.0,2.5],[3.0,-0.125]],\"o\":{}}");
-}
-
 static void assert_elements(const uint64_t *shape, unsigned rank, const char *expected)
 {
     static const int32_t values[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,

@@ -19,8 +19,7 @@ static struct api_reply *ask(const char *path, const char *json, uint64_t max_wo
     of_its_own = host;
     of_its_own.max_answer = UINT64_MAX;
     of_its_own.max_work = max_work;
-    struct api_call call = {.method = "POST", .path = path, .body = json, .body_bytes = strlen(json)};
-    return api_answer(&of_its_own, &call);
+    return post_to(&of_its_own, path, json);
 }
 
 /* The work that the refusal states. */
@@ -42,7 +41,7 @@ static double spent_once(const char *path, const char *json, double most)
     struct api_reply *reply = ask(path, json, UINT64_MAX);
     if (reply->status != 200)
         fail_msg("%.200s: %d", json, reply->status);
-    char *piece = aligned_alloc(64, (reply->body->piece_max + 64) / 64 * 64);
+    char *piece = piece_room(reply);
     for (uint64_t k = 0; k < reply->body->n_pieces && cpu_now() - begun_at < most; k++)
         api_reply_piece(reply, k, piece);
     free(piece);

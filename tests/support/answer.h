@@ -14,11 +14,18 @@ struct answer {
     size_t n;
 };
 
+/* Room for the largest piece. Owned. */
+static inline char *piece_room(const struct api_reply *reply)
+{
+    char *piece = aligned_alloc(64, (reply->body->piece_max + 64) / 64 * 64);
+    REQUIRE(piece);
+    return piece;
+}
+
 static inline struct answer gather(struct api_reply *reply)
 {
     struct answer a = {.reply = reply, .status = reply->status};
-    char *piece = aligned_alloc(64, (reply->body->piece_max + 64) / 64 * 64);
-    REQUIRE(piece);
+    char *piece = piece_room(reply);
     for (uint64_t i = 0; i < reply->body->n_pieces; i++) {
         size_t n = api_reply_piece(reply, i, piece);
         if (n == 0 && reply->body->n_pieces == UINT64_MAX)

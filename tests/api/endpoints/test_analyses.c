@@ -1,5 +1,5 @@
-/* /analyze and /diagnose in api/: tags, what the host is told and asked for, what happens without memory and when
- * nobody waits any more. What is found is tested over a socket, refusals are in tests/cases/refused_api.jsonl. */
+/* /analyze and /diagnose in api/: what the host is told and asked for, what happens without memory and when nobody
+ * waits any more. What is found, and tags, are tested over a socket; refusals are in tests/cases/refused_api.jsonl. */
 #include "tests/api/ask.h"
 #include "tests/support/alloc.h"
 
@@ -9,50 +9,6 @@
     "{\"scheme\":\"rope\",\"layout\":\"interleaved\",\"offset\":5,\"q\":[[1,2,3,4]],\"q_out\":[[3.160435,1.7975838,"   \
     "-0.107937716,4.0949593]]}"
 #define ROWS "{\"scheme\":\"sinusoidal\",\"dim\":256,\"len\":4096,\"metrics\":[\"bounds\"]}"
-
-static struct answer query(const char *text)
-{
-    struct api_call call = {.method = "GET", .path = "/analyze", .query = text};
-    return gather(api_answer(&host, &call));
-}
-
-TEST(a_tag_names_all_that_the_answer_depends_on)
-{
-    static const char *const queries[] = {
-        "scheme=rope&len=4",
-        "scheme=rope&len=5",
-        "scheme=rope&len=4&head_dim=32",
-        "scheme=rope&len=4&metrics=bounds",
-        "scheme=rope&len=4&outputs=[]",
-        "scheme=rope&len=4&lang=zh",
-        "scheme=rope&len=4&format=npz",
-        "scheme=rope&len=4&digits=3",
-        "scheme=rope&len=4&dtype=f64",
-        "configs=[{%22scheme%22:%22rope%22},{%22scheme%22:%22rope%22}]&len=4",
-        "configs=[{%22scheme%22:%22rope%22},{%22scheme%22:%22rope%22,%22len%22:5}]&len=4",
-        "configs=[{%22scheme%22:%22rope%22,%22len%22:5},{%22scheme%22:%22rope%22}]&len=4",
-        "scheme=learned&table=[[1,2]]&len=1",
-        "scheme=learned&table=[[1,3]]&len=1",
-    };
-    enum { N = sizeof queries / sizeof *queries };
-    char tags[N][64];
-    for (size_t i = 0; i < N; i++) {
-        struct answer a = query(queries[i]);
-        if (a.status != 200)
-            fail_msg("%s: %s", queries[i], a.body);
-        snprintf(tags[i], sizeof tags[i], "%s", header_of(&a, "ETag"));
-        answer_drop(&a);
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(tags[i], tags[j]) == 0)
-                fail_msg("%s and %s have one tag", queries[i], queries[j]);
-        struct api_call again = {.method = "GET", .path = "/analyze", .query = queries[i], .if_none_match = tags[i]};
-        struct answer unchanged = gather(api_answer(&host, &again));
-        assert_int_equal(unchanged.status, 304);
-        assert_string_equal(header_of(&unchanged, "ETag"), tags[i]);
-        assert_non_null(strstr(header_of(&unchanged, "Vary"), "Accept-Language"));
-        answer_drop(&unchanged);
-    }
-}
 
 /* ---- What the host provides ---- */
 
@@ -80,12 +36,6 @@ static bool take(uint64_t n)
 
 static void give(uint64_t n) { seen.lent -= n; }
 
-static struct answer ask_host(const struct api_host *of, const char *path, const char *json)
-{
-    struct api_call call = {.method = "POST", .path = path, .body = json, .body_bytes = strlen(json)};
-    return gather(api_answer(of, &call));
-}
-
 TEST(each_step_is_reported)
 {
     struct api_host telling = host;
@@ -93,13 +43,13 @@ TEST(each_step_is_reported)
     telling.metric_step = on_step;
     telling.hypotheses_searched = on_search;
     memset(&seen, 0, sizeof seen);
-    struct answer a = ask_host(
+    struct answer a = gather(post_to(
         &telling, "/analyze",
-        "{\"configs\":[{\"scheme\":\"rope\"},{\"scheme\":\"sinusoidal\"}],\"len\":4,\"metrics\":[\"bounds\"]}");
+        "{\"configs\":[{\"scheme\":\"rope\"},{\"scheme\":\"sinusoidal\"}],\"len\":4,\"metrics\":[\"bounds\"]}"));
     assert_string_equal(seen.names, "bounds end bounds end ");
     assert_answer(a, 200, NULL);
     memset(&seen, 0, sizeof seen);
-    a = ask_host(&telling, "/diagnose", ROTATED);
+    a = gather(post_to(&telling, "/diagnose", ROTATED));
     assert_string_equal(seen.names, "diagnose end ");
     snprintf(searched, sizeof searched, "\"searched\":%llu", (unsigned long long)seen.searched);
     assert_true(seen.searched > 1 && a.reply->is_repeatable);
@@ -117,7 +67,7 @@ static void assert_lent(const char *path, const char *json, uint64_t all, uint64
     lending.take_memory = take;
     lending.give_memory = give;
     alloc_watch();
-    struct answer a = ask_host(&lending, path, json);
+    struct answer a = gather(post_to(&lending, path, json));
     if (strcmp(path, "/analyze") == 0)
         assert_true(status != 200 ? alloc_peak() < 1 << 20 : seen.most >= (uint64_t)alloc_peak());
     assert_true(seen.lent < 1 << 20); /* what was computed from is no longer there */
@@ -132,14 +82,6 @@ TEST(memory_is_taken_first_and_given_back)
     assert_lent("/analyze", ROWS, 64 << 20, 4 << 20, 503, "try again later");
     assert_lent("/diagnose", ROTATED, 256 << 20, 256 << 20, 200, "explained");
     assert_lent("/diagnose", ROTATED, 1000, 1000, 413, "--max-memory");
-}
-
-TEST(the_work_has_a_limit)
-{
-    struct api_host small = host;
-    small.max_analysis = 1000;
-    assert_answer(ask_host(&small, "/analyze", "{\"scheme\":\"rope\",\"len\":64,\"metrics\":[\"bounds\"]}"), 413,
-                  WORDS("--max-analysis", "1.8e+06", "1e+03"));
 }
 
 static bool always_gone(void *caller)

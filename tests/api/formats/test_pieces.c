@@ -28,20 +28,14 @@ static struct api_reply *ask(size_t request, const char *format)
 {
     char body[400];
     snprintf(body, sizeof body, "%s\"format\":\"%s\"}", requests[request].body, format);
-    struct api_call call = {.method = "POST", .path = requests[request].path, .body = body, .body_bytes = strlen(body)};
-    return api_answer(&host, &call);
-}
-
-static char *piece_buffer(const struct api_reply *reply)
-{
-    return aligned_alloc(64, (reply->body->piece_max + 64) / 64 * 64);
+    return post_to(&host, requests[request].path, body);
 }
 
 /* The start of each piece of a, whose pieces have been computed in order once. */
 static size_t *beginnings(const struct answer *a)
 {
     size_t *at = calloc(a->reply->body->n_pieces + 1, sizeof *at);
-    char *piece = piece_buffer(a->reply);
+    char *piece = piece_room(a->reply);
     for (uint64_t i = 0; i < a->reply->body->n_pieces; i++)
         at[i + 1] = at[i] + api_reply_piece(a->reply, i, piece);
     free(piece);
@@ -50,7 +44,7 @@ static size_t *beginnings(const struct answer *a)
 
 static void assert_piece(struct api_reply *reply, uint64_t i, const struct answer *whole, const size_t *at)
 {
-    char *piece = piece_buffer(reply);
+    char *piece = piece_room(reply);
     assert_int_equal(api_reply_piece(reply, i, piece), at[i + 1] - at[i]);
     assert_memory_equal(piece, whole->body + at[i], at[i + 1] - at[i]);
     free(piece);
@@ -152,7 +146,7 @@ struct crowd {
 static void *work(void *self)
 {
     struct crowd *crowd = self;
-    char *piece = piece_buffer(crowd->reply);
+    char *piece = piece_room(crowd->reply);
     uint64_t n_pieces = crowd->reply->body->n_pieces, taken;
     pthread_barrier_wait(&crowd->start);
     while ((taken = __atomic_fetch_add(&crowd->next, 1, __ATOMIC_RELAXED)) < n_pieces) {

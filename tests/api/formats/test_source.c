@@ -1,4 +1,5 @@
-/* Answers whose tensors are in memory, beside members of JSON text: every format writes them, without any plan. */
+/* Answers whose tensors are in memory, beside members of JSON text: every format writes them, without any plan.
+ * Pictures of them, and what a format refuses, are tested over a socket, tests/http/analyze/test_analyze.py. */
 #define _GNU_SOURCE /* memmem */
 #include "api/formats/format.h"
 #include "api/requests/requests.h"
@@ -110,57 +111,4 @@ TEST(each_format_has_members_and_tensors)
         free(body);
         api_request_drop(&o.request);
     }
-}
-
-TEST(raw_lists_its_tensors)
-{
-    struct opened o;
-    open_format(&o, "raw", 3);
-    assert_string_equal(o.opening.header, "Posenc-Tensors");
-    assert_string_equal(o.opening.header_value, "step.0;dtype=\"f64\";shape=\"5\";offset=0, "
-                                                "gram.1;dtype=\"f64\";shape=\"2,3\";offset=40, "
-                                                "none.2;dtype=\"f64\";shape=\"0\";offset=88");
-    size_t n;
-    free(body_of(&o, &n));
-    api_request_drop(&o.request);
-}
-
-TEST(npy_holds_one)
-{
-    struct opened o;
-    open_format(&o, "npy", 2);
-    assert_false(o.is_open);
-    assert_int_equal(o.problem.status, 406);
-    assert_non_null(strstr(o.problem.error.detail, "step.0, gram.1"));
-    api_request_drop(&o.request);
-}
-
-static uint32_t big_endian(const char *p)
-{
-    const unsigned char *b = (const unsigned char *)p;
-    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
-}
-
-TEST(a_curve_is_a_picture_of_one_row)
-{
-    struct opened o;
-    size_t n;
-    open_format(&o, "png", 2);
-    char *body = body_of(&o, &n);
-    assert_memory_equal(body, "\x89PNG\r\n\x1a\n", 8);
-    assert_int_equal(big_endian(body + 16), 5 * 102); /* the zoom that makes the longer side about 512 */
-    assert_int_equal(big_endian(body + 20), 102);
-    assert_null(memmem(body, n, "tEXt", 4)); /* there is no single request to repeat */
-    free(body);
-    api_request_drop(&o.request);
-    open_format(&o, "text", 1);
-    o.form.ascii = true;
-    o.is_open = api_body_open(format_of("text"), &o.opening, &o.problem);
-    body = body_of(&o, &n);
-    assert_string_equal(body, "*%/@ \nstep.0 [5], f64, from -2.25 to 1\n");
-    free(body);
-    api_request_drop(&o.request);
-    open_format(&o, "png", 0);
-    assert_int_equal(o.problem.status, 406);
-    api_request_drop(&o.request);
 }

@@ -1,11 +1,10 @@
-/* JSON to fields: lists of numbers are extracted, tensors are read, drawn or copied when they are asked for. What is
- * refused is in tests/cases/refused_api.jsonl. */
+/* JSON to fields: what is lifted out of the text, what it costs, and what is drawn or copied when it is asked for.
+ * What is read and what is refused is in tests/cases. */
 #include "api/inputs/inputs.h"
 #include "api/json/json.h"
 #include "tests/api/ask.h"
 #include "tests/support/alloc.h"
 
-#include <math.h>
 #include <stdio.h>
 
 static struct api_request request;
@@ -25,85 +24,6 @@ static const struct pe_value *field(const char *name)
     return value;
 }
 
-static void assert_refused(const char *text, int status, const char *pointer, const char *words)
-{
-    if (read_json(text))
-        fail_msg("accepted: %.100s", text);
-    if (problem.status != status || strcmp(problem.error.pointer, pointer) != 0 || !strstr(problem.error.detail, words))
-        fail_msg("%.100s: %d %s %s", text, problem.status, problem.error.pointer, problem.error.detail);
-    api_request_drop(&request);
-}
-
-TEST(test_kinds)
-{
-    assert_true(read_json("{\"i\":-3,\"r\":2.5,\"s\":\"a\\u00e9\",\"t\":true,\"o\":{\"x\":1,\"y\":null},\"l\":[\"a\","
-                          "null],\"e\":[],\"z\":null}"));
-    assert_int_equal(request.n_fields, 7); /* null is not given */
-    assert_int_equal(field("i")->integer, -3);
-    assert_true(field("r")->real == 2.5);
-    assert_string_equal(field("s")->string, "a\xc3\xa9");
-    assert_true(field("t")->boolean);
-    assert_int_equal(field("o")->object.n, 1);
-    assert_int_equal(field("l")->list.n, 2);
-    assert_int_equal(field("l")->list.items[1].kind, PE_NULL);
-    assert_int_equal(field("e")->kind, PE_LIST);
-    assert_int_equal(field("e")->list.n, 0);
-    api_request_drop(&request);
-}
-
-TEST(test_lifting)
-{
-    assert_true(read_json(
-        " {\"a\":[1,2.5,\"NaN\"],\"b\":[7],\"c\":[[1,2],[3,4],[5,6]],\"d\":{\"x\":[8]},\"m\":[[9],\"w\",[10]]}"));
-    const struct pe_value *a = field("a"), *c = field("c"), *m = field("m");
-    assert_int_equal(a->kind, PE_ARRAY);
-    assert_true(a->from_text);
-    assert_int_equal(a->array.dtype, PE_F64);
-    assert_true(((const double *)a->array.data)[1] == 2.5);
-    assert_true(isnan(((const double *)a->array.data)[2]));
-    assert_true(*(const double *)field("b")->array.data == 7);
-    assert_int_equal(c->array.rank, 2);
-    assert_int_equal(c->array.shape[0], 3);
-    assert_true(((const double *)c->array.data)[5] == 6);
-    assert_true(*(const double *)field("d")->object.fields[0].value.array.data == 8);
-    assert_int_equal(m->kind, PE_LIST);
-    assert_int_equal(m->list.n, 3);
-    assert_true(*(const double *)m->list.items[2].array.data == 10);
-    api_request_drop(&request);
-}
-
-TEST(test_tokens_are_words)
-{
-    assert_true(read_json("{\"tokens\":[\"NaN\",\"Infinity\"],\"positions\":[\"NaN\"]}"));
-    assert_int_equal(field("tokens")->kind, PE_LIST);
-    assert_string_equal(field("tokens")->list.items[0].string, "NaN");
-    assert_int_equal(field("positions")->kind, PE_ARRAY);
-    api_request_drop(&request);
-    assert_true(read_json("{\"tokens\":[5]}")); /* a list of one integer is always a stand-in */
-    assert_true(*(const double *)field("tokens")->array.data == 5);
-    api_request_drop(&request);
-}
-
-TEST(test_tensors)
-{
-    assert_true(
-        read_json("{\"q\":{\"dtype\":\"f16\",\"shape\":[2,2],\"data\":[1,2,3,65504]},\"k\":{\"data\":[[1],[2]]},"
-                  "\"i\":{\"dtype\":\"i8\",\"data\":[-128,127]},\"s\":{\"shape\":[],\"dtype\":\"f64\",\"data\":3},"
-                  "\"z\":{\"shape\":[0,4],\"data\":[]},\"data\":false}"));
-    const struct pe_tensor *q = &field("q")->array, *k = &field("k")->array;
-    assert_int_equal(q->dtype, PE_F16);
-    assert_int_equal(q->rank, 2);
-    assert_int_equal(((const uint16_t *)q->data)[3], 0x7bff);
-    assert_false(field("q")->from_text);
-    assert_true(field("k")->from_text);
-    assert_int_equal(k->rank, 2);
-    assert_int_equal(((const int8_t *)field("i")->array.data)[0], -128);
-    assert_int_equal(field("s")->array.rank, 0);
-    assert_int_equal(field("z")->array.shape[1], 4);
-    assert_int_equal(field("data")->kind, PE_BOOLEAN); /* the request's own member of this name */
-    api_request_drop(&request);
-}
-
 /* Repeats the text n times between two others. */
 static char *repeated(const char *before, const char *text, size_t n, const char *after)
 {
@@ -113,16 +33,6 @@ static char *repeated(const char *before, const char *text, size_t n, const char
         memcpy(p, text, length);
     strcpy(p, after);
     return all;
-}
-
-TEST(test_large_list)
-{
-    char *text = repeated("{\"a\":[0", ",1.5", 1000000, "]}");
-    assert_true(read_json(text));
-    assert_int_equal(field("a")->array.shape[0], 1000001);
-    assert_true(((const double *)field("a")->array.data)[1000000] == 1.5);
-    api_request_drop(&request);
-    free(text);
 }
 
 TEST(test_origin)
@@ -174,27 +84,20 @@ TEST(test_tree_is_counted)
 
 /* ---- Drawn from a seed ---- */
 
-TEST(test_drawn)
-{
-    assert_true(read_json("{\"table\":{\"shape\":[2,2],\"seed\":0},\"o\":{\"seed\":1,\"scheme\":\"t5\"},"
-                          "\"hf_config\":{\"seed\":3,\"l\":{\"shape\":[1]}}}"));
-    const struct pe_tensor *table = &field("table")->array;
-    /* By NumPy from the generator's definition, as in tests/core/request/test_weights.c. */
-    const float expected[] = {0x1.9022d6p-6f, -0x1.02f77ap-6f, -0x1.ec8d4cp-6f, -0x1.cd95e2p-6f};
-    assert_int_equal(table->dtype, PE_F32);
-    assert_true(table->rank == 2 && table->shape[0] == 2 && table->shape[1] == 2);
-    assert_memory_equal(table->data, expected, sizeof expected);
-    assert_false(field("table")->from_text);
-    assert_int_equal(request.drawing.n, 4);
-    assert_int_equal(field("o")->kind, PE_OBJECT);
-    assert_int_equal(field("hf_config")->kind, PE_OBJECT);
-    api_request_drop(&request);
-}
-
+/* Alone, and together with those before it. */
 TEST(test_too_many_to_draw)
 {
-    assert_refused("{\"q\":{\"shape\":[1048577],\"seed\":1}}", 413, "/q", "1048576");
-    assert_refused("{\"q\":{\"shape\":[1048576],\"seed\":1},\"k\":{\"shape\":[1],\"seed\":1}}", 413, "/k", "1048576");
+    static const struct {
+        const char *text, *pointer;
+    } cases[] = {{"{\"q\":{\"shape\":[1048577],\"seed\":1}}", "/q"},
+                 {"{\"q\":{\"shape\":[1048576],\"seed\":1},\"k\":{\"shape\":[1],\"seed\":1}}", "/k"}};
+    for (size_t i = 0; i < 2; i++) {
+        assert_false(read_json(cases[i].text));
+        assert_int_equal(problem.status, 413);
+        assert_string_equal(problem.error.pointer, cases[i].pointer);
+        assert_non_null(strstr(problem.error.detail, "1048576"));
+        api_request_drop(&request);
+    }
 }
 
 /* A thread that must not wait leaves many numbers to a worker, before any is drawn. */

@@ -1,7 +1,7 @@
-/* Files of stored presets: what is read of them, what is refused, allocations that fail. */
+/* Files of stored presets: what is refused, what memory they take, allocations that fail. What is read of them is asked
+ * of a server, tests/http/models/test_presets_team.py. */
 #include "api/inputs/inputs.h"
 #include "api/limits.h"
-#include "api/text.h"
 #include "tests/support/alloc.h"
 #include "tests/support/cmocka.h"
 
@@ -16,39 +16,6 @@ static const char whole[] = "{\"stored_at\":\"2026-03-01T12:00:00Z\",\"note\":\"
 static struct api_kept_preset *read_text(const char *text, char why[256])
 {
     return api_contents_presets.read(text, strlen(text), why, 256);
-}
-
-TEST(it_is_a_preset)
-{
-    char why[256];
-    struct api_kept_preset *kept = read_text(whole, why);
-    assert_non_null(kept);
-    assert_string_equal(kept->preset.source, "s");
-    assert_string_equal(kept->preset.note, "n \"x\"");
-    assert_int_equal(kept->preset.n_layers, 1);
-    assert_int_equal(kept->preset.layers->n_fields, 3);
-    assert_string_equal(kept->preset.layers->fields[1].name, "base");
-    struct api_text text;
-    api_text_init(&text, 4096);
-    api_preset_kept(&text, "mine", kept);
-    api_text_add(&text, "", 1);
-    assert_string_equal(text.bytes,
-                        "\"name\":\"mine\",\"config\":{\"scheme\":\"rope\",\"base\":7,\"scaling\":{\"type\":"
-                        "\"linear\",\"factor\":2}},\"source\":\"s\",\"note\":\"n \\\"x\\\"\","
-                        "\"stored_by\":\"bob\",\"stored_at\":\"2026-03-01T12:00:00Z\"");
-    api_text_drop(&text);
-    api_contents_presets.free(kept);
-    api_contents_presets.free(NULL);
-}
-
-TEST(only_the_config_is_needed)
-{
-    char why[256];
-    struct api_kept_preset *kept = read_text("{\"config\":{\"scheme\":\"alibi\"}}", why);
-    assert_non_null(kept);
-    assert_null(kept->preset.source);
-    assert_string_equal(kept->members, "\"config\":{\"scheme\":\"alibi\"},\"stored_by\":null,\"stored_at\":null");
-    api_contents_presets.free(kept);
 }
 
 TEST(what_is_wrong_is_said)

@@ -31,8 +31,7 @@ enum { N_SAMPLES = sizeof samples / sizeof *samples };
 static struct api_reply *ask_for(const struct sample *s, const char *format, char *json, size_t room)
 {
     snprintf(json, room, "{%s,\"format\":\"%s\"}", s->fields, format);
-    struct api_call call = {.method = "POST", .path = "/encode", .body = json, .body_bytes = strlen(json)};
-    return api_answer(&host, &call);
+    return post_to(&host, "/encode", json);
 }
 
 /* The map's text, one number at a time. Owned. */

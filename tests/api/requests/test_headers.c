@@ -18,11 +18,3 @@ TEST(long_headers_are_linear)
     }
     free(header);
 }
-
-TEST(no_header_chooses_nothing)
-{
-    enum pe_lang lang = PE_N_LANGS;
-    assert_true(api_lang_choose(NULL, &(struct api_call){.path = "/"}, &lang, NULL) && lang == PE_EN);
-    assert_string_equal(api_negotiate(NULL)->name, "json");
-    assert_int_equal(api_coding_choose(NULL), API_IDENTITY);
-}

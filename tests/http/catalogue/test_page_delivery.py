@@ -201,7 +201,7 @@ def test_a_change_is_seen_at_once(developing):
 
 
 @pytest.mark.parametrize("name", ["../secret.js", "%2e%2e/secret.js", "..%2fsecret.js", "views/../../secret.js", "views/..%2f..%2fsecret.js", "up/secret.js", "link.js", "pipe.js", ".hidden.js",
-                                  "views", "views/", "", ".", "..", "/etc/passwd", "//etc/passwd", "%2fetc/passwd", "main.js%00", "main.js%0a", "views\\gallery.js", "main.js/."])
+                                  "views", "views/", "views//gallery.js", "./main.js", "", ".", "..", "/etc/passwd", "//etc/passwd", "%2fetc/passwd", "main.js%00", "main.js%0a", "views\\gallery.js", "main.js/."])
 def test_nothing_outside_of_the_folder(developing, name):
     answer = developing.get(f"/ui/dev/{name}")
     assert answer.status in (400, 404) and b"secret" not in answer.body.replace(b"secret.js", b"") and b"root:" not in answer.body

@@ -364,14 +364,17 @@ def test_they_survive_a_restart_and_are_files(tmp_path):
     with on_folder(tmp_path) as server:
         before = put(server, "mine", YARN, note="kept").json()
     by_hand = {"config": {"scheme": "alibi", "num_heads": 4}}
+    in_full = {**by_hand, "source": "s", "note": 'n "x"', "stored_by": "bob", "stored_at": "2026-03-01T12:00:00Z"}
+    (tmp_path / "full.preset.json").write_text(json.dumps({"later": [1], **in_full}, indent=1))
     (tmp_path / "hand.preset.json").write_text(json.dumps(by_hand))
     (tmp_path / "llama-3.1.preset.json").write_text(json.dumps(by_hand))
     (tmp_path / "broken.preset.json").write_text("{")
     (tmp_path / "nothing.preset.json").write_text('{"config":{"preset":"llama-3.1"}}')
     (tmp_path / "x.preset.json.safetensors").write_text("no preset")
     with on_folder(tmp_path) as server:
-        assert server.get("/presets/mine").json() == before and stored(server) == ["hand", "mine"]
+        assert server.get("/presets/mine").json() == before and stored(server) == ["full", "hand", "mine"]
         assert server.get("/presets/hand").json() == {"name": "hand", **by_hand, "stored_by": None, "stored_at": None}
+        assert server.get("/presets/full").json() == {"name": "full", **in_full}
         assert config_of(server, "hand")["num_heads"] == 4
         assert config_of(server, "llama-3.1")["scheme"] == "rope"  # the program's own
         assert server.get("/presets/broken").status == 404 and "broken" in server.stderr_text()

@@ -108,7 +108,11 @@ def test_one_of_many_wins(two, guard, same):
 
 
 def test_a_writer_that_stands_still_with_the_lock(on_a_folder, tmp_path):
-    """It is waited for; others are served meanwhile, changes are refused after 5 s, and go on when it does."""
+    """It is waited for; others are served meanwhile, changes are refused after 5 s, and go on when it does. A server that starts
+    leaves the draft of who waits."""
+    def drafts():
+        return {path.name for path in tmp_path.glob(".posenc-*")} - {".posenc-lock"}
+
     a, _ = on_a_folder
     put(a, "t", file(table=TABLE))
     with open(tmp_path / ".posenc-lock", "rb+") as lock:
@@ -116,6 +120,9 @@ def test_a_writer_that_stands_still_with_the_lock(on_a_folder, tmp_path):
         results = []
         thread = threading.Thread(target=lambda: results.append(a.request("PUT", "/weights/u", file(table=TABLE))))
         thread.start()
+        within(3, drafts)
+        with start_server("--weights-dir", str(tmp_path)):
+            assert drafts()
         while thread.is_alive():
             assert a.get("/weights/t").status == 200 and a.ask(**T5, weights="t")
             time.sleep(0.1)

@@ -1,6 +1,5 @@
 /* Request bodies and piece buffers: growth, limits, the budget, one buffer for everybody. */
 #include "server/memory/memory.h"
-#include "server/process/process.h"
 #include "tests/support/cmocka.h"
 
 #include <string.h>
@@ -136,14 +135,4 @@ TEST(budget_holds_but_nobody_starves)
     pool_put(pool, a, 500 << 10);
     pool_put(pool, b, 512 << 10);
     pool_free(pool);
-}
-
-TEST(quotas)
-{
-    assert_int_equal(process_quota_parse("200000 100000\n"), 2);
-    assert_int_equal(process_quota_parse("150000 100000\n"), 2);
-    assert_int_equal(process_quota_parse("10000 100000\n"), 1);
-    assert_int_equal(process_quota_parse("max 100000\n"), 0);
-    assert_int_equal(process_quota_parse(""), 0);
-    assert_true(process_n_cores() >= 1);
 }

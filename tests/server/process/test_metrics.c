@@ -1,4 +1,5 @@
-/* The text of /metrics: every line well-formed, heads before values, histograms cumulative and closed by +Inf. */
+/* The figures of /metrics: each counts for itself, by label, in histograms that are cumulative. The form of the text is
+ * tested over a socket, tests/http/guides/test_metrics.py. */
 #include "server/process/process.h"
 #include "tests/support/cmocka.h"
 
@@ -24,32 +25,6 @@ static double value(const char *text, const char *series)
     if (!found)
         fail_msg("no %s", series);
     return found ? strtod(found + strlen(start), NULL) : 0;
-}
-
-TEST(every_line_is_well_formed)
-{
-    metrics_request(&(struct metrics_request){.route = "/encode", .scheme = "rope", .format = "raw", .status = 200});
-    char *text = page(), family[128] = "", seen[8192] = "";
-    for (char *rest = NULL, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        if (strncmp(line, "# HELP ", 7) == 0) {
-            assert_int_equal(sscanf(line + 7, "%127s", family), 1);
-            char word[160];
-            snprintf(word, sizeof word, "|%s|", family);
-            if (strstr(seen, word))
-                fail_msg("%s has two heads", family);
-            strcat(seen, word);
-        } else if (strncmp(line, "# TYPE ", 7) == 0) {
-            assert_memory_equal(line + 7, family, strlen(family));
-        } else {
-            assert_memory_equal(line, family, strlen(family)); /* after its own head, before the next */
-            const char *number = strrchr(line, ' ');
-            char *end = NULL;
-            assert_non_null(number);
-            strtod(number + 1, &end);
-            assert_true(end > number + 1 && *end == '\0');
-        }
-    }
-    free(text);
 }
 
 TEST(simple_rows)

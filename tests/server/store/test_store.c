@@ -1,107 +1,15 @@
-/* The parts of the store that need no network: what is read of its answers, the index, the cache, the keys. */
+/* The parts of the store that need no network: what is read of its answers, the index, what the cache keeps, the keys.
+ * What becomes of broken files is asked of a server, tests/http/store/test_store_*.py. */
 #include "server/process/process.h"
 #include "server/store/store.h"
-#include "tests/support/cmocka.h"
+#include "tests/support/folder.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define DIGEST "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" /* of nothing */
 #define ITEM(key, tag) "<Contents><Key>" key "</Key><ETag>" tag "</ETag><Size>1</Size></Contents>"
 #define LIST(truncated, items)                                                                                         \
     "<?xml version=\"1.0\"?><ListBucketResult><IsTruncated>" truncated "</IsTruncated>" items "</ListBucketResult>"
-
-static char folder[] = "/tmp/posenc-store-XXXXXX";
-
-static int folder_make(void **state)
-{
-    memcpy(folder + sizeof folder - 7, "XXXXXX", 6);
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int folder_remove(void **state)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command);
-}
-
-static void write_file(const char *name, const char *text)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
-static bool is_there(const char *name)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return access(path, F_OK) == 0;
-}
-
-/* ---- Drafts ---- */
-
-/* A server that writes "bytes" to the file a.safetensors of the folder. */
-static void *write_a(void *result)
-{
-    char why[STORE_WHY_BYTES];
-    struct store *store = folder_store_new(folder, ".safetensors");
-    struct store_writing writing = {.bytes = "bytes", .n = 5};
-    *(enum store_result *)result = store->write(store->self, "a", &writing, why);
-    store_free(store);
-    return NULL;
-}
-
-/* The number of drafts that have all their bytes. */
-static size_t n_drafts(void)
-{
-    size_t n = 0;
-    DIR *entries = opendir(folder);
-    for (const struct dirent *entry; (entry = readdir(entries));) {
-        struct stat status;
-        bool is_draft = strlen(entry->d_name) == strlen(".posenc-") + 16;
-        n += is_draft && fstatat(dirfd(entries), entry->d_name, &status, 0) == 0 && status.st_size == 5;
-    }
-    closedir(entries);
-    return n;
-}
-
-/* While a writer waits to rename its draft, another server starts; it removes only what a crash has left. */
-TEST_BETWEEN(a_starting_server_leaves_drafts_of_others, folder_make, folder_remove)
-{
-    char path[256];
-    enum store_result result = STORE_FAILED;
-    pthread_t writer;
-    snprintf(path, sizeof path, "%s/.posenc-lock", folder);
-    int held = open(path, O_RDWR | O_CREAT, 0600);
-    assert_int_equal(flock(held, LOCK_EX), 0);
-    assert_int_equal(pthread_create(&writer, NULL, write_a, &result), 0);
-    for (int i = 0; i < 2000 && n_drafts() == 0; i++)
-        usleep(1000);
-    usleep(20000); /* bytes to disk, and the wait for the lock */
-    write_file(".posenc-0123456789abcdef", "crash");
-    assert_int_equal(n_drafts(), 2);
-    struct store *starting = folder_store_new(folder, ".safetensors");
-    assert_int_equal(n_drafts(), 1);
-    assert_false(is_there(".posenc-0123456789abcdef"));
-    close(held);
-    pthread_join(writer, NULL);
-    assert_int_equal(result, STORE_DONE);
-    assert_true(is_there("a.safetensors"));
-    assert_int_equal(n_drafts(), 0);
-    store_free(starting);
-}
 
 /* ---- Answers ---- */
 
@@ -126,24 +34,6 @@ TEST(lists_are_read)
     assert_null(store_list_find(&list, "d"));
     assert_false(answers_list(first, "p/names/", 4, &list, next)); /* more names than allowed */
     store_list_drop(&list);
-}
-
-static const char *word_at(const void *words, size_t i) { return ((const char *const *)words)[i]; }
-
-TEST(a_name_has_its_place)
-{
-    static const char *const words[] = {"A", "b", "ba", "c"};
-    static const struct {
-        const char *name;
-        size_t n, place;
-        bool is_there;
-    } cases[] = {{"A", 4, 0, true},  {"c", 4, 3, true},  {"ba", 4, 2, true}, {"", 4, 0, false},
-                 {"a", 4, 1, false}, {"d", 4, 4, false}, {"c", 3, 3, false}, {"x", 0, 0, false}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bool is_there;
-        assert_int_equal(store_place(words, cases[i].n, word_at, cases[i].name, &is_there), cases[i].place);
-        assert_int_equal(is_there, cases[i].is_there);
-    }
 }
 
 TEST(what_is_no_list_is_refused)
@@ -309,106 +199,35 @@ TEST_BETWEEN(the_longest_unused_goes_first, folder_make, folder_remove)
     cache_free(cache);
 }
 
-TEST_BETWEEN(spoiled_blobs_are_removed, folder_make, folder_remove)
-{
-    char a[STORE_DIGEST_BYTES], file[128];
-    struct cache *cache = cache_new(folder, 1000, is_used, NULL);
-    put_blob(cache, 'a', a);
-    snprintf(file, sizeof file, "%s.safetensors", a);
-    assert_true(has_blob(cache, a) && is_there(file));
-    write_file(file, "short");
-    assert_false(has_blob(cache, a));
-    assert_false(is_there(file));
-    assert_int_equal(cache_figures(cache).n_spoiled, 1);
-    assert_false(has_blob(cache, a));
-    assert_int_equal(cache_figures(cache).n_spoiled, 1);
-    assert_null(cache_read_index(cache));
-    cache_write_index(cache, "text", 4);
-    char *index = cache_read_index(cache);
-    assert_string_equal(index, "text");
-    free(index);
-    cache_free(cache);
-}
-
-/* It may be readable later. */
-TEST_BETWEEN(what_cannot_be_read_is_missing_and_stays, folder_make, folder_remove)
-{
-    char path[256];
-    struct cache *cache = cache_new(folder, 1000, is_used, NULL);
-    snprintf(path, sizeof path, "%s/%s.safetensors", folder, DIGEST);
-    assert_int_equal(mkdir(path, 0700), 0);
-    assert_false(has_blob(cache, DIGEST));
-    assert_int_equal(cache_figures(cache).n_spoiled, 0);
-    assert_int_equal(cache_figures(cache).n_misses, 1);
-    assert_int_equal(access(path, F_OK), 0);
-    cache_free(cache);
-}
-
-/* What cannot be read under a blob's name is replaced by it: a folder, a pipe, a link to nowhere, a file of another
- * size. A folder with something in it stays, and is a failure; it hinders no other blob. */
-TEST_BETWEEN(what_cannot_be_read_is_replaced, folder_make, folder_remove)
-{
-    char path[256], inner[300], sha256[STORE_DIGEST_BYTES], other[STORE_DIGEST_BYTES];
-    struct cache *cache = cache_new(folder, 150, is_used, NULL);
-    char bytes[100];
-    memset(bytes, 'a', sizeof bytes);
-    store_digest(bytes, sizeof bytes, sha256);
-    snprintf(path, sizeof path, "%s/%s.safetensors", folder, sha256);
-    for (int kind = 0; kind < 4; kind++) {
-        switch (kind) {
-        case 0: assert_int_equal(mkdir(path, 0700), 0); break;
-        case 1: assert_int_equal(mkfifo(path, 0600), 0); break;
-        case 2: assert_int_equal(symlink("/nowhere/at/all", path), 0); break;
-        default: snprintf(inner, sizeof inner, "%s.safetensors", sha256); write_file(inner, "short");
-        }
-        put_blob(cache, 'a', sha256);
-        assert_true(has_blob(cache, sha256));
-        assert_int_equal(cache_figures(cache).n_failed, 0);
-        assert_int_equal(unlink(path), 0);
-    }
-    assert_int_equal(mkdir(path, 0700), 0);
-    snprintf(inner, sizeof inner, "%s/file", path);
-    assert_int_equal(mkdir(inner, 0700), 0);
-    put_blob(cache, 'a', sha256);
-    put_blob(cache, 'a', sha256);
-    assert_false(has_blob(cache, sha256));
-    assert_int_equal(cache_figures(cache).n_failed, 2);
-    for (char c = 'b'; c < 'e'; c++) {
-        put_blob(cache, c, other);
-        assert_true(has_blob(cache, other));
-    }
-    assert_int_equal(cache_figures(cache).n_failed, 2);
-    cache_free(cache);
-}
-
 /* ---- Keys ---- */
 
 TEST_BETWEEN(keys_come_from_the_first_section, folder_make, folder_remove)
 {
-    char path[256], error[CREDENTIALS_ERROR_BYTES];
+    static const char two_sections[] = "# mine\n[default]\n aws_access_key_id = one\r\nAWS_SECRET_ACCESS_KEY=two=\n"
+                                       "region=eu\n[other]\naws_access_key_id=three\n";
+    static const char no_section[] = "aws_access_key_id = four\naws_session_token = five\n";
+    char error[CREDENTIALS_ERROR_BYTES];
     struct credentials keys;
-    snprintf(path, sizeof path, "%s/keys", folder);
-    write_file("keys", "# mine\n[default]\n aws_access_key_id = one\r\nAWS_SECRET_ACCESS_KEY=two=\nregion=eu\n"
-                       "[other]\naws_access_key_id=three\n");
-    struct credential_source *source = credential_source_new(path, error);
+    write_file("keys", two_sections, sizeof two_sections - 1);
+    struct credential_source *source = credential_source_new(path_of("keys"), error);
     assert_non_null(source);
     credentials_get(source, &keys);
     assert_string_equal(keys.access_key, "one");
     assert_string_equal(keys.secret_key, "two=");
     assert_string_equal(keys.session_token, "");
     assert_string_equal(keys.region, "eu");
-    write_file("keys", "aws_access_key_id = four\naws_session_token = five\n");
+    write_file("keys", no_section, sizeof no_section - 1);
     credentials_get(source, &keys);
     assert_string_equal(keys.access_key, "four");
     assert_string_equal(keys.secret_key, "");
     assert_string_equal(keys.session_token, "five");
-    assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(path_of("keys")), 0);
     credentials_get(source, &keys); /* it stays as it was */
     assert_string_equal(keys.access_key, "four");
     credentials_wipe(&keys);
     assert_string_equal(keys.access_key, "");
     credential_source_free(source);
-    assert_null(credential_source_new(path, error));
+    assert_null(credential_source_new(path_of("keys"), error));
     assert_non_null(strstr(error, "--store-credentials"));
 }
 

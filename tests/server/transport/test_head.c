@@ -288,3 +288,34 @@ TEST(chunk_steps)
         }
     }
 }
+
+/* What is bulky is not read on the loop: by the bytes that have come. */
+TEST(first_bytes)
+{
+    static const struct {
+        bool is_bulky;
+        const char *bytes;
+    } cases[] = {
+        {false, ""},
+        {false, "\n"},
+        {false, "GET / HTTP/1.1"},
+        {false, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"},
+        {false, "POST / HTTP/1.1\r\nContent-Length: 65536\r\n\r\n"},
+        {true, "POST / HTTP/1.1\r\nContent-Length: 65537\r\n\r\n"},
+        {true, "PUT / HTTP/1.1\r\nHost: a\r\ncontent-length:\t 99999999999999999999999999\r\n\r\n"},
+        {true, "POST / HTTP/1.1\nTRANSFER-ENCODING: chunked\n\n"},
+        {false, "POST / HTTP/1.1\r\nX-Content-Length: 99999999\r\n\r\n"},
+        {false, "POST / HTTP/1.1\r\n\r\nContent-Length: 99999999\r\n\r\n"}, /* that is the body */
+        {false, "POST / HTTP/1.1\r\nContent-Length:"},
+        {false, "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n"},
+        {false, "POST / HTTP/1.1\r\nTransfer-Encodin"},
+    };
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        size_t n = strlen(cases[i].bytes);
+        char *bytes = malloc(n); /* without an end, so that reading too far is seen */
+        memcpy(bytes, cases[i].bytes, n);
+        if (http_begins_bulky(bytes, n) != cases[i].is_bulky)
+            fail_msg("case %zu: %s", i, cases[i].bytes);
+        free(bytes);
+    }
+}
