@@ -91,9 +91,9 @@ static void check_target(char *target)
     free(encoded);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+TEXT_TARGET(text, size)
 {
-    char *text = text_of(data, size), *rest = text, *target = next_line(&rest), *line;
+    char *rest = text, *target = next_line(&rest), *line;
     struct found found[] = {{"Host", 0, NULL}, {"Content-Length", 0, NULL}, {"Transfer-Encoding", 0, NULL}};
     char *space = target ? strchr(target, ' ') : NULL;
     struct http_head head = {.version = space ? space + 1 : "HTTP/1.1"};
@@ -110,6 +110,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_timeout(&head);
     if (target)
         check_target(target);
-    free(text);
-    return 0;
 }

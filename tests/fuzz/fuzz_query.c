@@ -31,10 +31,10 @@ static void ask_store(const struct api_host *host, const char *query)
     free(path);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+TEXT_TARGET(query, size)
 {
     const struct api_host host = small_host();
-    char *query = text_of(data, size), *turned = malloc(size + 1);
+    char *turned = malloc(size + 1);
     struct api_call call = {.method = "GET", .path = "/encode", .query = query, .must_not_block = true};
     struct answer a, b;
     if (ask(&host, &call, &a)) {
@@ -48,7 +48,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (is_one_of(4))
         ask_store(&host, query);
-    free(query);
     free(turned);
-    return 0;
 }

@@ -18,11 +18,9 @@ static const char *next_word(char **line)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct api_host host = small_host();
-    const uint8_t *newline = memchr(data, '\n', size);
-    size_t n = newline ? (size_t)(newline - data) : 0, begin = newline ? n + 1 : 0;
-    char *line = text_of(data, n), *rest = line;
-    struct api_call call = {
-        .method = "POST", .body = size > begin ? (const char *)data + begin : NULL, .body_bytes = size - begin};
+    const struct parts parts = split(data, size);
+    char *line = text_of(data, parts.n_line), *rest = line;
+    struct api_call call = {.method = "POST", .body = parts.n_rest ? parts.rest : NULL, .body_bytes = parts.n_rest};
     call.path = next_word(&rest);
     static const char *const computing[] = {"/analyze", "/diagnose",  "/diagnose/probe", "/check",
                                             "/explain", "/translate", "/golden"};

@@ -254,12 +254,9 @@ static void check_lines(const char *text)
     free(other);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+TEXT_TARGET(text, size)
 {
-    char *text = text_of(data, size);
     check(text, size);
     if (is_one_of(16))
         check_lines(text);
-    free(text);
-    return 0;
 }
