@@ -257,15 +257,11 @@ def analyze_rope(run):
     return cost(cpu_of(server, run.rounds(9), lambda: post(server, "/analyze", body)), [], "ms")
 
 
-def multipart(request, arrays):
+def zipped(arrays):
     import numpy
-    parts, edge = [], "edge-of-a-part"
-    for name, array in {"request": None, **arrays}.items():
-        payload = io.BytesIO()
-        numpy.save(payload, array) if array is not None else payload.write(json.dumps(request).encode())
-        head = f'--{edge}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}.npy"\r\n\r\n'
-        parts.append(head.encode() + payload.getvalue() + b"\r\n")
-    return b"".join(parts) + f"--{edge}--\r\n".encode(), f"multipart/form-data; boundary={edge}"
+    body = io.BytesIO()
+    numpy.savez(body, **arrays)
+    return body.getvalue()
 
 
 def rotated():
@@ -306,11 +302,10 @@ def noise(*names, shape):
 def of_diagnosis(belief, make, code, rounds=5):
     """CPU of a diagnosis of these tensors, whose first finding has this code."""
     def measure(run):
-        server = run.posencd()
-        body, kind = multipart(belief, make())
+        server, body = run.posencd(), zipped(make())
 
         def diagnose():
-            answer = json.loads(post(server, "/diagnose", body, kind))
+            answer = json.loads(post(server, f"/diagnose?{belief}", body, "application/zip"))
             assert [finding["code"] for finding in answer["findings"]][:1] == [code], answer["findings"]
         return cost(cpu_of(server, run.rounds(rounds), diagnose), [], "ms")
     return measure
