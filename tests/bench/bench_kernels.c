@@ -1,6 +1,6 @@
 /* Speed of the kernels of attention's rows as a share of memcpy of the same values: in cache, one thread, thread CPU
- * time, contestants interleaved, medians; for several lengths, each instruction set and type of numbers. Tables are rows
- * of bench_answers, which POSENC_KERNELS gives an instruction set. */
+ * time, contestants interleaved, medians; for several lengths, each instruction set and type of numbers. Tables are
+ * rows of bench_answers, which POSENC_KERNELS gives an instruction set. */
 #include "core/kernels/kernels.h"
 #include "core/inside.h"
 #include "tests/bench/bench.h"

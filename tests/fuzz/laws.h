@@ -90,6 +90,14 @@ static inline struct parts split(const uint8_t *data, size_t size)
     return (struct parts){text, text + begin, n, size - begin};
 }
 
+#define LETTERS_AND_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+/* The rule of names again: [A-Za-z0-9][A-Za-z0-9._-]*, n bytes of at most n_max. */
+static inline bool is_plain_name(const char *name, size_t n, size_t n_max)
+{
+    return n >= 1 && n <= n_max && strspn(name, LETTERS_AND_DIGITS) > 0 && strspn(name, LETTERS_AND_DIGITS "._-") >= n;
+}
+
 /* The next line of a text, ended in place; NULL when there is none, and for a line "-", which stands for a header that
  * is not there. */
 static inline char *next_line(char **text)
