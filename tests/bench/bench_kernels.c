@@ -2,7 +2,7 @@
  * time, contestants interleaved, medians; for several lengths, each instruction set and type of numbers. Tables are
  * rows of bench_answers, which POSENC_KERNELS gives an instruction set. */
 #include "core/kernels/kernels.h"
-#include "core/inside.h"
+#include "core/numeric/numeric.h"
 #include "tests/bench/bench.h"
 
 #include <math.h>

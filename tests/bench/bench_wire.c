@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,20 +124,25 @@ static int is_last_chunk(char *tail, const char *piece, size_t n)
     return memcmp(tail, "\r\n0\r\n\r\n", 7) == 0;
 }
 
+static size_t receive(int fd)
+{
+    ssize_t got = recv(fd, block, BLOCK, 0);
+    if (got <= 0)
+        fail("answer cut short");
+    return (size_t)got;
+}
+
 static uint64_t receive_chunks(int fd, const struct message *m)
 {
     char tail[7] = "";
     uint64_t n = m->n_early;
-    ssize_t got;
-    if (n > 0 && is_last_chunk(tail, m->head + m->n_head, n))
-        return n;
-    for (;;) {
-        if ((got = recv(fd, block, BLOCK, 0)) <= 0)
-            fail("answer cut short");
-        n += (uint64_t)got;
-        if (is_last_chunk(tail, block, (size_t)got))
-            return n;
+    bool is_whole = n > 0 && is_last_chunk(tail, m->head + m->n_head, n);
+    while (!is_whole) {
+        size_t got = receive(fd);
+        n += got;
+        is_whole = is_last_chunk(tail, block, got);
     }
+    return n;
 }
 
 static uint64_t receive_answer(int fd)
@@ -151,12 +157,8 @@ static uint64_t receive_answer(int fd)
     if (m.chunked)
         return receive_chunks(fd, &m);
     uint64_t n = m.n_early;
-    while (n < m.length) {
-        ssize_t got = recv(fd, block, BLOCK, 0);
-        if (got <= 0)
-            fail("answer cut short");
-        n += (uint64_t)got;
-    }
+    while (n < m.length)
+        n += receive(fd);
     return n;
 }
 

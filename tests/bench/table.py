@@ -72,8 +72,10 @@ row("memory", "memory of a stream of GiB over idle, against the whole answer", L
 row = group("diagnosis")
 row("analyze_rope", "usual metrics of rope [2048, 128] but extrapolation, properties: CPU", COMMIT, s.analyze_rope, quick=True)
 row("diagnose_rotated", "level-1 diagnosis of q, q_out [1,32,2048,128] f32: CPU", COMMIT, of_diagnosis("scheme=rope", s.rotated, "layout_swapped"))
-row("diagnose_tables", "level-1 diagnosis of cos, sin [2048,64] f32: CPU", COMMIT, of_diagnosis("scheme=rope", s.other_base, "base_other", 9), quick=True)
-row("diagnose_blind", "cos, sin [1,8192,128] of Llama 3.1 without a belief: CPU", COMMIT, of_diagnosis("", s.llama3, "identified"))
+row("diagnose_tables", "level-1 diagnosis of cos, sin [2048,64] f32: CPU", COMMIT,
+    of_diagnosis("scheme=rope", s.tables(scheme="rope", base=500000, head_dim=128, len=2048), "base_other", 9), quick=True)
+row("diagnose_blind", "cos, sin [8192,128] of Llama 3.1 without a belief: CPU", COMMIT,
+    of_diagnosis("", s.tables(preset="llama-3.1", form="concat", len=8192), "identified"))
 row("diagnose_noise", "cos, sin [1,8192,128] that nothing explains: CPU", COMMIT,
     of_diagnosis("", s.noise("cos", "sin", shape=(1, 8192, 128)), "unexplained"))
 row("diagnose_xpos", "q, q_out [246,64] of xPos that nothing explains: CPU", COMMIT,

@@ -7,12 +7,11 @@ A name is a test (`test_x`), a file of tests (`test_x.py`, `test_x.c`, `x.test.m
 `x/id`, several as `x/id-*`), `make x`, or a path. In the column every name must be one of these; in guides, where other words stand too, what looks like a test or
 like rows. Prints one line per name that is not there; status 1 if there is one.
 """
-import argparse
 import fnmatch
 import json
-import pathlib
 import re
-import sys
+
+import checker
 
 NAME = re.compile(r"`([^`]+)`")
 PLACEHOLDER = re.compile(r"[A-Z]{2}")  # a guide says test_NAME.py of any of them
@@ -69,15 +68,10 @@ def named(root, tree):
                     yield guide.relative_to(root).as_posix(), number, name
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
-    root = parser.parse_args().root
+def problems(root):
     tree = Tree(root)
-    wrong = [f"{guide}:{number}: {name}: no such test, row or path" for guide, number, name in named(root, tree) if not tree.has(name)]
-    print("\n".join(wrong), end="\n" if wrong else "")
-    sys.exit(1 if wrong else 0)
+    return [f"{guide}:{number}: {name}: no such test, row or path" for guide, number, name in named(root, tree) if not tree.has(name)]
 
 
 if __name__ == "__main__":
-    main()
+    checker.main(lambda arguments: problems(arguments.root))

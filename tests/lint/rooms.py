@@ -6,12 +6,12 @@ three files.
 A room is a folder, or a few files at the top of a layer. Who calls whom comes from the symbols of the compiled objects, so function
 pointers in tables count as calls of what they point to. Prints one line per violation; status 1 if there is one.
 """
-import argparse
 import collections
 import pathlib
 import re
 import subprocess
-import sys
+
+import checker
 
 CIRCLE_MAX = 3
 
@@ -126,15 +126,5 @@ def problems(root, build):
             yield f"{layer}/README.md does not show the order of its rooms: {line_of(layer)}"
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
-    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
-    args = parser.parse_args()
-    bad = list(problems(args.root, args.build))
-    print("\n".join(bad), end="\n" if bad else "")
-    sys.exit(1 if bad else 0)
-
-
 if __name__ == "__main__":
-    main()
+    checker.main(lambda arguments: problems(arguments.root, arguments.build))
