@@ -10,11 +10,7 @@ static bool turn(const char *query, char *turned)
     const char *rest = strchr(query, '&');
     if (!rest)
         return false;
-    size_t n = (size_t)(rest - query), n_rest = strlen(rest + 1);
-    memcpy(turned, rest + 1, n_rest);
-    turned[n_rest] = '&';
-    memcpy(turned + n_rest + 1, query, n);
-    turned[n_rest + 1 + n] = '\0';
+    sprintf(turned, "%s&%.*s", rest + 1, (int)(rest - query), query);
     return true;
 }
 
