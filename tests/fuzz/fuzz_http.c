@@ -62,17 +62,8 @@ static void start(void)
     http = serving.http;
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc, (void)argv;
-    signal(SIGPIPE, SIG_IGN);
-    log_setup(LOG_FORMAT_JSON, LOG_INFO, open("/dev/null", O_WRONLY | O_CLOEXEC));
-    pe_gemm_setup();
-    api_setup();
-    metrics_setup("", "", "");
-    start();
-    return 0;
-}
+SETUP(signal(SIGPIPE, SIG_IGN), log_setup(LOG_FORMAT_JSON, LOG_INFO, open("/dev/null", O_WRONLY | O_CLOEXEC)),
+      pe_gemm_setup(), api_setup(), metrics_setup("", "", ""), start())
 
 /* ---- The client ------------------------------------------------------------------------------------------------ */
 

@@ -95,14 +95,11 @@ static bool is_new(const struct file *file, const struct line *line)
 static bool read_file(struct file *file, char *text)
 {
     file->n = 0;
-    for (char *next; text; text = next) {
-        next = strchr(text, '\n');
-        if (next)
-            *next++ = '\0';
-        text += strspn(text, " \t\r");
-        if (!*text || *text == '#')
+    for (char *line; (line = strsep(&text, "\n"));) {
+        line += strspn(line, " \t\r");
+        if (!*line || *line == '#')
             continue;
-        if (file->n == LINES_MAX || !read_line(&file->lines[file->n], text) || !is_new(file, &file->lines[file->n]))
+        if (file->n == LINES_MAX || !read_line(&file->lines[file->n], line) || !is_new(file, &file->lines[file->n]))
             return false;
         file->n++;
     }

@@ -102,10 +102,7 @@ static inline bool is_plain_name(const char *name, size_t n, size_t n_max)
  * is not there. */
 static inline char *next_line(char **text)
 {
-    char *line = *text, *end = line ? strchr(line, '\n') : NULL;
-    if (end)
-        *end = '\0';
-    *text = end ? end + 1 : NULL;
+    char *line = strsep(text, "\n");
     return line && strcmp(line, "-") != 0 ? line : NULL;
 }
 
