@@ -279,8 +279,14 @@ $(BUILD)/gen/scheme_frequencies.h: tests/tools/scheme_frequencies.py $(wildcard 
 	@mkdir -p $(@D)
 	$(call say,MPMATH,$@)
 	$(Q)$(PYTHON) -B $< >$@
+$(BUILD)/gen/wave_frequencies.h: tests/tools/wave_frequencies.py
+	@mkdir -p $(@D)
+	$(call say,MPMATH,$@)
+	$(Q)$(PYTHON) -B $< >$@
+OF_FREQUENCIES := $(patsubst %,$(BUILD)/obj/tests/%.o,slow/schemes_exact core/waves/test_waves core/waves/test_wave_list)
+$(OF_FREQUENCIES): $(BUILD)/gen/wave_frequencies.h
 $(BUILD)/obj/tests/slow/schemes_exact.o: $(BUILD)/gen/scheme_frequencies.h
-$(BUILD)/obj/tests/slow/schemes_exact.o: CPPFLAGS += -I$(BUILD)/gen
+$(OF_FREQUENCIES): CPPFLAGS += -I$(BUILD)/gen
 
 $(SLOW) $(BENCHES) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_API) $(LIB_CORE)
 	$(link) $(QUICK_LD) $^ $(LIB_WIRE) $(LIB_BLAS) -o $@

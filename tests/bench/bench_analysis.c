@@ -59,21 +59,15 @@ static double time_of_product(size_t n, size_t dim)
     return taken;
 }
 
-static void bench_table(char **args)
-{
-    struct pe_value name = {.kind = PE_STRING, .string = args[0]}, metrics = {.kind = PE_LIST, .list = {&name, 1}};
-    struct pe_field config[] = {
-        {"scheme", {.kind = PE_STRING, .string = args[1]}}, {"dim", integer(args[2])}, {"len", integer(args[3])}};
-    double ours = analyse(config, 3, &metrics);
-    printf("%.9g %.9g\n", ours, time_of_product((size_t)config[2].value.integer, (size_t)config[1].value.integer));
-}
-
 int main(int n_args, char **args)
 {
-    char *usual[] = {"unique", "sinusoidal", "512", "16384"};
+    if (n_args != 5)
+        fail("usage: bench_analysis METRIC SCHEME DIM LEN");
+    struct pe_value name = {.kind = PE_STRING, .string = args[1]}, metrics = {.kind = PE_LIST, .list = {&name, 1}};
+    struct pe_field config[] = {
+        {"scheme", {.kind = PE_STRING, .string = args[2]}}, {"dim", integer(args[3])}, {"len", integer(args[4])}};
     pe_gemm_setup();
-    if (n_args != 1 && n_args != 5)
-        fail("usage: bench_analysis [METRIC SCHEME DIM LEN]");
-    bench_table(n_args == 5 ? args + 1 : usual);
+    double ours = analyse(config, 3, &metrics);
+    printf("%.9g %.9g\n", ours, time_of_product((size_t)config[2].value.integer, (size_t)config[1].value.integer));
     return 0;
 }

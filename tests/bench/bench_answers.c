@@ -28,7 +28,9 @@ struct row {
     enum pe_isa isa; /* at most */
     const char *path, *request;
     size_t n_positions, n_heads,
-        width; /* of q and k that are sent with it, as f32 unless the name ends otherwise; 0: none */
+        width;         /* of q and k that are sent with it, as f32 unless the name ends otherwise; 0: none */
+    double operations; /* for one value; 0: not counted */
+    bool of_floats;    /* not doubles */
 };
 
 #define BEST (PE_N_ISAS - 1)
@@ -37,59 +39,45 @@ struct row {
 #define HALF "{\"scheme\":\"rope\",\"layout\":\"half\"," RAW
 #define NEIGHBOURS "{\"scheme\":\"rope\"," RAW
 
-static const struct row rows[] = {
-    {"table", LIMIT_MEMSET, BEST, "/encode", "{" TABLE ",\"len\":512}", 0, 0, 0},
-    {"table_avx2", LIMIT_MEMSET, PE_ISA_AVX2, "/encode", "{" TABLE ",\"len\":512}", 0, 0, 0},
-    {"table_base", LIMIT_MEMSET, PE_ISA_BASE, "/encode", "{" TABLE ",\"len\":512}", 0, 0, 0},
-    {"table_bf16", LIMIT_MEMSET, BEST, "/encode", "{" TABLE ",\"len\":512,\"dtype\":\"bf16\"}", 0, 0, 0},
-    {"table_f16", LIMIT_MEMSET, BEST, "/encode", "{" TABLE ",\"len\":512,\"dtype\":\"f16\"}", 0, 0, 0},
-    {"table_f64", LIMIT_MEMSET, BEST, "/encode", "{" TABLE ",\"len\":512,\"dtype\":\"f64\"}", 0, 0, 0},
-    {"list", LIMIT_MEMSET, BEST, "/encode",
-     "{\"scheme\":\"sinusoidal\",\"dim\":128,\"format\":\"raw\",\"positions\":@}", 512, 0, 0},
-    {"alibi", LIMIT_MEMSET, BEST, "/encode",
-     "{\"scheme\":\"alibi\",\"num_heads\":8,\"len\":1024,\"outputs\":[\"bias\"]," RAW, 0, 0, 0},
-    {"t5", LIMIT_MEMSET, BEST, "/encode",
-     "{\"scheme\":\"t5\",\"num_heads\":8,\"len\":1024,\"seed\":0,\"outputs\":[\"bias\"]," RAW, 0, 0, 0},
-    {"rotate", LIMIT_COPY, BEST, "/rotate", HALF, 1024, 8, 128},
-    {"rotate_interleaved", LIMIT_COPY, BEST, "/rotate", NEIGHBOURS, 1024, 8, 128},
-    {"rotate_bf16", LIMIT_COPY, BEST, "/rotate", HALF, 1024, 8, 128},
-    {"rotate_f16", LIMIT_COPY, BEST, "/rotate", HALF, 1024, 8, 128},
-    {"rotate_32", LIMIT_COPY, BEST, "/rotate", HALF, 2048, 32, 128},
-    {"rotate_32_bf16", LIMIT_COPY, BEST, "/rotate", HALF, 2048, 32, 128},
-    {"rotate_in_place", LIMIT_COPY, BEST, NULL, "half", 1024, 8, 128},
-    {"rotate_in_place_interleaved", LIMIT_COPY, BEST, NULL, "interleaved", 1024, 8, 128},
-    {"probs", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"alibi\"," RAW, 2048, 8, 64},
-    {"shaw", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"shaw\",\"seed\":0,\"max_relative\":64," RAW, 2048, 8, 64},
-    {"transformer_xl", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"transformer_xl\",\"seed\":0," RAW, 2048, 8, 64},
-    {"deberta", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"deberta\",\"seed\":0,\"position_buckets\":256," RAW,
-     2048, 8, 64},
-    {"json_map", LIMIT_MEMCPY, BEST, "/encode",
-     "{\"scheme\":\"alibi\",\"num_heads\":8,\"len\":1024,\"outputs\":[\"bias\"]}", 0, 0, 0},
-};
-
-enum { N_ROWS = sizeof rows / sizeof *rows, ROUNDS_MAX = 99 };
-
 /* Products and sums, fused ones as one, and conversions, for one value. Of a table: the step to the next row, the
  * conversion, the difference from the middle between two floats; f16: the step, the conversion to f32, that to f16;
  * bf16, in floats: a product and two fused sums for two rows, and for each value a difference, and its square less the
  * bound. Of a list, where the two columns of a pair have their phase in common: eight for it and its square, eleven for
  * both polynomials, two conversions. Of a map, in floats: the products of its matrices, of which Transformer-XL's has
  * two; Shaw's and DeBERTa's tables have 129 and twice 512 rows beside 2048 keys. */
-static const struct counted {
-    const char *name;
-    double operations;
-    bool of_floats; /* not doubles */
-} counted[] = {
-    {"table", 3, false},
-    {"table_avx2", 3, false},
-    {"table_base", 3, false},
-    {"table_f16", 3, false},
-    {"table_bf16", 3.5, true},
-    {"list", 10.5, false},
-    {"shaw", 64 + 64 * 129 / 2048.0, true},
-    {"transformer_xl", 64 + 64, true},
-    {"deberta", 64 + 2 * 64 * 512 / 2048.0, true},
+static const struct row rows[] = {
+    {"table", LIMIT_MEMSET, BEST, "/encode", "{" TABLE ",\"len\":512}", 0, 0, 0, 3, false},
+    {"table_avx2", LIMIT_MEMSET, PE_ISA_AVX2, "/encode", "{" TABLE ",\"len\":512}", 0, 0, 0, 3, false},
+    {"table_base", LIMIT_MEMSET, PE_ISA_BASE, "/encode", "{" TABLE ",\"len\":512}", 0, 0, 0, 3, false},
+    {"table_bf16", LIMIT_MEMSET, BEST, "/encode", "{" TABLE ",\"len\":512,\"dtype\":\"bf16\"}", 0, 0, 0, 3.5, true},
+    {"table_f16", LIMIT_MEMSET, BEST, "/encode", "{" TABLE ",\"len\":512,\"dtype\":\"f16\"}", 0, 0, 0, 3, false},
+    {"table_f64", LIMIT_MEMSET, BEST, "/encode", "{" TABLE ",\"len\":512,\"dtype\":\"f64\"}", 0, 0, 0, 0, false},
+    {"list", LIMIT_MEMSET, BEST, "/encode",
+     "{\"scheme\":\"sinusoidal\",\"dim\":128,\"format\":\"raw\",\"positions\":@}", 512, 0, 0, 10.5, false},
+    {"alibi", LIMIT_MEMSET, BEST, "/encode",
+     "{\"scheme\":\"alibi\",\"num_heads\":8,\"len\":1024,\"outputs\":[\"bias\"]," RAW, 0, 0, 0, 0, false},
+    {"t5", LIMIT_MEMSET, BEST, "/encode",
+     "{\"scheme\":\"t5\",\"num_heads\":8,\"len\":1024,\"seed\":0,\"outputs\":[\"bias\"]," RAW, 0, 0, 0, 0, false},
+    {"rotate", LIMIT_COPY, BEST, "/rotate", HALF, 1024, 8, 128, 0, false},
+    {"rotate_interleaved", LIMIT_COPY, BEST, "/rotate", NEIGHBOURS, 1024, 8, 128, 0, false},
+    {"rotate_bf16", LIMIT_COPY, BEST, "/rotate", HALF, 1024, 8, 128, 0, false},
+    {"rotate_f16", LIMIT_COPY, BEST, "/rotate", HALF, 1024, 8, 128, 0, false},
+    {"rotate_32", LIMIT_COPY, BEST, "/rotate", HALF, 2048, 32, 128, 0, false},
+    {"rotate_32_bf16", LIMIT_COPY, BEST, "/rotate", HALF, 2048, 32, 128, 0, false},
+    {"rotate_in_place", LIMIT_COPY, BEST, NULL, "half", 1024, 8, 128, 0, false},
+    {"rotate_in_place_interleaved", LIMIT_COPY, BEST, NULL, "interleaved", 1024, 8, 128, 0, false},
+    {"probs", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"alibi\"," RAW, 2048, 8, 64, 0, false},
+    {"shaw", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"shaw\",\"seed\":0,\"max_relative\":64," RAW, 2048, 8, 64,
+     64 + 64 * 129 / 2048.0, true},
+    {"transformer_xl", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"transformer_xl\",\"seed\":0," RAW, 2048, 8, 64,
+     64 + 64, true},
+    {"deberta", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"deberta\",\"seed\":0,\"position_buckets\":256," RAW,
+     2048, 8, 64, 64 + 2 * 64 * 512 / 2048.0, true},
+    {"json_map", LIMIT_MEMCPY, BEST, "/encode",
+     "{\"scheme\":\"alibi\",\"num_heads\":8,\"len\":1024,\"outputs\":[\"bias\"]}", 0, 0, 0, 0, false},
 };
+
+enum { N_ROWS = sizeof rows / sizeof *rows, ROUNDS_MAX = 99 };
 
 static enum pe_isa best; /* of this machine */
 
@@ -326,13 +314,11 @@ struct result {
 static double units_seconds(const struct row *row, uint64_t n_bytes)
 {
     const double sample = 1e7, n_values = (double)n_bytes / (double)pe_dtype_size(sent_dtype(row));
-    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
-        if (strcmp(counted[i].name, row->name) == 0) {
-            double begun = seconds();
-            units_work(pe_isa(), counted[i].of_floats, sample);
-            return (seconds() - begun) / sample * counted[i].operations * n_values;
-        }
-    return 0;
+    double begun = seconds();
+    if (row->operations <= 0)
+        return 0;
+    units_work(pe_isa(), row->of_floats, sample);
+    return (seconds() - begun) / sample * row->operations * n_values;
 }
 
 static struct result measure(const struct row *row, size_t n_rounds)

@@ -1,16 +1,15 @@
-/* Speed of kernels as a share of memcpy or memset of the same values: in cache, one thread, thread CPU time,
- * contestants interleaved, medians. Rows of attention for several lengths, tables of 512 positions × 128 columns for
- * each kind of positions; for each instruction set and type of numbers. */
+/* Speed of the kernels of attention's rows as a share of memcpy of the same values: in cache, one thread, thread CPU
+ * time, contestants interleaved, medians; for several lengths, each instruction set and type of numbers. Tables are
+ * rows of bench_answers, which POSENC_KERNELS gives an instruction set. */
 #include "core/kernels/kernels.h"
-#include "core/inside.h"
-#include "core/waves/waves.h"
+#include "core/numeric/numeric.h"
 #include "tests/bench/bench.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST = 2048, ROUNDS = 31, VALUES = 1 << 16, ROWS = 512, PAIRS = 64, COLS = 2 * PAIRS };
+enum { LONGEST = 2048, ROUNDS = 31, VALUES = 1 << 16 };
 
 static _Alignas(64) float row32[LONGEST], from32[LONGEST], table32[LONGEST];
 static _Alignas(64) double row64[LONGEST], from64[LONGEST], table64[LONGEST];
@@ -58,13 +57,6 @@ static double time_of(void (*run)(size_t), void (*copy)(size_t), size_t n)
     return (seconds() - start) / (double)repeat;
 }
 
-static void print(const char *type, const char *what, size_t n, double *ours, double *limit)
-{
-    double t = median(ours, ROUNDS), m = median(limit, ROUNDS);
-    printf("%-7s %-4s %-8s n %5zu: %7.3f Gvalues/s, %9.1f ns, limit/ours %.3f\n", pe_isa_name(pe_isa()), type, what, n,
-           (double)n / t / 1e9, t * 1e9, m / t);
-}
-
 static void measure_row(const struct contestant *c, int wide, size_t n)
 {
     double ours[ROUNDS], copies[ROUNDS];
@@ -73,45 +65,14 @@ static void measure_row(const struct contestant *c, int wide, size_t n)
         copies[i] = time_of(NULL, copy, n);
         ours[i] = time_of(c->run[wide], copy, n) - copies[i];
     }
-    print(wide ? "f64" : "f32", c->name, n, ours, copies);
-}
-
-static void measure_table(const struct pe_waves *waves, enum pe_dtype dtype, const struct pe_positions *positions)
-{
-    static _Alignas(64) char buffer[ROWS * COLS * sizeof(double)];
-    double ours[ROUNDS], set[ROUNDS];
-    for (int i = 0; i < ROUNDS; i++) {
-        double start = seconds();
-        pe_waves_fill(waves, dtype, positions, 0, ROWS, 0, COLS, buffer, COLS);
-        ours[i] = seconds() - start;
-        start = seconds();
-        memset(buffer, i + 1, ROWS * COLS * pe_dtype_size(dtype));
-        __asm__ volatile("" ::"r"(buffer) : "memory");
-        set[i] = seconds() - start;
-    }
-    print(pe_dtype_name(dtype), positions->list ? "list" : "run", ROWS * COLS, ours, set);
-}
-
-static struct pe_waves *waves_new(void)
-{
-    struct pe_wave columns[COLS];
-    struct pe_dd w[PAIRS];
-    struct pe_waves *waves;
-    pe_ladder(10000, PAIRS, PAIRS, w);
-    for (size_t c = 0; c < PAIRS; c++) {
-        struct pe_dd f = pe_quarter_turns(w[c]);
-        columns[c] = (struct pe_wave){.fh = f.hi, .fl = f.lo, .ah = 1};
-        columns[PAIRS + c] = (struct pe_wave){.fh = f.hi, .fl = f.lo, .ah = 1, .quarter = 1};
-    }
-    return pe_waves_new_for(columns, COLS, PE_BF16, UINT64_MAX, &waves) ? NULL : waves;
+    double t = median(ours, ROUNDS), m = median(copies, ROUNDS);
+    printf("%-7s %-4s %-8s n %5zu: %7.3f Gvalues/s, %9.1f ns, limit/ours %.3f\n", pe_isa_name(pe_isa()),
+           wide ? "f64" : "f32", c->name, n, (double)n / t / 1e9, t * 1e9, m / t);
 }
 
 int main(void)
 {
     static const size_t lengths[] = {33, 512, LONGEST};
-    static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16};
-    static double list[ROWS];
-    struct pe_waves *waves = waves_new();
     for (int j = 0; j < LONGEST; j++) {
         from64[j] = fmod(j * 0.754877666, 1) * 20 - 17;
         table64[j] = j;
@@ -119,16 +80,8 @@ int main(void)
         table32[j] = (float)j;
         indices[j] = (j * 37) % LONGEST;
     }
-    for (size_t i = 0; i < ROWS; i++)
-        list[i] = 1e6 + 3 * (double)i;
-    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS && waves && pe_kernels_use(isa); isa++) {
+    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS && pe_kernels_use(isa); isa++)
         for (size_t k = 0; k < 2 * 3 * sizeof contestants / sizeof *contestants; k++)
             measure_row(&contestants[k / 6], k / 3 % 2, lengths[k % 3]);
-        for (int d = 0; d < 4; d++) {
-            measure_table(waves, dtypes[d], &(struct pe_positions){.n = ROWS, .start = 1e6});
-            measure_table(waves, dtypes[d], &(struct pe_positions){.n = ROWS, .list = list});
-        }
-    }
-    pe_waves_free(waves);
     return 0;
 }

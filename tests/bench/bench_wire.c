@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,20 +124,25 @@ static int is_last_chunk(char *tail, const char *piece, size_t n)
     return memcmp(tail, "\r\n0\r\n\r\n", 7) == 0;
 }
 
+static size_t receive(int fd)
+{
+    ssize_t got = recv(fd, block, BLOCK, 0);
+    if (got <= 0)
+        fail("answer cut short");
+    return (size_t)got;
+}
+
 static uint64_t receive_chunks(int fd, const struct message *m)
 {
     char tail[7] = "";
     uint64_t n = m->n_early;
-    ssize_t got;
-    if (n > 0 && is_last_chunk(tail, m->head + m->n_head, n))
-        return n;
-    for (;;) {
-        if ((got = recv(fd, block, BLOCK, 0)) <= 0)
-            fail("answer cut short");
-        n += (uint64_t)got;
-        if (is_last_chunk(tail, block, (size_t)got))
-            return n;
+    bool is_whole = n > 0 && is_last_chunk(tail, m->head + m->n_head, n);
+    while (!is_whole) {
+        size_t got = receive(fd);
+        n += got;
+        is_whole = is_last_chunk(tail, block, got);
     }
+    return n;
 }
 
 static uint64_t receive_answer(int fd)
@@ -151,12 +157,8 @@ static uint64_t receive_answer(int fd)
     if (m.chunked)
         return receive_chunks(fd, &m);
     uint64_t n = m.n_early;
-    while (n < m.length) {
-        ssize_t got = recv(fd, block, BLOCK, 0);
-        if (got <= 0)
-            fail("answer cut short");
-        n += (uint64_t)got;
-    }
+    while (n < m.length)
+        n += receive(fd);
     return n;
 }
 
@@ -175,14 +177,6 @@ static void exchange(int fd, const char *head, const char *body, uint64_t n_body
     }
 }
 
-static int get(char **argv, const char *congestion)
-{
-    char head[4096];
-    snprintf(head, sizeof head, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", argv[3]);
-    exchange(connect_to(argv[2], congestion), head, "", 0, strtoul(argv[4], NULL, 10));
-    return 0;
-}
-
 static char *file_read(const char *path, uint64_t *n)
 {
     FILE *file = fopen(path, "rb");
@@ -197,15 +191,16 @@ static char *file_read(const char *path, uint64_t *n)
     return body;
 }
 
-static int put(char **argv, const char *congestion)
+/* file: what is posted; NULL: a GET. */
+static int client(const char *port, const char *path, const char *file, const char *times, const char *congestion)
 {
     char head[4096];
-    uint64_t n;
-    char *body = file_read(argv[4], &n);
-    snprintf(head, sizeof head,
-             "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-npy\r\nContent-Length: %llu\r\n\r\n",
-             argv[3], (unsigned long long)n);
-    exchange(connect_to(argv[2], congestion), head, body, n, strtoul(argv[5], NULL, 10));
+    uint64_t n = 0;
+    char *body = file ? file_read(file, &n) : NULL;
+    int n_head = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: localhost\r\n", file ? "POST" : "GET", path);
+    snprintf(head + n_head, sizeof head - (size_t)n_head,
+             file ? "Content-Type: application/x-npy\r\nContent-Length: %llu\r\n\r\n" : "\r\n", (unsigned long long)n);
+    exchange(connect_to(port, congestion), head, body, n, strtoul(times, NULL, 10));
     free(body);
     return 0;
 }
@@ -271,9 +266,9 @@ int main(int argc, char **argv)
     if (argc >= 3 && strcmp(argv[1], "serve") == 0)
         serve(strtoull(argv[2], NULL, 10), argc > 3 ? argv[3] : NULL);
     if (argc >= 5 && strcmp(argv[1], "get") == 0)
-        return get(argv, argc > 5 ? argv[5] : NULL);
+        return client(argv[2], argv[3], NULL, argv[4], argc > 5 ? argv[5] : NULL);
     if (argc >= 6 && strcmp(argv[1], "put") == 0)
-        return put(argv, argc > 6 ? argv[6] : NULL);
+        return client(argv[2], argv[3], argv[4], argv[5], argc > 6 ? argv[6] : NULL);
     fprintf(stderr, "usage: bench_wire serve BYTES [CC] | get PORT PATH TIMES [CC] | put PORT PATH FILE TIMES [CC]\n");
     return 2;
 }

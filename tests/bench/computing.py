@@ -36,13 +36,9 @@ def torch_peer():
 
 
 @functools.cache
-def torch_map(name):
-    """The function that computes a map, or rotates, with its tensors ready."""
+def of_torch(name):
+    """The function that computes a table or a map, or rotates, with its tensors ready."""
     return getattr(torch_peer(), name)()
-
-
-def torch_call(name):
-    return getattr(torch_peer(), name)
 
 
 def of_peer(name, make, against, rounds=(7, 3), inner=5):

@@ -16,6 +16,22 @@ def numpy_table():
     return table
 
 
+def torch_table(torch, n=ROWS, dim=DIM):
+    positions = torch.arange(n, dtype=torch.float32).unsqueeze(1)
+    angles = positions * torch.exp(torch.arange(0, dim, 2) * (-math.log(BASE) / dim))
+    table = torch.zeros(n, dim)
+    table[:, 0::2] = torch.sin(angles)
+    table[:, 1::2] = torch.cos(angles)
+    return table
+
+
+def torch_alibi(torch, heads=8, n=1024):
+    slopes = torch.tensor([2.0 ** (-8 * (h + 1) / heads) for h in range(heads)])
+    positions = torch.arange(n, dtype=torch.float32)
+    distance = -(positions[None, :] - positions[:, None]).abs()
+    return slopes[:, None, None] * distance[None]
+
+
 class Torch:
     """One thread, as ours has. heads, n and width are those of the rows of bench_answers."""
 
@@ -29,16 +45,10 @@ class Torch:
     def tensor(self, *shape):
         return self.torch.randn(*shape, generator=self.noise)
 
-    # ---- Tables, rotations, biases ----
+    # ---- Tables, rotations, biases, maps of probabilities: each returns the function that is measured ----
 
     def table(self):
-        torch = self.torch
-        positions = torch.arange(ROWS, dtype=torch.float32).unsqueeze(1)
-        angles = positions * torch.exp(torch.arange(0, DIM, 2) * (-math.log(BASE) / DIM))
-        table = torch.zeros(ROWS, DIM)
-        table[:, 0::2] = torch.sin(angles)
-        table[:, 1::2] = torch.cos(angles)
-        return table
+        return lambda: torch_table(self.torch)
 
     def rotate_half(self, heads=8, n=1024, width=128):
         """The function that rotates q and k, of given cosines and sines [n, width]."""
@@ -54,26 +64,22 @@ class Torch:
 
         return lambda: (q * cos + halves(q) * sin, k * cos + halves(k) * sin)
 
-    def alibi(self, heads=8, n=1024):
-        torch = self.torch
-        slopes = torch.tensor([2.0 ** (-8 * (h + 1) / heads) for h in range(heads)])
-        positions = torch.arange(n, dtype=torch.float32)
-        distance = -(positions[None, :] - positions[:, None]).abs()
-        return slopes[:, None, None] * distance[None]
+    def alibi(self):
+        return lambda: torch_alibi(self.torch)
 
     def t5(self, heads=8, n=1024, buckets=32, far=128):
         """The bucket of every pair, then a row of the table for each."""
         torch = self.torch
-        table = torch.nn.functional.embedding
-        weights = self.tensor(buckets, heads)
-        relative = torch.arange(n)[None, :] - torch.arange(n)[:, None]
-        half, distance = buckets // 2, relative.abs()
-        exact = half // 2
-        large = exact + (torch.log(distance.float() / exact) / math.log(far / exact) * (half - exact)).long()
-        bucket = torch.where(distance < exact, distance, large.clamp(max=half - 1)) + (relative > 0).long() * half
-        return table(bucket, weights).permute(2, 0, 1).contiguous()
 
-    # ---- Maps of probabilities: each returns the function that is measured ----
+        def bias():
+            weights = self.tensor(buckets, heads)
+            relative = torch.arange(n)[None, :] - torch.arange(n)[:, None]
+            half, distance = buckets // 2, relative.abs()
+            exact = half // 2
+            large = exact + (torch.log(distance.float() / exact) / math.log(far / exact) * (half - exact)).long()
+            bucket = torch.where(distance < exact, distance, large.clamp(max=half - 1)) + (relative > 0).long() * half
+            return torch.nn.functional.embedding(bucket, weights).permute(2, 0, 1).contiguous()
+        return bias
 
     def qk(self, heads, n, width):
         return self.tensor(heads, n, width), self.tensor(heads, n, width), 1 / math.sqrt(width)

@@ -257,49 +257,31 @@ def analyze_rope(run):
     return cost(cpu_of(server, run.rounds(9), lambda: post(server, "/analyze", body)), [], "ms")
 
 
-def multipart(request, arrays):
+def zipped(arrays):
     import numpy
-    parts, edge = [], "edge-of-a-part"
-    for name, array in {"request": None, **arrays}.items():
-        payload = io.BytesIO()
-        numpy.save(payload, array) if array is not None else payload.write(json.dumps(request).encode())
-        head = f'--{edge}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}.npy"\r\n\r\n'
-        parts.append(head.encode() + payload.getvalue() + b"\r\n")
-    return b"".join(parts) + f"--{edge}--\r\n".encode(), f"multipart/form-data; boundary={edge}"
+    body = io.BytesIO()
+    numpy.savez(body, **arrays)
+    return body.getvalue()
 
 
-def rotated():
+def rotated(server):
     """q, and q turned with halves."""
     import numpy
     q = numpy.random.default_rng(0).normal(size=(1, 32, 2048, 128)).astype("f4")
-    angles = numpy.outer(numpy.arange(2048), 10000.0 ** (-numpy.arange(64) / 64))
-    cos, sin, a, b = numpy.cos(angles), numpy.sin(angles), q[..., :64].astype("f8"), q[..., 64:].astype("f8")
-    return {"q": q, "q_out": numpy.concatenate([a * cos - b * sin, b * cos + a * sin], -1).astype("f4")}
+    turned = post(server, "/rotate?scheme=rope&layout=half&format=npz", zipped({"q": q}), "application/zip")
+    return zipped({"q": q, "q_out": numpy.load(io.BytesIO(turned))["q"]})
 
 
-def tables(n, frequencies, leading=()):
-    import numpy
-    angles = numpy.outer(numpy.arange(n), frequencies).reshape(*leading, n, -1)
-    return {"cos": numpy.cos(angles).astype("f4"), "sin": numpy.sin(angles).astype("f4")}
-
-
-def other_base():
-    import numpy
-    return tables(2048, 500000.0 ** (-numpy.arange(64) / 64))
-
-
-def llama3(base=500000.0, factor=8, length=8192):
-    import numpy
-    w = base ** (-numpy.arange(64) / 64)
-    smooth = numpy.clip((length * w / (2 * numpy.pi) - 1) / 3, 0, 1)
-    return tables(8192, numpy.tile(smooth * w + (1 - smooth) * w / factor, 2), (1,))
+def tables(**fields):
+    """cos and sin of this configuration of rope."""
+    return lambda server: post(server, "/encode", json.dumps({"format": "npz", **fields}).encode())
 
 
 def noise(*names, shape):
-    def make():
+    def make(_server):
         import numpy
         drawn = numpy.random.default_rng(0).uniform(-1, 1, size=(len(names), *shape))
-        return dict(zip(names, drawn.astype("f4")))
+        return zipped(dict(zip(names, drawn.astype("f4"))))
     return make
 
 
@@ -307,10 +289,10 @@ def of_diagnosis(belief, make, code, rounds=5):
     """CPU of a diagnosis of these tensors, whose first finding has this code."""
     def measure(run):
         server = run.posencd()
-        body, kind = multipart(belief, make())
+        body = make(server)
 
         def diagnose():
-            answer = json.loads(post(server, "/diagnose", body, kind))
+            answer = json.loads(post(server, f"/diagnose?{belief}", body, "application/zip"))
             assert [finding["code"] for finding in answer["findings"]][:1] == [code], answer["findings"]
         return cost(cpu_of(server, run.rounds(rounds), diagnose), [], "ms")
     return measure

@@ -2,7 +2,7 @@
 `make bench-quick` too."""
 import computing as c
 import serving as s
-from computing import UNITS, of_limit, of_numbers, of_peer, of_product, of_training, torch_call, torch_map
+from computing import UNITS, of_limit, of_numbers, of_peer, of_product, of_torch, of_training
 from rows import COMMIT, LIMIT, PEER, group
 from serving import COMPUTED, of_diagnosis, of_nginx, of_paths
 
@@ -15,7 +15,7 @@ ALIBI = "/encode?scheme=alibi&num_heads=8&outputs=bias"
 row = group("core")
 row("table", "f32 table, 512×128 in cache, correctly rounded", LIMIT, of_limit("table", UNITS), quick=True)
 row("table_numpy", "the same, against NumPy f32", PEER, of_peer("table", c.numpy_table, "NumPy"), ["numpy"], quick=True)
-row("table_torch", "the same, against torch f32", PEER, of_peer("table", lambda: torch_call("table"), "torch"), TORCH, quick=True)
+row("table_torch", "the same, against torch f32", PEER, of_peer("table", lambda: of_torch("table"), "torch"), TORCH, quick=True)
 row("table_avx2", "f32 table with AVX2", LIMIT, of_limit("table_avx2", UNITS))
 row("table_base", "f32 table, plain instructions", LIMIT, of_limit("table_base", UNITS))
 row("list", "position list f32", LIMIT, of_limit("list", UNITS), quick=True)
@@ -23,10 +23,10 @@ row("table_bf16", "bf16 table", LIMIT, of_limit("table_bf16", UNITS), quick=True
 row("table_f16", "f16 table", LIMIT, of_limit("table_f16", UNITS), quick=True)
 row("rotate", "RoPE on q, k f32, out of place", LIMIT, of_limit("rotate", "memcpy"), quick=True)
 row("rotate_in_place", "RoPE on q, k f32, in place", LIMIT, of_limit("rotate_in_place", "memcpy"))
-row("rotate_torch", "RoPE on q, k f32, against torch rotate_half", PEER, of_peer("rotate", lambda: torch_map("rotate_half"), "torch"), TORCH)
+row("rotate_torch", "RoPE on q, k f32, against torch rotate_half", PEER, of_peer("rotate", lambda: of_torch("rotate_half"), "torch"), TORCH)
 row("alibi", "Toeplitz bias 8×1024×1024", LIMIT, of_limit("alibi", "memset"), quick=True)
-row("alibi_torch", "the same, against torch ALiBi", PEER, of_peer("alibi", lambda: torch_call("alibi"), "torch"), TORCH)
-row("t5_torch", "T5's bias, against torch T5", PEER, of_peer("t5", lambda: torch_call("t5"), "torch"), TORCH)
+row("alibi_torch", "the same, against torch ALiBi", PEER, of_peer("alibi", lambda: of_torch("alibi"), "torch"), TORCH)
+row("t5_torch", "T5's bias, against torch T5", PEER, of_peer("t5", lambda: of_torch("t5"), "torch"), TORCH)
 row("growth", "streamed table of 1 GiB, against 64 of 16 MiB", LIMIT, c.growth)
 row("offset", "table of 16 MiB at offset 2^40, against offset 0", LIMIT, c.offset)
 row("workers", "two workers over one, tables summed up in cache, against what two bare threads gain", LIMIT, c.workers)
@@ -35,7 +35,7 @@ row = group("attention")  # 8 heads, 2048 positions, 64 channels
 row("probs", "attention probabilities, against the bare QKᵀ product", LIMIT, of_limit("probs", "sgemm", (5, 2), 5), quick=True)
 for name, what in (("shaw", "Shaw's map"), ("transformer_xl", "Transformer-XL's map"), ("deberta", "DeBERTa's map")):
     row(name, what, LIMIT, of_limit(name, UNITS, (5, 2), 3))
-    row(f"{name}_torch", f"{what}, against torch", PEER, of_peer(name, lambda name=name: torch_map(name), "torch", (5, 2), 3), TORCH)
+    row(f"{name}_torch", f"{what}, against torch", PEER, of_peer(name, lambda name=name: of_torch(name), "torch", (5, 2), 3), TORCH)
 
 row = group("analysis")  # all pairs of rows, beside the bare product of the Gram matrix in the same process
 row("unique", "nearest two of 16384×512 sinusoidal rows (quick: of 4096), against dgemm of the Gram matrix", LIMIT,
@@ -71,13 +71,15 @@ row("memory", "memory of a stream of GiB over idle, against the whole answer", L
 
 row = group("diagnosis")
 row("analyze_rope", "usual metrics of rope [2048, 128] but extrapolation, properties: CPU", COMMIT, s.analyze_rope, quick=True)
-row("diagnose_rotated", "level-1 diagnosis of q, q_out [1,32,2048,128] f32: CPU", COMMIT, of_diagnosis({"scheme": "rope"}, s.rotated, "layout_swapped"))
-row("diagnose_tables", "level-1 diagnosis of cos, sin [2048,64] f32: CPU", COMMIT, of_diagnosis({"scheme": "rope"}, s.other_base, "base_other", 9), quick=True)
-row("diagnose_blind", "cos, sin [1,8192,128] of Llama 3.1 without a belief: CPU", COMMIT, of_diagnosis({}, s.llama3, "identified"))
+row("diagnose_rotated", "level-1 diagnosis of q, q_out [1,32,2048,128] f32: CPU", COMMIT, of_diagnosis("scheme=rope", s.rotated, "layout_swapped"))
+row("diagnose_tables", "level-1 diagnosis of cos, sin [2048,64] f32: CPU", COMMIT,
+    of_diagnosis("scheme=rope", s.tables(scheme="rope", base=500000, head_dim=128, len=2048), "base_other", 9), quick=True)
+row("diagnose_blind", "cos, sin [8192,128] of Llama 3.1 without a belief: CPU", COMMIT,
+    of_diagnosis("", s.tables(preset="llama-3.1", form="concat", len=8192), "identified"))
 row("diagnose_noise", "cos, sin [1,8192,128] that nothing explains: CPU", COMMIT,
-    of_diagnosis({}, s.noise("cos", "sin", shape=(1, 8192, 128)), "unexplained"))
+    of_diagnosis("", s.noise("cos", "sin", shape=(1, 8192, 128)), "unexplained"))
 row("diagnose_xpos", "q, q_out [246,64] of xPos that nothing explains: CPU", COMMIT,
-    of_diagnosis({"scheme": "xpos"}, s.noise("q", "q_out", shape=(246, 64)), "unexplained"))
+    of_diagnosis("scheme=xpos", s.noise("q", "q_out", shape=(246, 64)), "unexplained"))
 row("analyses_health", "p99 of /healthz beside eight of the largest analyses", LIMIT, s.analyses_health)
 
 row = group("experiment")  # one decoder trained for 600 steps and evaluated; the peer gets its sequences ready made

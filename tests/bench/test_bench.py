@@ -170,13 +170,8 @@ def test_a_run_writes_json_and_markdown_and_says_what_fell_short(tmp_path, capsy
     assert "1 rows were judged, each against the earlier commit abc: none fell short." in report.summary(run_of(found["rows"][:1], "abc"))
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 5 and "posencd has no --x" in printed[3]
-    readme = tmp_path / "README.md"
-    readme.write_text("before\n<!-- bench:begin -->\n<!-- bench:end -->\nafter\n")
-    splice = [sys.executable, str(HERE.parent / "lint/splice.py"), "write", str(readme), f"bench={tmp_path}/bench.md"]
-    subprocess.run(splice, check=True, stdout=subprocess.DEVNULL)
-    text = readme.read_text()
-    assert "| what first is | peer | 6 GB/s | NumPy 2 GB/s | 3× (3–3) | ahead |" in text and "ValueError: torn" in text
-    assert last in text and text.startswith("before") and text.endswith("after\n")
+    text = (tmp_path / "bench.md").read_text()
+    assert "| what first is | peer | 6 GB/s | NumPy 2 GB/s | 3× (3–3) | ahead |" in text and "ValueError: torn" in text and last in text
 
 # ---- The decoder in torch ----------------------------------------------------------------------------------------------------
 

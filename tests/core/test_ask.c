@@ -18,11 +18,11 @@ static struct pe_ask *rope(void)
 
 static void refuses(struct pe_ask *ask, enum pe_status status, const char *pointer, const char *detail)
 {
-    struct pe_plan *plan = NULL;
+    struct pe_plan *const before = (struct pe_plan *)1, *plan = before; /* is left as it was */
     struct pe_error err = {.status = PE_OK};
     assert_int_equal(pe_ask_plan(ask, &plan, &err), status);
     assert_int_equal(err.status, status);
-    assert_null(plan);
+    assert_ptr_equal(plan, before);
     assert_string_equal(err.pointer, pointer);
     assert_non_null(strstr(err.detail, detail));
     pe_ask_free(ask);
@@ -102,6 +102,10 @@ TEST(mistakes_are_sentences)
     pe_ask_text(ask, "scaling", "linear");
     pe_ask_real(ask, "scaling.factor", 2);
     refuses(ask, PE_INVALID, "/scaling/factor", "scaling and scaling.factor exclude each other");
+    ask = rope();
+    pe_ask_text(ask, "scaling.type", "yarn");
+    pe_ask_bool(ask, "scaling.factor", true);
+    refuses(ask, PE_INVALID, "/scaling/factor", "factor");
     static const struct {
         const char *name, *text, *pointer, *detail;
         double number; /* of what has no text */
@@ -162,13 +166,22 @@ TEST(limits_refuse)
     refuses(ask, PE_INVALID, "/field256", "the request has more than 256 fields");
 }
 
+/* Tensors, names of outputs and a nested object of three fields. */
 static enum pe_status ask_and_plan(void *unused)
 {
+    static const float q[2 * 4 * 8];
+    static const uint64_t shape[] = {2, 4, 8};
     struct pe_plan *plan = NULL;
     struct pe_error err = {.status = PE_OK};
-    struct pe_ask *ask = rope();
-    pe_ask_text(ask, "scaling.type", "linear");
+    struct pe_ask *ask = pe_ask_new("attention");
+    pe_ask_text(ask, "scheme", "rope");
+    pe_ask_text(ask, "outputs", "scores,probs");
+    pe_ask_text(ask, "scaling.type", "yarn");
     pe_ask_real(ask, "scaling.factor", 4);
+    pe_ask_integer(ask, "scaling.original_max_position_embeddings", 2048);
+    pe_ask_bool(ask, "causal", true);
+    pe_ask_tensor(ask, "q", PE_F32, 3, shape, q);
+    pe_ask_tensor(ask, "k", PE_F32, 3, shape, q);
     enum pe_status status = pe_ask_plan(ask, &plan, &err);
     pe_plan_free(plan);
     pe_ask_free(ask);

@@ -160,12 +160,6 @@ def test_it_serves_with_nothing_and_ends_in_time(image):
         print(f"ended {ended[0][1]:.1f} s after SIGTERM, with {STREAM_BYTES >> 20} MiB on their way")
 
 
-def test_idle_it_ends_at_once(image):
-    with container(image) as one:
-        code, seconds = one.stop()
-        assert code == 0 and seconds < 5, (code, seconds)
-
-
 def test_the_limit_of_memory_is_kept(image):
     """As deploy/README.md says: --max-memory, --max-weights and 64 MiB; what is asked for beyond that is refused, and nobody is killed."""
     with container(image, "--max-memory", "320MiB", "--max-weights", "128MiB", memory="512m") as one:
@@ -198,10 +192,12 @@ def peak(one):
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
-def test_half_of_the_limit_is_for_requests(image):
+def test_half_of_the_limit_is_for_requests_and_idle_it_ends_at_once(image):
     with container(image, memory="600m") as one:
         assert f"--max-memory is {300 * MIB} bytes: half of the" in one.log_at_start
         assert one.ask("GET", "/readyz")[0] == 200
+        code, seconds = one.stop()
+        assert code == 0 and seconds < 5, (code, seconds)
 
 
 def test_a_store_on_https_and_a_cache(image, tmp_path):

@@ -116,11 +116,8 @@ static void check_options(const char *text, size_t size)
     options_drop(&options);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+TEXT_TARGET(text, size)
 {
-    char *text = text_of(data, size);
     check_reader(text, size);
     check_options(text, size);
-    free(text);
-    return 0;
 }

@@ -34,10 +34,10 @@ static void check_parameters(const struct api_host *host, struct api_call *call,
     answer_drop(&b);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+TEXT_TARGET(text, size)
 {
     const struct api_host host = small_host();
-    char *text = text_of(data, size), *rest = text;
+    char *rest = text;
     const char *method = next_line(&rest), *path = next_line(&rest);
     struct api_call call = {.method = method ? method : "GET", .path = path ? path : "/", .must_not_block = true};
     call.content_type = next_line(&rest);
@@ -58,6 +58,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_parameters(&host, &call, &a);
         answer_drop(&a);
     }
-    free(text);
-    return 0;
 }

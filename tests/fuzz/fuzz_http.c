@@ -3,7 +3,7 @@
  * disconnects. It must receive whole HTTP messages, the same wherever the bytes were split on their way. Afterwards the
  * server has no connection, no stream and no descriptor left, within a fixed number of turns of the loop. */
 #define _GNU_SOURCE /* SOCK_NONBLOCK */
-#include "tests/fuzz/laws.h"
+#include "tests/fuzz/answers.h"
 #include "server/exchange/exchange.h"
 #include "server/transport/connections.h"
 #include "server/process/process.h"
@@ -30,12 +30,6 @@ static const struct http_door open_door; /* no tokens, no TLS */
 static struct sockaddr_un door;
 static socklen_t door_bytes = sizeof door;
 
-static char *print_figures(size_t *n_bytes)
-{
-    *n_bytes = 8;
-    return strdup("m_sum 1\n");
-}
-
 static int listener(void)
 {
     door = (struct sockaddr_un){.sun_family = AF_UNIX}; /* the kernel chooses a name */
@@ -52,14 +46,10 @@ static void start(void)
     char *const environment[] = {NULL};
     char error[OPTIONS_TEXT_BYTES];
     REQUIRE(options_read(&options, 9, words, environment, error) == OPTIONS_RUN);
-    host = (struct api_host){.max_body = options.max_body,
-                             .max_answer = options.max_answer,
-                             .max_pictures = 1 << 20,
-                             .max_work = 1 << 20,
-                             .commit = "",
-                             .cors_origins = "https://example.org",
-                             .frame_origins = "https://example.org",
-                             .metrics_print = print_figures};
+    host = small_host();
+    host.max_body = options.max_body;
+    host.max_answer = options.max_answer;
+    host.max_work = 1 << 20;
     jobs_set_workers(1);
     loop = loop_new(64);
     REQUIRE(loop);
@@ -72,17 +62,8 @@ static void start(void)
     http = serving.http;
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc, (void)argv;
-    signal(SIGPIPE, SIG_IGN);
-    log_setup(LOG_FORMAT_JSON, LOG_INFO, open("/dev/null", O_WRONLY | O_CLOEXEC));
-    pe_gemm_setup();
-    api_setup();
-    metrics_setup("", "", "");
-    start();
-    return 0;
-}
+SETUP(signal(SIGPIPE, SIG_IGN), log_setup(LOG_FORMAT_JSON, LOG_INFO, open("/dev/null", O_WRONLY | O_CLOEXEC)),
+      pe_gemm_setup(), api_setup(), metrics_setup("", "", ""), start())
 
 /* ---- The client ------------------------------------------------------------------------------------------------ */
 
@@ -290,9 +271,8 @@ static void talk(const uint8_t *data, size_t size, size_t cut, struct messages *
  * bytes are already there, and closes without an answer; whether they are there depends on the cut. */
 static bool expects(const uint8_t *data, size_t size)
 {
-    static const char name[] = "Expect";
-    for (size_t i = 0; i + sizeof name <= size; i++)
-        if (strncasecmp((const char *)data + i, name, sizeof name - 1) == 0)
+    for (size_t i = 0; i + 7 <= size; i++)
+        if (strncasecmp((const char *)data + i, "Expect", 6) == 0)
             return true;
     return false;
 }

@@ -39,19 +39,16 @@ static void check_message(const struct answer *a, const char *body)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const uint8_t *newline = memchr(data, '\n', size);
-    size_t n = newline ? (size_t)(newline - data) : 0, begin = newline ? n + 1 : 0;
+    const struct parts parts = split(data, size);
     char line[256] = "", *rest = NULL, *words[3];
-    if (n >= sizeof line || size - begin == 0)
+    if (parts.n_line >= sizeof line || parts.n_rest == 0)
         return 0;
-    memcpy(line, data, n);
+    memcpy(line, parts.line, parts.n_line);
     for (size_t i = 0; i < 3; i++) {
         words[i] = strtok_r(i ? NULL : line, " ", &rest);
         words[i] = words[i] && strcmp(words[i], "-") != 0 ? words[i] : NULL;
     }
-    char *body = malloc(size - begin + 1);
-    memcpy(body, data + begin, size - begin);
-    body[size - begin] = '\0';
+    char *body = text_of((const uint8_t *)parts.rest, parts.n_rest);
     struct api_host host = small_host();
     host.has_mcp = true;
     struct api_call call = {.method = "POST",
@@ -62,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                             .mcp_method = words[1],
                             .mcp_name = words[2],
                             .body = body,
-                            .body_bytes = size - begin};
+                            .body_bytes = parts.n_rest};
     struct answer a = gather(api_answer(&host, &call));
     check_message(&a, body);
     answer_drop(&a);

@@ -7,7 +7,6 @@
 #include "api/api.h"
 #include "server/store/store.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -39,23 +38,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-/* The rule again, letter by letter: [A-Za-z0-9][A-Za-z0-9._-]{0,127}. */
-static bool is_name(const char *name, size_t n)
-{
-    if (n < 1 || n > 128 || !isalnum((unsigned char)name[0]))
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (!isalnum((unsigned char)name[i]) && name[i] != '.' && name[i] != '_' && name[i] != '-')
-            return false;
-    return true;
-}
-
 static size_t name_length(const char *file)
 {
     static const char suffix[] = ".safetensors";
     size_t n = strlen(file), n_suffix = sizeof suffix - 1;
     bool fits = n > n_suffix && strcmp(file + n - n_suffix, suffix) == 0;
-    return fits && is_name(file, n - n_suffix) ? n - n_suffix : 0;
+    return fits && is_plain_name(file, n - n_suffix, 128) ? n - n_suffix : 0;
 }
 
 static void check_listed(const char *name)
@@ -100,14 +88,13 @@ static void check_draft(void)
     close(fd);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+TEXT_TARGET(file, size)
 {
-    char *file = text_of(data, size < 300 ? size : 300);
-    REQUIRE(api_weight_name_is_valid(file) == is_name(file, strlen(file)));
+    if (size > 300)
+        file[300] = '\0';
+    REQUIRE(api_weight_name_is_valid(file) == is_plain_name(file, strlen(file), 128));
     if (*file && !strchr(file, '/'))
         check_entry(file);
     if (*file == '.' || is_one_of(8))
         check_draft();
-    free(file);
-    return 0;
 }

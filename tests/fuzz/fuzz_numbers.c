@@ -1,6 +1,5 @@
 /* Arbitrary bytes as an array of numbers, with jansson as the reference for JSON and strtod for values; the numbers
- * read are then printed in every real format and must read back the same. libFuzzer entry; build with
- * -fsanitize=fuzzer,address,undefined. */
+ * read are then printed in every real format and must read back the same. */
 #include "tests/fuzz/laws.h"
 #include "api/numbers/numbers.h"
 

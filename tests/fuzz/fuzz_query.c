@@ -10,11 +10,7 @@ static bool turn(const char *query, char *turned)
     const char *rest = strchr(query, '&');
     if (!rest)
         return false;
-    size_t n = (size_t)(rest - query), n_rest = strlen(rest + 1);
-    memcpy(turned, rest + 1, n_rest);
-    turned[n_rest] = '&';
-    memcpy(turned + n_rest + 1, query, n);
-    turned[n_rest + 1 + n] = '\0';
+    sprintf(turned, "%s&%.*s", rest + 1, (int)(rest - query), query);
     return true;
 }
 
@@ -31,10 +27,10 @@ static void ask_store(const struct api_host *host, const char *query)
     free(path);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+TEXT_TARGET(query, size)
 {
     const struct api_host host = small_host();
-    char *query = text_of(data, size), *turned = malloc(size + 1);
+    char *turned = malloc(size + 1);
     struct api_call call = {.method = "GET", .path = "/encode", .query = query, .must_not_block = true};
     struct answer a, b;
     if (ask(&host, &call, &a)) {
@@ -48,7 +44,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (is_one_of(4))
         ask_store(&host, query);
-    free(query);
     free(turned);
-    return 0;
 }

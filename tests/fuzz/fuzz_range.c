@@ -98,11 +98,11 @@ static void check(const struct resource *r, const struct api_call *call, const s
         REQUIRE(header_of(a, "ETag") && strcmp(header_of(a, "ETag"), r->etag) == 0);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+TEXT_TARGET(text, size)
 {
     static char lines[4][ROOM];
     const struct resource *r = &resources[size % 8 != 0];
-    char *text = text_of(data, size), *rest = text;
+    char *rest = text;
     struct api_call call = {.method = "GET", .path = r->path, .query = r->query};
     call.if_none_match = expand(lines[0], next_line(&rest), r->etag);
     call.range = expand(lines[1], next_line(&rest), r->etag);
@@ -112,6 +112,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE(ask_once(&host, &call, &a));
     check(r, &call, &a);
     answer_drop(&a);
-    free(text);
-    return 0;
 }

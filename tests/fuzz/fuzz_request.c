@@ -5,32 +5,20 @@
 
 SETUP(pe_gemm_setup(), api_setup())
 
-/* Splits the next word off a line; NULL when there is none. */
-static const char *next_word(char **line)
-{
-    char *start = *line, *space = start ? strchr(start, ' ') : NULL;
-    if (space)
-        *space = '\0';
-    *line = space ? space + 1 : NULL;
-    return start;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct api_host host = small_host();
-    const uint8_t *newline = memchr(data, '\n', size);
-    size_t n = newline ? (size_t)(newline - data) : 0, begin = newline ? n + 1 : 0;
-    char *line = text_of(data, n), *rest = line;
-    struct api_call call = {
-        .method = "POST", .body = size > begin ? (const char *)data + begin : NULL, .body_bytes = size - begin};
-    call.path = next_word(&rest);
+    const struct parts parts = split(data, size);
+    char *line = text_of(data, parts.n_line), *rest = line;
+    struct api_call call = {.method = "POST", .body = parts.n_rest ? parts.rest : NULL, .body_bytes = parts.n_rest};
+    call.path = strsep(&rest, " ");
     static const char *const computing[] = {"/analyze", "/diagnose",  "/diagnose/probe", "/check",
                                             "/explain", "/translate", "/golden"};
     call.must_not_block = call.path;
     for (size_t i = 0; call.path && i < sizeof computing / sizeof *computing; i++)
         call.must_not_block &= strcmp(call.path, computing[i]) != 0;
-    call.accept = next_word(&rest);
-    call.query = next_word(&rest);
+    call.accept = strsep(&rest, " ");
+    call.query = strsep(&rest, " ");
     struct answer a;
     if (ask(&host, &call, &a))
         answer_drop(&a);

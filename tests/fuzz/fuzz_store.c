@@ -73,12 +73,9 @@ static void check_index(const char *text)
     free(headed);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+TEXT_TARGET(text, size)
 {
-    char *text = text_of(data, size);
     check_list(text);
     check_name(text);
     check_index(text);
-    free(text);
-    return 0;
 }

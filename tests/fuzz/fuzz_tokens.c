@@ -5,7 +5,6 @@
 #include "tests/fuzz/laws.h"
 #include "server/auth/auth.h"
 
-#include <ctype.h>
 #include <math.h>
 
 enum { LINES_MAX = 128, LONG_WORD = 20 /* than any in our own sentences */ };
@@ -25,17 +24,6 @@ struct file {
     size_t n;
 };
 
-static bool is_name(const char *word)
-{
-    size_t n = strlen(word);
-    if (n > 64 || !isalnum((unsigned char)*word))
-        return false;
-    for (; *word; word++)
-        if (!isalnum((unsigned char)*word) && !strchr("._-", *word))
-            return false;
-    return true;
-}
-
 static bool is_secret(const char *word, uint8_t *digest)
 {
     size_t n = strlen(word);
@@ -43,12 +31,8 @@ static bool is_secret(const char *word, uint8_t *digest)
     if (is_digest)
         return strspn(word + 7, "0123456789abcdefABCDEF") == 64 && n == 71 && digest_parse(word + 7, 64, digest);
     digest_make(word, n, digest);
-    while (n > 1 && word[n - 1] == '=')
-        n--;
-    for (size_t i = 0; i < n; i++)
-        if (!isalnum((unsigned char)word[i]) && !strchr("-._~+/", word[i]))
-            return false;
-    return n > 0 && strlen(word) <= 512;
+    size_t n_letters = strspn(word, LETTERS_AND_DIGITS "-._~+/");
+    return n_letters > 0 && n_letters + strspn(word + n_letters, "=") == n && n <= 512;
 }
 
 /* Digits, optionally with a point and more digits: their end; NULL: the number has another form, or is below least. */
@@ -59,11 +43,6 @@ static const char *number_end(const char *text, double least, double *x)
     n_all += text[n] == '.' ? strspn(text + n_all, "0123456789") : 0;
     *x = n ? strtod(text, &end) : 0;
     return n && end == text + n_all && *x > 0 && *x >= least && *x <= 1e12 ? end : NULL;
-}
-
-static bool is_period(const char *text)
-{
-    return strcmp(text, "/s") == 0 || strcmp(text, "/m") == 0 || strcmp(text, "/h") == 0;
 }
 
 static bool is_quota(const char *word, bool *seen)
@@ -77,7 +56,8 @@ static bool is_quota(const char *word, bool *seen)
         const char *end = number_end(word + n, i < 2 ? 1 : 0, &x);
         bool is_first = !seen[i];
         seen[i] = true;
-        return is_first && end && (i == 1 ? !*end && x <= floor(x) : is_period(end));
+        return is_first && end &&
+               (i == 1 ? !*end && x <= floor(x) : (*end == '/' && strspn(end + 1, "smh") == 1 && !end[2]));
     }
     return false;
 }
@@ -92,7 +72,7 @@ static bool read_line(struct line *line, char *text)
             return false;
         words[n++] = word;
     }
-    if (n < 3 || !is_name(words[0]) || !is_secret(words[1], line->digest))
+    if (n < 3 || !is_plain_name(words[0], strlen(words[0]), 64) || !is_secret(words[1], line->digest))
         return false;
     *line = (struct line){.name = words[0], .secret = words[1], .may_write = strcmp(words[2], "write") == 0};
     is_secret(words[1], line->digest);
@@ -115,14 +95,11 @@ static bool is_new(const struct file *file, const struct line *line)
 static bool read_file(struct file *file, char *text)
 {
     file->n = 0;
-    for (char *next; text; text = next) {
-        next = strchr(text, '\n');
-        if (next)
-            *next++ = '\0';
-        text += strspn(text, " \t\r");
-        if (!*text || *text == '#')
+    for (char *line; (line = strsep(&text, "\n"));) {
+        line += strspn(line, " \t\r");
+        if (!*line || *line == '#')
             continue;
-        if (file->n == LINES_MAX || !read_line(&file->lines[file->n], text) || !is_new(file, &file->lines[file->n]))
+        if (file->n == LINES_MAX || !read_line(&file->lines[file->n], line) || !is_new(file, &file->lines[file->n]))
             return false;
         file->n++;
     }
@@ -254,12 +231,9 @@ static void check_lines(const char *text)
     free(other);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+TEXT_TARGET(text, size)
 {
-    char *text = text_of(data, size);
     check(text, size);
     if (is_one_of(16))
         check_lines(text);
-    free(text);
-    return 0;
 }

@@ -65,14 +65,44 @@ static inline char *text_of(const uint8_t *data, size_t size)
     return text;
 }
 
+/* A target whose inputs are texts of its own to change: TEXT_TARGET(text, size) { … } */
+#define TEXT_TARGET(text, size)                                                                                        \
+    static void take_text(char *text, size_t size);                                                                    \
+    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)                                                          \
+    {                                                                                                                  \
+        char *copy = text_of(data, n);                                                                                 \
+        take_text(copy, n);                                                                                            \
+        free(copy);                                                                                                    \
+        return 0;                                                                                                      \
+    }                                                                                                                  \
+    static void take_text(char *text, __attribute__((unused)) size_t size)
+
+/* An input whose first line stands for what a header or a member would say; the line is empty where there is none. */
+struct parts {
+    const char *line, *rest;
+    size_t n_line, n_rest;
+};
+
+static inline struct parts split(const uint8_t *data, size_t size)
+{
+    const char *text = (const char *)data, *end = size ? memchr(data, '\n', size) : NULL;
+    size_t n = end ? (size_t)(end - text) : 0, begin = end ? n + 1 : 0;
+    return (struct parts){text, text + begin, n, size - begin};
+}
+
+#define LETTERS_AND_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+/* The rule of names again: [A-Za-z0-9][A-Za-z0-9._-]*, n bytes of at most n_max. */
+static inline bool is_plain_name(const char *name, size_t n, size_t n_max)
+{
+    return n >= 1 && n <= n_max && strspn(name, LETTERS_AND_DIGITS) > 0 && strspn(name, LETTERS_AND_DIGITS "._-") >= n;
+}
+
 /* The next line of a text, ended in place; NULL when there is none, and for a line "-", which stands for a header that
  * is not there. */
 static inline char *next_line(char **text)
 {
-    char *line = *text, *end = line ? strchr(line, '\n') : NULL;
-    if (end)
-        *end = '\0';
-    *text = end ? end + 1 : NULL;
+    char *line = strsep(text, "\n");
     return line && strcmp(line, "-") != 0 ? line : NULL;
 }
 

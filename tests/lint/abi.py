@@ -5,12 +5,12 @@
 deploy/debian/libposenc0.symbols is the list of exported names; tests/lint/abi.c has the layouts. Prints one line per violation; status 1 if
 there is one.
 """
-import argparse
 import pathlib
 import re
 import shlex
 import subprocess
-import sys
+
+import checker
 
 SYMBOLS = "deploy/debian/libposenc0.symbols"
 NEEDED = r"libopenblas\.so\.\d+|libblas\.so\.\d+|libm\.so\.\d+|libc\.so\.\d+|ld-linux.*"
@@ -74,20 +74,15 @@ def check_version(changelog, header):
         yield f"deploy/debian/changelog has the version {packaged}, core/posenc.h {version} and {numbers}"
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
-    parser.add_argument("--cc", default="gcc")
-    parser.add_argument("--abi", default="0")
-    args = parser.parse_args()
-    library = next(iter(sorted(args.build.glob("libposenc.so.*.*.*"))))
-    there = exported(said("nm", "-D", "--defined-only", library), args.abi)
-    bad = [*check_names(there, listed(pathlib.Path(SYMBOLS).read_text(), args.abi), args.abi), *check_library(library, args.abi),
-           *check_archive(args.build / "libposenc.a"), *check_layouts(args.cc),
-           *check_version(pathlib.Path("deploy/debian/changelog").read_text(), pathlib.Path("core/posenc.h").read_text())]
-    print("\n".join(bad), end="\n" if bad else "")
-    sys.exit(1 if bad else 0)
+def problems(arguments):
+    library = next(iter(sorted(arguments.build.glob("libposenc.so.*.*.*"))))
+    there = exported(said("nm", "-D", "--defined-only", library), arguments.abi)
+    yield from check_names(there, listed(pathlib.Path(SYMBOLS).read_text(), arguments.abi), arguments.abi)
+    yield from check_library(library, arguments.abi)
+    yield from check_archive(arguments.build / "libposenc.a")
+    yield from check_layouts(arguments.cc)
+    yield from check_version(pathlib.Path("deploy/debian/changelog").read_text(), pathlib.Path("core/posenc.h").read_text())
 
 
 if __name__ == "__main__":
-    main()
+    checker.main(problems)

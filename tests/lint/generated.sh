@@ -8,11 +8,9 @@ PYTHON=${PYTHON:-/usr/bin/python3}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-"$BUILD"/tests/tools/scheme_table >"$folder/schemes"
 "$BUILD"/tests/tools/type_table >"$folder/types"
-"$BUILD"/tests/tools/metric_table >"$folder/metrics"
-for answer in analysis diagnosis experiments; do
-    "$BUILD"/tests/tools/member_table $answer >"$folder/$answer"
+for table in schemes metrics analysis diagnosis experiments; do
+    "$BUILD"/tests/tools/guide_table $table >"$folder/$table"
 done
 {
     echo '```text'

@@ -1,7 +1,6 @@
 """Every folder has a guide: a README.md of at most forty lines, or a mention in the guide of the folder above it
 (tests/ names the folders that only mirror others). Prints what is missing; status 1 if anything is."""
-import pathlib
-import sys
+import checker
 
 LINES_MAX = 40
 SKIPPED = {"build", "__pycache__", "fixtures"}
@@ -38,11 +37,5 @@ def problems(root):
             yield f"{name}/ has no README.md, and no guide above names it"
 
 
-def main():
-    bad = list(problems(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")))
-    print("\n".join(bad), end="\n" if bad else "")
-    sys.exit(1 if bad else 0)
-
-
 if __name__ == "__main__":
-    main()
+    checker.main(lambda arguments: problems(arguments.root))

@@ -6,13 +6,13 @@
 Includes are judged twice: by the compiler's -M output, which sees everything a file reaches through other headers, and by
 the file's own #include lines, which say what it asks for itself. Prints one line per violation; status 1 if there is one.
 """
-import argparse
 import fnmatch
 import pathlib
 import re
 import shlex
 import subprocess
-import sys
+
+import checker
 
 C_LIBRARY = {"assert.h", "complex.h", "ctype.h", "errno.h", "fenv.h", "float.h", "inttypes.h", "iso646.h", "limits.h",
              "locale.h", "math.h", "setjmp.h", "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h",
@@ -156,18 +156,5 @@ def check_calls(root, build):
                 yield f"{obj}: calls {symbol}, which {layer}/ may not"
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
-    parser.add_argument("--cc", default="gcc")
-    parser.add_argument("--calls", action="store_true")
-    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
-    args = parser.parse_args()
-    found = check_calls(args.root, args.build) if args.calls else check_includes(args.root, args.cc)
-    bad = list(dict.fromkeys(found))
-    print("\n".join(bad), end="\n" if bad else "")
-    sys.exit(1 if bad else 0)
-
-
 if __name__ == "__main__":
-    main()
+    checker.main(lambda arguments: check_calls(arguments.root, arguments.build) if arguments.calls else check_includes(arguments.root, arguments.cc))

@@ -7,12 +7,12 @@ A name is a test (`test_x`), a file of tests (`test_x.py`, `test_x.c`, `x.test.m
 `x/id`, several as `x/id-*`), `make x`, or a path. In the column every name must be one of these; in guides, where other words stand too, what looks like a test or
 like rows. Prints one line per name that is not there; status 1 if there is one.
 """
-import argparse
 import fnmatch
 import json
 import pathlib
 import re
-import sys
+
+import checker
 
 NAME = re.compile(r"`([^`]+)`")
 PLACEHOLDER = re.compile(r"[A-Z]{2}")  # a guide says test_NAME.py of any of them
@@ -83,16 +83,11 @@ def listed(root, tree):
                     yield runner, text[:found.start(1) + name.start()].count("\n") + 1, name[0]
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
-    root = parser.parse_args().root
+def problems(root):
     tree = Tree(root)
     absent = [*(one for one in named(root, tree) if not tree.has(one[2])), *listed(root, tree)]
-    wrong = [f"{guide}:{number}: {name}: no such test, row or path" for guide, number, name in absent]
-    print("\n".join(wrong), end="\n" if wrong else "")
-    sys.exit(1 if wrong else 0)
+    return [f"{guide}:{number}: {name}: no such test, row or path" for guide, number, name in absent]
 
 
 if __name__ == "__main__":
-    main()
+    checker.main(lambda arguments: problems(arguments.root))

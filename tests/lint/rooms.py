@@ -6,12 +6,12 @@ three files.
 A room is a folder, or a few files at the top of a layer. Who calls whom comes from the symbols of the compiled objects, so function
 pointers in tables count as calls of what they point to. Prints one line per violation; status 1 if there is one.
 """
-import argparse
 import collections
 import pathlib
 import re
 import subprocess
-import sys
+
+import checker
 
 CIRCLE_MAX = 3
 
@@ -97,38 +97,20 @@ def unknown(graph):
             yield f"{source}: {layer}/{room} is no room; give it a place in ROOMS of tests/lint/rooms.py"
 
 
+def reached(graph, start):
+    """Every file that a file calls, itself or through others."""
+    found, new = set(), {start}
+    while new:
+        found |= new
+        new = {target for source in new for target in graph.get(source, ())} - found
+    return found
+
+
 def circles(graph):
-    """Strongly connected components (Tarjan 1972), without recursion."""
-    index, low, on_stack, stack, found = {}, {}, set(), [], []
-    for start in graph:
-        if start in index:
-            continue
-        index[start] = low[start] = len(index)
-        stack.append(start)
-        on_stack.add(start)
-        work = [(start, iter(graph[start]))]
-        while work:
-            node, rest = work[-1]
-            for target in rest:
-                if target not in index:
-                    index[target] = low[target] = len(index)
-                    stack.append(target)
-                    on_stack.add(target)
-                    work.append((target, iter(graph.get(target, ()))))
-                    break
-                if target in on_stack:
-                    low[node] = min(low[node], index[target])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    circle = []
-                    while not circle or circle[-1] != node:
-                        circle.append(stack.pop())
-                        on_stack.discard(circle[-1])
-                    found.append(sorted(circle))
-    return [circle for circle in found if len(circle) > 1]
+    """Files of which each calls every other, itself or through others."""
+    calls_of = {source: reached(graph, source) for source in graph}
+    together = {frozenset(other for other in calls_of[source] if source in calls_of.get(other, ())) for source in graph}
+    return [sorted(circle) for circle in together if len(circle) > 1]
 
 
 def problems(root, build):
@@ -144,15 +126,5 @@ def problems(root, build):
             yield f"{layer}/README.md does not show the order of its rooms: {line_of(layer)}"
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
-    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
-    args = parser.parse_args()
-    bad = list(problems(args.root, args.build))
-    print("\n".join(bad), end="\n" if bad else "")
-    sys.exit(1 if bad else 0)
-
-
 if __name__ == "__main__":
-    main()
+    checker.main(lambda arguments: problems(arguments.root, arguments.build))

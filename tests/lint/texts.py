@@ -8,13 +8,12 @@ description in JSON, or as `positions` of a block of core/models; an entry whose
 entry is reported. core/glossary.txt has the terms, also of the page's texts and stories. That no row lacks a text is checked by tests/core/test_texts.c, on the rows.
 Prints one line per violation; status 1 if there is one.
 """
-import argparse
 import json
-import pathlib
 import re
 import shutil
 import subprocess
-import sys
+
+import checker
 
 LITERAL = r'"(?:[^"\\\n]|\\.)*"'
 COMMENT = re.compile(rf"({LITERAL}|'(?:[^'\\]|\\.)+')|/\*.*?\*/|//[^\n]*", re.S)
@@ -257,30 +256,29 @@ def term_faults(english, chinese, words, terms):
                     yield f"{term!r} is {' or '.join(chosen)}, not {word} (core/glossary.txt)"
 
 
-def pairs(blocks):
-    """(line, English, Chinese) of a file of blocks (core/models/rows.awk): the key x.zh is the twin of x above it."""
+def blocks(text):
+    """{key: [line, value]} of each block of a file (core/models/rows.awk)."""
     values, key = {}, None
-    for number, line in enumerate([*blocks.splitlines(), "end"], 1):
+    for number, line in enumerate([*text.splitlines(), "end"], 1):
         if line.startswith(" " * 8):
             values[key][1] += " " + line.strip()
         elif line.startswith("    "):
-            key, text = line.split(None, 1)
-            values[key] = [number, text]
+            key, value = line.split(None, 1)
+            values[key] = [number, value]
         elif line and line[0] != "#":
-            yield from ((values[k][0], values.get(k[:-3], [0, None])[1], values[k][1]) for k in values if k.endswith(".zh"))
+            yield values
             values = {}
 
 
-def sentences(blocks):
-    """(line, sentence) of a file of blocks: what answers show of it and a catalogue translates, the key `positions`."""
-    number = text = None
-    for i, line in enumerate([*blocks.splitlines(), "end"], 1):
-        if text and line.startswith(" " * 8):
-            text += " " + line.strip()
-            continue
-        if text:
-            yield number, text
-        number, text = (i, line.split(None, 1)[1]) if line.startswith("    positions ") else (None, None)
+def pairs(text):
+    """(line, English, Chinese): the key x.zh is the twin of x above it."""
+    for values in blocks(text):
+        yield from ((values[k][0], values.get(k[:-3], [0, None])[1], values[k][1]) for k in values if k.endswith(".zh"))
+
+
+def sentences(text):
+    """(line, sentence): what answers show of a file of blocks and a catalogue translates, the key `positions`."""
+    return [tuple(values["positions"]) for values in blocks(text) if "positions" in values]
 
 
 def plain(text):
@@ -368,13 +366,5 @@ def page_problems(root, words, terms):
         yield from (f"{where}: {fault}" for fault in term_faults(text, other, words, terms))
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
-    bad = list(problems(parser.parse_args().root))
-    print("\n".join(bad), end="\n" if bad else "")
-    sys.exit(1 if bad else 0)
-
-
 if __name__ == "__main__":
-    main()
+    checker.main(lambda arguments: problems(arguments.root))

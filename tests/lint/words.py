@@ -6,11 +6,10 @@ A word of REFUSED has no proper use in a comment or a guide. Those of COUNTED of
 in one line. Names and quotations do not count: code blocks, `code`, "texts", the generated parts of guides and the page's stories, which
 are served. Prints one line per word; status 1 if there is one.
 """
-import argparse
 import collections
-import pathlib
 import re
-import sys
+
+import checker
 
 REFUSED = {"nobody": "no client, no request, not … by anyone: whom you mean", "stands": "is, is stored, denotes, is stopped", "told": "given, known, sent",
            "says": "states, has, reports", "breathe": "yield", "breathes": "yields"}
@@ -47,7 +46,8 @@ def files(root):
             yield path
 
 
-def problems(root, counts):
+def problems(root):
+    counts = collections.Counter()
     refused = re.compile(rf"\b({'|'.join(REFUSED)})\b", re.I)
     counted = re.compile(rf"\b({'|'.join(COUNTED)})\b", re.I)
     for path in files(root):
@@ -56,17 +56,8 @@ def problems(root, counts):
         for match in refused.finditer(text):
             line = text.count("\n", 0, match.start()) + 1
             yield f'{path.relative_to(root)}:{line}: "{match.group(1)}"; instead: {REFUSED[match.group(1).lower()]}'
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
-    counts = collections.Counter()
-    bad = list(problems(parser.parse_args().root, counts))
-    print("\n".join(bad), end="\n" if bad else "")
     print("words to be rare in comments and guides: " + ", ".join(f"{word} {n}" for word, n in counts.most_common()))
-    sys.exit(1 if bad else 0)
 
 
 if __name__ == "__main__":
-    main()
+    checker.main(lambda arguments: problems(arguments.root))

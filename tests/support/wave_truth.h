@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "tests/support/wave_frequencies.h"
+#include "wave_frequencies.h" /* made by mpmath when this is built */
 
 enum { N_WAVE_TABLES = sizeof wave_tables / sizeof *wave_tables };
 

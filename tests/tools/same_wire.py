@@ -54,38 +54,23 @@ def of_row(row):
     return call(method.upper(), path, *(f"{name}: {value}" for name, value in headers.items()), body=body or b"")
 
 
-EVERY_PATH = ["/encode?scheme=rope&head_dim=8&len=4", "/zarr/scheme=rope&len=8/zarr.json", "/schemes", "/schemes/rope", "/presets", "/presets/llama-3.1", "/cmaps", "/weights",
-              "/weights/t5", "/openapi.json", "/healthz", "/readyz", "/metrics", "/version", "/limits", "/", "/docs", "/clients/posenc.py", "/v2", "/v2/models",
-              "/v2/models/rope/config", "/v2/models/stats", "/encode?scheme=sinusoidal&len=300&dim=64&format=npy", "/encode?scheme=alibi&len=64&format=png"]
-LIVE = {"task": "local", "configs": [{"scheme": "rope"}], "steps": 2, "train_len": 16, "eval_len": 16, "seed": 1}
-# What no row has: a name that is in memory only on one of two tries, deadlines of each kind, another origin.
-ODD = {
-    "OPTIONS": call("OPTIONS", "/encode", "Origin: http://a.example", "Access-Control-Request-Method: POST"),
-    "of another origin": call("PUT", "/weights/x", "Origin: http://a.example", body=b"1"),
-    "wrong timeout": get("/schemes", "X-Request-Timeout: soon"),
-    "expectation": call("POST", "/encode", "Expect: 200-maybe", body=b"{}"),
-    "no such weights": ask(scheme="t5", num_heads=2, len=9, format="raw", weights="none"),
-    "PUT of a preset": call("PUT", "/presets/mine", "Content-Type: application/json", body=json.dumps({"scheme": "rope", "head_dim": 8}).encode()),
-    "GET of that preset": get("/presets/mine"), "DELETE of that preset": call("DELETE", "/presets/mine"),
-    "PUT with a guard": with_header(put("guarded", WEIGHTS), "If-Match: \"x\""), "DELETE of none": call("DELETE", "/weights/none"),
-    **{f"late: {name}": with_header(request, "X-Request-Timeout: 0.000001") for name, request in [
-        ("light", get("/encode?scheme=rope&len=4&head_dim=6")), ("stream", ask(scheme="alibi", num_heads=4, len=511, outputs=["bias"], format="raw")),
-        ("worker", ask("/analyze", **SLOW)), ("HEAD", call("HEAD", "/encode?scheme=rope&len=4000&head_dim=66")), ("refused", get("/nothing")),
-        ("live", ask("/experiments", **LIVE))]},
-}
-BASE = {**REQUESTS, **{path: get(path) for path in EVERY_PATH}, "live": ask("/experiments", **LIVE)}
-ROWS = {run.name_of(row): of_row(row) for row in run.every() if "flags" not in row}
+WITHOUT_FLAGS = [row for row in run.every() if "flags" not in row]
+ROWS = {run.name_of(row): of_row(row) for row in WITHOUT_FLAGS}
 HEADS = {f"heads/{id}": raw for id, raw, expect in heads.rows() if "status" in expect}
+EVERY_PATH = sorted({row["get"].partition("?")[0] for row in WITHOUT_FLAGS if "get" in row})
+LIVE = {"task": "local", "configs": [{"scheme": "rope"}], "steps": 2, "train_len": 16, "eval_len": 16, "seed": 1}
+BASE = {**REQUESTS, **{path: get(path) for path in EVERY_PATH}, "live": ask("/experiments", **LIVE), "worker": ask("/analyze", **SLOW)}
 VARIED = {
     "HEAD": lambda r: as_method(r, "HEAD") if r.startswith(b"GET") else None,
     "QUERY": lambda r: as_method(r, "QUERY") if r.startswith(b"POST") else None,
     "Range": lambda r: with_header(r, "Range: bytes=3-41"),
-    "two ranges": lambda r: with_header(r, "Range: bytes=-7") if r.startswith(b"GET") else None,
+    "the end": lambda r: with_header(r, "Range: bytes=-7") if r.startswith(b"GET") else None,
     "no such range": lambda r: with_header(r, "Range: bytes=999999999-") if r.startswith(b"GET") else None,
     "any tag": lambda r: with_header(r, "If-None-Match: *"),
+    "late": lambda r: with_header(r, "X-Request-Timeout: 0.000001"),
     "again": lambda r: r,
 }
-CALLS = {**BASE, **ODD, **ROWS, **HEADS, **{f"{how}: {name}": vary(r) for (how, vary), (name, r) in itertools.product(VARIED.items(), BASE.items()) if vary(r)}}
+CALLS = {**BASE, **ROWS, **HEADS, **{f"{how}: {name}": vary(r) for (how, vary), (name, r) in itertools.product(VARIED.items(), BASE.items()) if vary(r)}}
 
 
 def sent(server, request, tries=5):
@@ -138,7 +123,9 @@ def tagged(server, path):
 LONG = {"worker": ask("/analyze", **SLOW), "live": ask("/experiments", task="local", configs=[{"scheme": "rope"}], steps=1000, seed=1),
         "stream": ask(scheme="rope", len=1000000, head_dim=128, format="raw"), "text stream": ask(scheme="rope", len=300000, head_dim=128),
         "large body": ask(scheme="rope", head_dim=128, format="npy", positions=list(range(80000)))}
-LEAVING = {"in the body": lambda r: r[:-5], "at once": lambda r: r, "in the answer": lambda r: r}
+# Of 0.15 s a time ends within the worker's work, or within the answer, which then is cut.
+LEAVING = {"in the body": lambda r: r[:-5], "at once": lambda r: r, "in the answer": lambda r: r,
+           "out of time": lambda r: with_header(r, "X-Request-Timeout: 0.15")}
 
 
 def told_of(server, request_id, before):
@@ -160,22 +147,15 @@ def leave(server, request, step):
     request_id, before = uuid.uuid4().hex, counted(server)
     with Client(server) as client:
         client.send(LEAVING[step](with_header(request, "X-Request-Id: " + request_id)))
-        if step == "in the answer":
+        if step == "out of time":
+            client.head()
+            time.sleep(1)
+        elif step == "in the answer":
             assert client.file.read(1) == b"H"
         else:
             time.sleep(0.1) # what has not been read is lost with the reset
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     return told_of(server, request_id, before)
-
-
-def ended(server, request):
-    """0.15 s: within the worker's work, or within the answer; then it is cut."""
-    request_id, before = uuid.uuid4().hex, counted(server)
-    with Client(server) as client:
-        client.send(with_header(request, "X-Request-Timeout: 0.15", "X-Request-Id: " + request_id))
-        status = client.head()[0]
-        time.sleep(1)
-    return status, told_of(server, request_id, before)
 
 
 # ---- Allocations -----------------------------------------------------------------------------------------------------------------
@@ -209,8 +189,6 @@ def comparisons():
     for (name, request), step in itertools.product(LONG.items(), LEAVING):
         if (name, step) != ("worker", "in the answer"):  # its answer is sent at once
             yield f"{name} left {step}", lambda server, request=request, step=step: leave(server, request, step)
-    for name, request in LONG.items():
-        yield f"{name} out of time", lambda server, request=request: ended(server, request)
 
 
 def main(older, newer=str(ROOT / "build/posencd")):

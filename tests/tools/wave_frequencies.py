@@ -1,7 +1,4 @@
-"""Makes tests/support/wave_frequencies.h: frequencies of some tables as 128-bit fractions of a turn, by mpmath.
-
-    python3 tests/tools/wave_frequencies.py > tests/support/wave_frequencies.h && make format
-"""
+"""Prints wave_frequencies.h, which tests/support/wave_truth.h includes: frequencies of some tables as 128-bit fractions of a turn, by mpmath."""
 import mpmath as mp
 
 TABLES = [(150000, 32), (1000000, 128)]
