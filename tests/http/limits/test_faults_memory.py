@@ -14,7 +14,7 @@ import pytest
 
 from conftest import SANITIZED, without_posenc
 from faults import Crowd, DROPPED, EXPERIMENTS, LIBRARY, PROGRAM, REQUESTS, WEIGHTS, answer_of, answer_on_new, control, faulty_server, is_right, put
-from connection import Client, certificate, get, is_asleep, is_quiet, metric, post, wait_until
+from connection import Client, certificate, get, is_asleep, is_quiet, metric, n_descriptors, post, wait_until
 from token_files import READER
 
 FOR_EVER = 1 << 40
@@ -296,10 +296,6 @@ def test_each_allocation_of_the_start_fails_once(tmp_path, has_files):
     assert n_refused > 3
 
 
-def n_files(server):
-    return len(os.listdir(f"/proc/{server.pid}/fd"))
-
-
 def test_silent_connections_while_memory_is_short():
     """The event loop's tables by descriptor have room for all descriptors from the start."""
     patient = ("--header-timeout", "3600", "--connection-timeout", "3600")  # a silent one is not cut off, however long 600 take
@@ -307,9 +303,9 @@ def test_silent_connections_while_memory_is_short():
         clients.enter_context(Client(server))  # the first of a client takes one for the client
         assert wait_until(lambda: is_asleep(server))
         for _ in range(600):
-            n = n_files(server)
+            n = n_descriptors(server)
             with server.faults.allocations(3):  # after those for its place, the connection and its watch
                 clients.enter_context(Client(server))
-                assert wait_until(lambda: n_files(server) > n and is_asleep(server))
+                assert wait_until(lambda: n_descriptors(server) > n and is_asleep(server))
         assert is_right(server), server.stderr_text()[-500:]
         assert metric(server, "posenc_connections") > 550

@@ -125,16 +125,6 @@ def test_an_upload_s_memory_goes_with_its_client(s3, where):
         assert a.get("/weights/unknown").status == 404
 
 
-def test_one_slow_blob_stops_no_replaced_file(s3):
-    lay(s3, "b", file(table=TABLE))
-    with on(s3) as a:
-        within(10, lambda: len(names(a)) == 1)
-        path = lay_slow(s3, "a-slow")
-        within(10, lambda: downloads(s3, path) == 1)
-        lay(s3, "b", file(table=TABLE + 1))
-        within(5, lambda: a.get("/weights/b").body == file(table=TABLE + 1))
-
-
 @pytest.mark.slow
 def test_a_blob_has_a_time_that_fits_its_size(s3):
     """A minute, and a second for each MiB; then its place is another's."""
@@ -208,14 +198,6 @@ def test_replaced_files_that_are_read_count():
         for reader in readers:
             reader.reset()
         within(5, lambda: a.request("PUT", "/weights/x", bodies[0]).status == 200)
-        within(5, lambda: metric(a, "posenc_taken_memory_bytes") <= MIB)
-
-
-def test_a_file_in_full_weights_is_replaced(s3):
-    """Its bytes and the new ones are in memory for a moment, counted by --max-memory."""
-    with quiet(s3, "--max-weights", "2MiB", "--max-memory", "64MiB") as a:
-        for i in range(5):
-            put(a, "x", file(x=np.full(1_900_000, i, "u1")), 200 if i else 201)
         within(5, lambda: metric(a, "posenc_taken_memory_bytes") <= MIB)
 
 
