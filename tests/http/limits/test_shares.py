@@ -357,7 +357,7 @@ UNREAD = {
     "streams": (["--max-streams", "8"], lambda i: post(HUGE), 9, 6, 3, 429, ["--max-streams", "6 answers", "of the 8", "four times"]),
     "memory of streams": (["--max-memory", "16MiB"], lambda i: table(dim=512, len=4194304), 30, 5, 5, 503, ["--max-memory", "four times"]),
     "memory of plans": (["--max-memory", "128MiB"], wide, 40, 3, 5, 503, ["--max-memory", "four times"]),
-    "pictures": (["--buffer-memory", "40MiB"], noise, 7, 3, 2, 503, ["--buffer-memory", "four times"]),
+    "pictures": (["--buffer-memory", "20MiB"], noise, 4, 2, 2, 503, ["--buffer-memory", "four times"]),
 }
 
 

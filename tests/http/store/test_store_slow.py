@@ -125,6 +125,16 @@ def test_an_upload_s_memory_goes_with_its_client(s3, where):
         assert a.get("/weights/unknown").status == 404
 
 
+def test_one_slow_blob_stops_no_replaced_file(s3):
+    lay(s3, "b", file(table=TABLE))
+    with on(s3) as a:
+        within(10, lambda: len(names(a)) == 1)
+        path = lay_slow(s3, "a-slow")
+        within(10, lambda: downloads(s3, path) == 1)
+        lay(s3, "b", file(table=TABLE + 1))
+        within(5, lambda: a.get("/weights/b").body == file(table=TABLE + 1))
+
+
 @pytest.mark.slow
 def test_a_blob_has_a_time_that_fits_its_size(s3):
     """A minute, and a second for each MiB; then its place is another's."""
