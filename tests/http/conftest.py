@@ -207,11 +207,11 @@ def without_posenc(env):
 
 
 @contextlib.contextmanager
-def start_server(*flags, env=None, program=POSENCD):
-    """posencd with these flags on a free port; ended with SIGTERM when the block is left."""
+def start_server(*flags, env=None, program=POSENCD, before=None):
+    """posencd with these flags on a free port, after what its process does before; ended with SIGTERM when the block is left."""
     with tempfile.NamedTemporaryFile(suffix=".log") as log:
         process = subprocess.Popen([program, "--port", "0", *flags], stderr=log, stdout=subprocess.DEVNULL,
-                                   env=without_posenc(env))
+                                   env=without_posenc(env), preexec_fn=before)
         try:
             server = Server(process, log.name)
             yield server

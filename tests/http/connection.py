@@ -8,6 +8,7 @@ import re
 import socket
 import struct
 import subprocess
+import threading
 import time
 
 from conftest import SANITIZED
@@ -26,6 +27,30 @@ def at_once(run, items):
     items = list(items)
     with concurrent.futures.ThreadPoolExecutor(len(items)) as pool:
         return list(pool.map(run, items))
+
+
+@contextlib.contextmanager
+def running(work, n=1):
+    """work(stop) in n threads, until the block is left; what goes wrong before that is raised."""
+    stop, failures = threading.Event(), []
+
+    def run():
+        try:
+            work(stop)
+        except Exception as failure:  # noqa: BLE001: of whichever kind, the test fails
+            if not stop.is_set():
+                failures.append(failure)
+
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(n)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+    assert not failures, failures
 
 
 def large_request(n):
@@ -140,6 +165,24 @@ def metrics(server, *names):
 
 def metric(server, name):
     return metrics(server, name)[0]
+
+
+def least_loop_ms(server, request, enough=0, tries=9):
+    """The loop's processor time for a request and a small one behind it, the least of some tries, until one is short enough; and the answer."""
+    least = float("inf")
+    with Client(server) as client:
+        while tries > 0 and least > enough:
+            tries, begun = tries - 1, server.loop_ms()
+            client.send(request)
+            answer = client.answer()
+            client.send(get("/healthz"))
+            client.answer()
+            least = min(least, server.loop_ms() - begun)
+    return least, answer
+
+
+def n_descriptors(server):
+    return len(os.listdir(f"/proc/{server.pid}/fd"))
 
 
 def cancelled(server):

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import re
+import statistics
 import time
 import urllib.error
 import urllib.request
@@ -207,27 +208,16 @@ def spent(pid, url, path, request):
     return clock(pid) - begun, body
 
 
-def least_spent(pid, url, path, request):
-    """The least of a short request's times: the first may have brought pages into memory, and other programs slow the processor."""
-    times = []
-    while sum(times) < 0.05 and len(times) < 5:
-        times.append(spent(pid, url, path, request)[0])
-    return min(times)
+def ratios(pid, url, asked, apart):
+    """{name: nanoseconds of processor time for each multiply-add stated} of {name: (path, request, work)}. What is further from the median
+    than apart is asked again, and the least of its times counts: the first may have brought pages into memory, and other programs slow
+    the processor."""
+    def once(name):
+        path, request, work = asked[name]
+        return 1e9 * spent(pid, url, path, request)[0] / work
 
-
-def ratios(refusing, allowing, length):
-    """{name: nanoseconds of processor time for each multiply-add stated}. allowing(limit): a context of (pid, url) with this
-    --max-analysis. A diagnosis may spend all of its limit, so its limit is what it needs."""
-    found = {}
-    asked = [(name, path, request, stated(refusing, path, request))
-             for name, path, request in cases(length, catalogue(refusing))]
-    asked = [case for case in asked if case[3]]
-    with allowing(10 ** 15) as (pid, url):
-        for name, path, request, work in asked:
-            if path == "/analyze":
-                found[name] = 1e9 * least_spent(pid, url, path, request) / work
-    for name, path, request, work in asked:
-        if path == "/diagnose":
-            with allowing(int(work) + 1) as (pid, url):
-                found[name] = 1e9 * spent(pid, url, path, request)[0] / work
+    found = {name: once(name) for name in asked}
+    for _ in range(4):
+        most = apart * statistics.median(found.values())
+        found = {name: min(ratio, once(name)) if ratio > most else ratio for name, ratio in found.items()}
     return found

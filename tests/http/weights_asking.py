@@ -1,5 +1,8 @@
 """Stored weights for the tests: files, PUT, and a server that starts and ends without any."""
+import contextlib
 import hashlib
+import os
+import subprocess
 
 import numpy as np
 import pytest
@@ -17,10 +20,6 @@ def file(metadata=None, **tensors):
     return safetensors_reader.dumps(tensors, metadata)
 
 
-def named(tensors):
-    return safetensors_reader.dumps(tensors)
-
-
 def tag(body):
     return '"' + hashlib.sha256(body).hexdigest() + '"'
 
@@ -29,6 +28,17 @@ def put(server, name, body, status=201, **headers):
     answer = server.request("PUT", "/weights/" + name, body, {k.replace("_", "-"): v for k, v in headers.items()})
     assert answer.status == status, answer
     return answer
+
+
+@contextlib.contextmanager
+def small_disk(folder, size):
+    """A file system of this size there."""
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True).returncode:
+        pytest.skip("cannot mount")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.fixture

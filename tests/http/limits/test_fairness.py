@@ -2,10 +2,10 @@
 import http.client
 import json
 import threading
-import time
 
 from asking import metric
 from conftest import start_server
+from connection import within
 
 N_MANY = 30
 
@@ -15,22 +15,19 @@ def heavy(i):
     return json.dumps({"scheme": "sinusoidal", "len": 900, "dim": 900, "offset": i, "format": "png"}).encode()
 
 
-class Finished:
-    """The clients that have been answered, in order."""
+class Finished(dict):
+    """{client: status of its answer}, in the order of the answers."""
 
     def __init__(self):
-        self.names, self.statuses, self.threads = [], {}, []
+        self.threads = []
 
-    def begin(self, server, name, body, source="127.0.0.1", headers=None, path="/encode"):
-        connection = http.client.HTTPConnection(server.host, server.port, timeout=120, source_address=(source, 0))
-        connection.connect()
-
+    def begin(self, server, name, body, source="127.0.0.1", headers=None):
         def run():
-            connection.request("POST", path, body, {"Content-Type": "application/json", **(headers or {})})
+            connection = http.client.HTTPConnection(server.host, server.port, timeout=120, source_address=(source, 0))
+            connection.request("POST", "/encode", body, {"Content-Type": "application/json", **(headers or {})})
             answer = connection.getresponse()
             answer.read()
-            self.statuses[name] = answer.status
-            self.names.append(name)
+            self[name] = answer.status
             connection.close()
 
         self.threads.append(threading.Thread(target=run))
@@ -39,15 +36,11 @@ class Finished:
     def wait(self):
         for thread in self.threads:
             thread.join()
-        return self.names
 
 
 def wait_for_queue(server, n):
-    end = time.monotonic() + 30
     refused = 'posenc_rejected_total{reason="queue"}'  # it has been that long if one was refused
-    while metric(server, "posenc_waiting_requests") < n and metric(server, refused) == 0:
-        assert time.monotonic() < end, "the queue never grew that long"
-        time.sleep(0.01)
+    within(30, lambda: metric(server, "posenc_waiting_requests") >= n or metric(server, refused) > 0)
 
 
 def place_of_the_one(server, many, one):
@@ -56,11 +49,11 @@ def place_of_the_one(server, many, one):
     for i in range(N_MANY):
         finished.begin(server, i, heavy(i), **many)
     wait_for_queue(server, N_MANY // 2)
-    before = len(finished.names)
+    before = len(finished)
     finished.begin(server, "one", heavy(N_MANY), **one)
-    names = finished.wait()
-    assert set(finished.statuses.values()) == {200}, finished.statuses
-    return names.index("one") - before
+    finished.wait()
+    assert set(finished.values()) == {200}, finished
+    return list(finished).index("one") - before
 
 
 def test_an_address_does_not_wait_behind_anothers_many():
@@ -83,5 +76,5 @@ def test_a_full_queue_keeps_a_place_for_others():
         wait_for_queue(server, 8)
         finished.begin(server, "one", heavy(2 * N_MANY), source="127.0.0.2")
         finished.wait()
-        assert finished.statuses["one"] == 200
-        assert 503 in finished.statuses.values(), "the queue was never full"
+        assert finished["one"] == 200
+        assert 503 in finished.values(), "the queue was never full"

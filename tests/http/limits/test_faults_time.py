@@ -1,6 +1,6 @@
 """A wall clock that jumps, and workers that stop for a while."""
+import contextlib
 import json
-import threading
 import time
 
 import pytest
@@ -9,7 +9,7 @@ from conftest import SANITIZED, Stopwatch
 from faults import AGAIN, DROPPED, REQUESTS, WEIGHTS, answer_of, answer_on_new, faulty_server, is_right, put
 from test_cancel import LONG_ROW
 from test_time import with_time
-from connection import Client, get, is_quiet, metric, wait_until
+from connection import Client, clients, get, is_quiet, metric, wait_until
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="preloads")
 NAMES = ["GET", "json", "stream", "stream of json", "large body", "multipart", "stored weights", "PUT of weights"]
@@ -57,15 +57,29 @@ def test_a_wall_clock_that_jumps(jump):
         assert wait_until(lambda: year in server.stderr_text())
 
 
+@contextlib.contextmanager
+def one_worker(*flags):
+    with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0", *flags) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def stopped(server, ms, request=REQUESTS["large body"]):
+    """The only worker stops for so long in front of this request; its client. Later ones find it as ever."""
+    server.faults.set(worker_delay_ms=ms, worker_every=1)
+    with Client(server) as client:
+        client.send(request)
+        assert wait_until(lambda: server.faults.worker_delays > 0, 5)
+        yield client
+        server.faults.worker_every = 0
+
+
 def test_a_worker_that_stops_for_a_second():
     """Requests that need no worker are served meanwhile; requests that need one wait, and get the right answer."""
-    with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
+    with one_worker() as server:
         right = {name: answer_on_new(server, REQUESTS[name]) for name in ("large body", "stream", "json")}
-        server.faults.set(worker_delay_ms=1500, worker_every=1)
-        with Client(server) as client:
-            before = time.monotonic()
-            client.send(REQUESTS["large body"])
-            assert wait_until(lambda: server.faults.worker_delays > 0, 5)
+        before = time.monotonic()
+        with stopped(server, 1500) as client:
             for _ in range(20):
                 clock = Stopwatch(server)
                 assert is_right(server) and answer_on_new(server, get("/healthz"))[0] == 200
@@ -79,18 +93,15 @@ def test_a_worker_that_stops_for_a_second():
 
 def test_a_queue_behind_a_worker_that_stops():
     """Requests that have waited longer than --max-queue-age get a 503; none gets a wrong answer."""
-    with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0", "--max-queue-age", "1") as server:
-        right, ends = answer_on_new(server, REQUESTS["large body"]), []
-        server.faults.set(worker_delay_ms=2500, worker_every=1)
-        threads = [threading.Thread(target=lambda: ends.append(answer_on_new(server, REQUESTS["large body"]))) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        assert wait_until(lambda: server.faults.worker_delays > 0, 5)
-        time.sleep(0.3)
-        server.faults.worker_every = 0
-        for thread in threads:
-            thread.join(30)
-        assert len(ends) == 6 and all(end == right or end[0] == 503 and b"--max-queue-age" in end[1] for end in ends)
+    with one_worker("--max-queue-age", "1") as server:
+        right = answer_on_new(server, REQUESTS["large body"])
+        with stopped(server, 2500) as first, clients(server, 5) as others:
+            for client in others:
+                client.send(REQUESTS["large body"])
+            time.sleep(0.3)
+            server.faults.worker_every = 0
+            ends = [client.answer()[::2] for client in (first, *others)]
+        assert all(end == right or end[0] == 503 and b"--max-queue-age" in end[1] for end in ends)
         assert any(end[0] == 503 for end in ends)
         assert answer_on_new(server, REQUESTS["large body"]) == right
         assert wait_until(lambda: is_quiet(server))
@@ -100,11 +111,8 @@ def test_a_stream_behind_a_worker_that_stops():
     """The same for an answer whose first piece a worker must compute: it is refused before its head."""
     stream = json.dumps({"scheme": "sinusoidal", "dim": 64, "len": 8192, "format": "raw", "arith": "float32"})
     stream = f"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(stream)}\r\n\r\n{stream}".encode()
-    with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0", "--max-queue-age", "1") as server:
-        with Client(server) as first, Client(server) as client:
-            server.faults.set(worker_delay_ms=2500, worker_every=1)
-            first.send(REQUESTS["large body"])
-            assert wait_until(lambda: server.faults.worker_delays > 0, 5)
+    with one_worker("--max-queue-age", "1") as server:
+        with stopped(server, 2500) as first, Client(server) as client:
             server.faults.worker_every = 0
             client.send(stream)
             status, _, body = client.answer()
@@ -118,16 +126,13 @@ def test_a_stream_behind_a_worker_that_stops():
 
 def test_clients_that_leave_a_worker_that_stops():
     """The memory of their requests is released when the worker resumes."""
-    with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
+    with one_worker() as server:
         right = answer_on_new(server, REQUESTS["large body"])
-        server.faults.set(worker_delay_ms=800, worker_every=1)
-        clients = [Client(server) for _ in range(8)]
-        for client in clients:
-            client.send(REQUESTS["large body"])
-        assert wait_until(lambda: server.faults.worker_delays > 0, 5)
-        for client in clients:
-            client.reset()
-        server.faults.worker_every = 0
+        with stopped(server, 800) as first, clients(server, 7) as others:
+            for client in others:
+                client.send(REQUESTS["large body"])
+            for client in (first, *others):
+                client.reset()
         assert wait_until(lambda: is_quiet(server))
         assert wait_until(lambda: metric(server, "posenc_connections") <= 1)
         assert answer_on_new(server, REQUESTS["large body"]) == right and right != DROPPED
@@ -135,12 +140,9 @@ def test_clients_that_leave_a_worker_that_stops():
 
 def test_the_end_waits_for_a_worker_that_stops():
     """SIGTERM while a worker stands still: its request is answered, then status 0."""
-    with faulty_server("--workers", "1", "--io-threads", "1", "--drain-seconds", "10") as server:
+    with one_worker("--drain-seconds", "10") as server:
         right = answer_on_new(server, REQUESTS["large body"])
-        server.faults.set(worker_delay_ms=1000, worker_every=1)
-        with Client(server) as client:
-            client.send(REQUESTS["large body"].replace(b"59999]", b"59998]"))
-            assert wait_until(lambda: server.faults.worker_delays > 0, 5)
+        with stopped(server, 1000, REQUESTS["large body"].replace(b"59999]", b"59998]")) as client:
             server.process.terminate()
             time.sleep(0.2)
             server.faults.worker_every = 0
@@ -151,11 +153,8 @@ def test_the_end_waits_for_a_worker_that_stops():
 
 def test_a_refusal_of_what_is_late_is_not_late():
     """It is sent whole, however long the network takes: the sweep for late answers finds it half sent several times."""
-    with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
-        server.faults.set(worker_delay_ms=600, worker_every=1)
-        with Client(server) as client:
-            client.send(REQUESTS["large body"].replace(b"\r\n", b"\r\nX-Request-Timeout: 0.2\r\n", 1))
-            assert wait_until(lambda: server.faults.worker_delays > 0, 5)
+    with one_worker() as server:
+        with stopped(server, 600, REQUESTS["large body"].replace(b"\r\n", b"\r\nX-Request-Timeout: 0.2\r\n", 1)) as client:
             server.faults.set(net_kinds=AGAIN, net_permille=1000)
             time.sleep(1.5)
             server.faults.calm()

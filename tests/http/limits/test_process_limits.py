@@ -5,14 +5,13 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
 import tempfile
-import threading
 import time
 
 import pytest
 
-from conftest import POSENCD, SANITIZED, Server, without_posenc
+from conftest import POSENCD, SANITIZED, start_server
+from connection import at_once, running
 
 MIB = 1 << 20
 ENDS_SECONDS = 20  # of an idle server; without its own limits it takes 0.1 s
@@ -26,8 +25,9 @@ REQUESTS = [
 ]
 
 
-def limited(program, flags, which, amount, user):
-    def set_limits():
+def limit(which=None, amount=0, user=None):
+    """What a process does to be limited, and to become this user."""
+    def before():
         # As on a machine of two processors: OpenBLAS starts a thread for each when it is loaded, before anything of ours runs.
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
         if user:
@@ -37,43 +37,29 @@ def limited(program, flags, which, amount, user):
         if which is not None:
             resource.setrlimit(which, (amount, amount))
 
-    log = tempfile.NamedTemporaryFile(suffix=".log")
-    return log, subprocess.Popen([program, "--port", "0", *flags], stderr=log, stdout=subprocess.DEVNULL, env=without_posenc(None), preexec_fn=set_limits)
+    return before
 
 
 @contextlib.contextmanager
-def serving(which=None, amount=0, *flags, program=POSENCD, user=None):
-    log, process = limited(program, [*FLAGS, *flags], which, amount, user)
-    try:
-        server = Server(process, log.name)
+def serving(*flags, before=limit(), program=POSENCD):
+    with start_server(*FLAGS, *flags, program=program, before=before) as server:
         yield server
-        assert process.poll() is None, server.stderr_text()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(ENDS_SECONDS) == 0
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        log.close()
+        assert server.is_alive(), server.stderr_text()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(ENDS_SECONDS) == 0
+
+
+def refused(before, *flags, program=POSENCD):
+    """What it says when it refuses to start."""
+    with pytest.raises(RuntimeError, match=r"does not listen \(status 1\)") as said, serving(*flags, before=before, program=program):
+        pass
+    return str(said.value)
 
 
 def answers_all(server):
     for path, request in REQUESTS:
         assert server.post(path, request).status == 200, path
     assert server.get("/healthz").status == 200
-
-
-def refused(which, amount, *flags, program=POSENCD, user=None):
-    """What it says when it refuses to start."""
-    log, process = limited(program, [*FLAGS, *flags], which, amount, user)
-    with log:
-        try:
-            assert process.wait(ENDS_SECONDS) == 1
-        finally:
-            process.kill()
-            process.wait()
-        with open(log.name) as text:
-            return text.read()
 
 
 plain = pytest.mark.skipif(SANITIZED, reason="sanitizers reserve terabytes of address space, and larger stacks")
@@ -83,22 +69,16 @@ plain = pytest.mark.skipif(SANITIZED, reason="sanitizers reserve terabytes of ad
 @pytest.mark.parametrize("mib", [130, 200, 250])
 def test_too_little_address_space_is_said_at_the_start(mib):
     """OpenBLAS would ask for memory without end: requests of some kinds, and SIGTERM, would never be done."""
-    said = refused(resource.RLIMIT_AS, mib * MIB, "--experiments", "0")
+    said = refused(limit(resource.RLIMIT_AS, mib * MIB), "--experiments", "0")
     assert "limit of address space (ulimit -v)" in said and "--workers" in said
 
 
 @plain
 @pytest.mark.parametrize("mib", [450, 700])
 def test_with_enough_address_space_everything_is_served(mib):
-    with serving(resource.RLIMIT_AS, mib * MIB, "--experiments", "0") as server:
+    with serving("--experiments", "0", before=limit(resource.RLIMIT_AS, mib * MIB)) as server:
         answers_all(server)
-        statuses = []
-        threads = [threading.Thread(target=lambda: statuses.append(server.post(*REQUESTS[1]).status)) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-        assert len(statuses) == 8 and set(statuses) <= {200, 503}
+        assert set(at_once(lambda _: server.post(*REQUESTS[1]).status, range(8))) <= {200, 503}
         # More than there is: refused, or read in what is left; neither the end nor for ever.
         large = server.post("/rotate", b'{"scheme":"rope","q":[' + b",".join([b"[" + b",".join([b"1.5"] * 64) + b"]"] * 60000) + b"]}")
         assert large.status in (200, 503)
@@ -108,14 +88,14 @@ def test_with_enough_address_space_everything_is_served(mib):
 @plain
 def test_a_small_stack_is_said_at_the_start_or_is_enough():
     """With about 64 KiB the loader has none left for our first line, depending on the environment's size and the kernel's lot."""
-    assert "stack" in refused(resource.RLIMIT_STACK, 128 * 1024) and "ulimit -s" in refused(resource.RLIMIT_STACK, 256 * 1024)
-    with serving(resource.RLIMIT_STACK, 512 * 1024) as server:
+    assert "stack" in refused(limit(resource.RLIMIT_STACK, 128 * 1024)) and "ulimit -s" in refused(limit(resource.RLIMIT_STACK, 256 * 1024))
+    with serving(before=limit(resource.RLIMIT_STACK, 512 * 1024)) as server:
         answers_all(server)
 
 
 def test_few_descriptors():
-    assert "file descriptors" in refused(resource.RLIMIT_NOFILE, 8)
-    with serving(resource.RLIMIT_NOFILE, 32) as server:
+    assert "file descriptors" in refused(limit(resource.RLIMIT_NOFILE, 8))
+    with serving(before=limit(resource.RLIMIT_NOFILE, 32)) as server:
         assert "ulimit -n" in server.stderr_text()
         answers_all(server)
 
@@ -128,8 +108,8 @@ def test_few_threads():
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         program = shutil.copy(POSENCD, folder)
-        assert "ulimit -u" in refused(resource.RLIMIT_NPROC, 2, program=program, user=user)
-        with serving(resource.RLIMIT_NPROC, 8, program=program, user=user) as server:
+        assert "ulimit -u" in refused(limit(resource.RLIMIT_NPROC, 2, user), program=program)
+        with serving(before=limit(resource.RLIMIT_NPROC, 8, user), program=program) as server:
             answers_all(server)
 
 
@@ -138,28 +118,22 @@ def test_one_processor_and_a_tenth_of_it():
     with serving() as server:
         os.sched_setaffinity(server.pid, {min(os.sched_getaffinity(server.pid))})
         answers_all(server)
-        done = threading.Event()
 
-        def throttle():
-            while not done.is_set():
+        def throttle(stop):
+            while not stop.is_set():
                 os.kill(server.pid, signal.SIGSTOP)
                 time.sleep(0.09)
                 os.kill(server.pid, signal.SIGCONT)
                 time.sleep(0.01)
 
-        thread = threading.Thread(target=throttle)
-        thread.start()
-        try:
+        with running(throttle):
             answers_all(server)
-        finally:
-            done.set()
-            thread.join()
 
 
 @plain
 def test_no_file_may_grow(tmp_path):
     """ulimit -f 0: a log in a file is lost, a stored file is refused, everything else is served."""
-    with serving(None, 0, "--weights-dir", str(tmp_path)) as server:
+    with serving("--weights-dir", str(tmp_path)) as server:
         resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (0, 0))
         answer = server.request("PUT", "/presets/x", b'{"config":{"scheme":"rope"}}')
         assert answer.status in (500, 503, 507) and answer.json()["detail"], answer

@@ -15,7 +15,7 @@ import time
 import pytest
 
 from conftest import SANITIZED, Stopwatch, slowness, start_server
-from connection import UNHURRIED, Client, asked, clients, get, metric, post, wait_until
+from connection import UNHURRIED, Client, asked, clients, get, metric, post, running, wait_until
 
 N_ASKED, LIMIT_MS = 120, 50
 PATHS = ["/healthz", "/readyz", "/metrics"]
@@ -58,30 +58,6 @@ def assert_quick(server):
         if all(rounds):
             return
     assert all(rounds), (times[-20:], work[-20:])
-
-
-@contextlib.contextmanager
-def running(work, n=1):
-    """work(stop) in n threads, until the block is left."""
-    stop, failures = threading.Event(), []
-
-    def run():
-        try:
-            work(stop)
-        except (OSError, AssertionError) as failure:
-            if not stop.is_set():
-                failures.append(failure)
-
-    threads = [threading.Thread(target=run, daemon=True) for _ in range(n)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join(30)
-    assert not failures, failures
 
 
 def attention(seed, n=4000):

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import SANITIZED, start_server
 from test_limits import MIB, declared, refusal, rejected, taken
-from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, UNHURRIED, Client, asked, certificate, clients, get, is_asleep, metric, post, wait_until
+from connection import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, UNHURRIED, Client, asked, at_once, certificate, clients, get, is_asleep, metric, post, wait_until
 
 ONE, OTHER = "127.0.0.2", "127.0.0.3"
 CHUNKED = b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -209,7 +209,7 @@ def readers_of_one(receive_buffer):
             yield server, set(readers)
 
 
-def test_slow_readers_of_one_client_leave_places_for_others():
+def slow_readers_of_one_client_leave_places_for_others():
     """They read at little more than --min-rate; the client that has more than half of all connections loses what others need, down to half."""
     with readers_of_one(4096) as (server, readers), contextlib.ExitStack() as stack:
         entered, end = [], time.monotonic() + 30
@@ -228,7 +228,7 @@ def test_slow_readers_of_one_client_leave_places_for_others():
         assert len(cut | read_at(readers - cut, 2, 2000, enter)) == len(entered) == MOST // 2
 
 
-def test_readers_at_a_good_rate_are_not_cut_for_others():
+def readers_at_a_good_rate_are_not_cut_for_others():
     """Nor one that is quick on the whole and pauses for seconds."""
     with readers_of_one(1 << 16) as (server, readers):
         statuses = []
@@ -240,6 +240,10 @@ def test_readers_at_a_good_rate_are_not_cut_for_others():
         assert not read_at(set(), 5, 0, ask)  # a pause
         assert not read_at(readers, 1, 60_000, ask)
         assert set(statuses) == {(503, 200)}
+
+
+def test_of_one_client_s_readers_only_slow_ones_are_cut_for_others():
+    at_once(lambda check: check(), [slow_readers_of_one_client_leave_places_for_others, readers_at_a_good_rate_are_not_cut_for_others])
 
 
 def test_a_trusted_proxy_is_many_clients():
@@ -330,38 +334,6 @@ def test_a_body_that_cannot_go_on_is_told_so_at_once():
         assert rejected(server, "memory") == 1
 
 
-def test_a_body_is_judged_by_what_is_really_taken():
-    """Refused before the body arrives if it cannot fit beside the bytes that have arrived; not because of lengths
-    that others have declared."""
-    with start_server("--max-memory", "16MiB") as server:
-        with Client(server, source=ONE) as first, Client(server, source=OTHER) as second:
-            first.send(declared(9 * MIB))
-            second.send(declared(9 * MIB, "Expect: 100-continue"))
-            assert second.head()[0] == 100  # nothing has come of the first
-            first.send(b" " * (8 * MIB))
-            assert wait_until(lambda: taken(server) >= 8 * MIB)
-            detail = refusal(ask_from(server, OTHER, declared(9 * MIB)), 503, "--max-memory", str(9 * MIB), str(16 * MIB))
-            assert "try again" in detail
-            assert ask_from(server, OTHER, post(SMALL))[0] == 200
-        assert wait_until(lambda: taken(server) == 0)
-        assert rejected(server, "memory") == 1
-
-
-def test_connections_of_one_client_do_not_take_it_all():
-    """Each connection whose first bytes announce a large body gets a megabyte to receive it; further ones are served
-    with less."""
-    with start_server("--max-memory", "64MiB") as server, clients_from(server, ONE, 100) as many:
-        for client in many:
-            client.send(declared(200_000) + b" ")
-        assert wait_until(lambda: taken(server) >= 20 * MIB)
-        time.sleep(0.2)
-        assert taken(server) <= 28 * MIB  # four fifths of half of it, and of each body little
-        assert ask_from(server, OTHER, tensor(2))[0] == 200
-        for client in many[:3] + many[-3:]:
-            client.send(SMALL + b" " * (200_000 - 1 - len(SMALL)))
-            assert client.answer()[0] == 200
-
-
 # ---- What an answer holds while it is read ----------------------------------------------------------------------------
 
 
@@ -385,7 +357,7 @@ UNREAD = {
     "streams": (["--max-streams", "8"], lambda i: post(HUGE), 9, 6, 3, 429, ["--max-streams", "6 answers", "of the 8", "four times"]),
     "memory of streams": (["--max-memory", "16MiB"], lambda i: table(dim=512, len=4194304), 30, 5, 5, 503, ["--max-memory", "four times"]),
     "memory of plans": (["--max-memory", "128MiB"], wide, 40, 3, 5, 503, ["--max-memory", "four times"]),
-    "pictures": (["--buffer-memory", "40MiB"], noise, 7, 3, 2, 503, ["--buffer-memory", "four times"]),
+    "pictures": (["--buffer-memory", "20MiB"], noise, 4, 2, 2, 503, ["--buffer-memory", "four times"]),
 }
 
 
@@ -417,16 +389,3 @@ def test_what_one_client_does_not_read_leaves_room_for_others(what):
         with Client(server, source=ONE, receive_buffer=4096) as again:
             again.send(request(2000))
             assert again.head()[0] == 200
-
-
-def test_equal_answers_are_held_once():
-    """Readers of one answer, computed once, hold its plan once."""
-    slow = json.dumps({"scheme": "floater", "dim": 512, "positions": [300], "format": "raw"}).encode()
-    with start_server("--max-memory", "128MiB", "--workers", "1", *UNHURRIED) as server:
-        with clients_from(server, ONE, 6, receive_buffer=4096) as many, Client(server, source=OTHER) as first:
-            first.send(post(slow))  # keeps the worker
-            for client in many:
-                client.send(wide(0))
-            assert [client.head()[0] for client in many] == [200] * 6
-            assert metric(server, "posenc_shared_answers_total") >= 3 or taken(server) < 96 * MIB
-        assert wait_until(lambda: taken(server) == 0)

@@ -5,11 +5,10 @@ import os
 import signal
 import socket
 import tempfile
-import threading
 import time
 
 from conftest import SANITIZED, Stopwatch, start_server
-from connection import HUGE, SMALL, SMALL_BYTES, Client, at_once, get, is_quiet, metric, post, wait_until
+from connection import HUGE, SMALL, SMALL_BYTES, Client, at_once, get, is_quiet, metric, post, running, wait_until
 
 N_SLOW = 50
 LONG = {"raw": HUGE, "json": HUGE.replace(b',"format":"raw"', b"")}  # of known length, and in chunks, which are sent without the HTTP library
@@ -30,24 +29,16 @@ def dribble(clients, data, stop, seconds=0.5):
         at += 1
 
 
+def dribbled(clients, data):
+    return running(lambda stop: dribble(clients, data, stop))
+
+
 def sip(clients, stop, seconds=0.5):
     """As slow readers: 64 bytes at a time."""
     while not stop.wait(seconds):
         for client in clients:
             with contextlib.suppress(OSError):
                 client.socket.recv(64, socket.MSG_DONTWAIT)
-
-
-@contextlib.contextmanager
-def in_background(target, *args):
-    stop = threading.Event()
-    thread = threading.Thread(target=target, args=(*args, stop))
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def serve_normally(server, seconds):
@@ -86,7 +77,7 @@ def slow_clients_of_four_kinds(over):
         for client in readers:
             client.send(post(HUGE))
         clock = Stopwatch(server)
-        with in_background(dribble, heads, b"a"), in_background(dribble, bodies, b" "), in_background(sip, readers):
+        with dribbled(heads, b"a"), dribbled(bodies, b" "), running(lambda stop: sip(readers, stop)):
             worst = serve_normally(server, 3)
             for client in silent + heads:
                 status, _, text = client.answer()
@@ -107,7 +98,7 @@ def slow_clients_of_four_kinds(over):
 def an_upload_below_the_rate(over):
     with serving(over, "--min-rate", "64KiB") as server, Client(server) as client:
         client.send(upload())
-        with in_background(dribble, [client], b" "):
+        with dribbled([client], b" "):
             status, _, text = client.answer()
         assert status == 408 and b"--min-rate" in text
 
@@ -116,7 +107,7 @@ def a_body_that_takes_too_long_in_all(over):
     with serving(over, "--body-timeout", "2", "--min-rate", "0") as server, Client(server) as client:
         client.send(upload())
         begun, clock = time.monotonic(), Stopwatch(server)
-        with in_background(dribble, [client], b" "):
+        with dribbled([client], b" "):
             status, _, text = client.answer()
         assert status == 408 and b"longer than 2 s (--body-timeout)" in text and b"bytes of it have come" in text
         assert 1.9 < time.monotonic() - begun and clock.seconds() < 4

@@ -1,5 +1,4 @@
 """Requests with a time limit: late is 503 at that time, and the work ends. Clients that are slow are those of test_slow.py."""
-import http.client
 import json
 import time
 
@@ -7,7 +6,7 @@ import pytest
 
 from conftest import SANITIZED, Stopwatch, start_server
 from test_cancel import LONG_ROW, Watch
-from connection import HUGE, Client, get, is_quiet, metric, post, wait_until
+from connection import Client, get, is_quiet, metric, post, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +22,12 @@ def with_time(request, seconds):
 PICTURE = get("/encode?scheme=floater&len=2400&dim=512&seed=0&format=png")
 
 
-@pytest.mark.parametrize("request_", [LONG_ROW(), PICTURE], ids=["opening", "working"])
-def test_late_is_503_at_that_time_and_the_work_ends(one_worker, request_):
-    watch = Watch(one_worker)
+@pytest.mark.parametrize("request_,busy", [(LONG_ROW(), False), (PICTURE, False), (PICTURE, True)], ids=["opening", "working", "in the queue"])
+def test_late_is_503_at_that_time_and_the_work_ends(one_worker, request_, busy):
+    watch, other = Watch(one_worker), Client(one_worker)
+    if busy:
+        other.send(LONG_ROW())
+        assert watch.wait(lambda w: w["posenc_busy_workers"] == 1) is not None
     before = [watch['posenc_cancelled_total{stage="late"}'], watch['posenc_rejected_total{reason="late"}']]
     with Client(one_worker) as client:
         begun, clock = time.monotonic(), Stopwatch(one_worker)
@@ -34,42 +36,12 @@ def test_late_is_503_at_that_time_and_the_work_ends(one_worker, request_):
         seconds, taken = time.monotonic() - begun, clock.seconds()
         assert status == 503 and headers["retry-after"] and "0.300000 s" in json.loads(text)["detail"]
         assert 0.3 <= seconds and taken < 0.3 + (0.25 if not SANITIZED else 2)
+        other.reset()
         assert watch.wait(lambda w: w["posenc_busy_workers"] == 0) < 0.25 or SANITIZED
         client.send(get("/healthz"))  # the connection is as good as before
         assert client.answer()[0] == 200
     after = [watch['posenc_cancelled_total{stage="late"}'], watch['posenc_rejected_total{reason="late"}']]
     assert after == [n + 1 for n in before]
-
-
-def test_late_in_the_queue(one_worker):
-    watch, busy = Watch(one_worker), Client(one_worker)
-    busy.send(LONG_ROW())
-    assert watch.wait(lambda w: w["posenc_busy_workers"] == 1) is not None
-    with Client(one_worker) as client:
-        clock = Stopwatch(one_worker)
-        client.send(with_time(PICTURE, 0.2))
-        assert client.answer()[0] == 503 and clock.seconds() < 0.5
-    busy.reset()
-    assert wait_until(lambda: is_quiet(one_worker))
-
-
-def test_who_shares_the_work_of_a_late_one_gets_an_answer(one_worker):
-    request = get("/encode?scheme=floater&len=300&dim=256&seed=1&format=png")
-    with Client(one_worker) as alone:
-        alone.send(request)
-        expected = alone.answer()[2]
-    busy, late, patient = Client(one_worker), Client(one_worker), Client(one_worker)
-    busy.send(LONG_ROW())
-    assert wait_until(lambda: metric(one_worker, "posenc_busy_workers") == 1)
-    late.send(with_time(request, 0.2))
-    time.sleep(0.05)
-    patient.send(request)
-    assert late.answer()[0] == 503
-    busy.reset()
-    assert patient.answer()[2] == expected
-    late.__exit__()
-    patient.__exit__()
-    assert wait_until(lambda: is_quiet(one_worker))
 
 
 @pytest.mark.parametrize("fields", [{"format": "raw"}, {}], ids=["with a length", "chunked"])
@@ -95,11 +67,3 @@ def test_late_while_sending_is_cut_so_that_it_shows(one_worker, fields, reads):
             assert n > 0 and not tail.endswith(b"0\r\n\r\n")
     assert wait_until(lambda: metric(one_worker, 'posenc_cancelled_total{stage="late"}') == before + 1)
     assert wait_until(lambda: is_quiet(one_worker))
-
-
-def test_the_clients_library_sees_the_cut(one_worker):
-    connection = http.client.HTTPConnection(one_worker.host, one_worker.port, timeout=20)
-    connection.request("POST", "/encode", HUGE, {"X-Request-Timeout": "0.1"})
-    with pytest.raises(http.client.IncompleteRead):
-        connection.getresponse().read()
-    connection.close()

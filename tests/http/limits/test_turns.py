@@ -1,11 +1,10 @@
 """Turns at the workers: a request that computes for minutes, whatever it computes, delays other requests only by the
 length of turns."""
 import contextlib
-import http.client
+import functools
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -14,9 +13,9 @@ import time
 import numpy as np
 import pytest
 
-import connection
 import stated_work
 from asking import metric
+from connection import Client, at_once, post, within
 from conftest import SANITIZED, Stopwatch, slowness, start_server
 from tensors import multipart, npy
 from token_files import bearer, token_server
@@ -26,10 +25,6 @@ WORDS = [str(i) for i in range(4096)]
 SLOW = 10 if SANITIZED else 1
 
 
-def wait_until(condition, seconds):
-    assert connection.wait_until(condition, seconds), "it never came to that"
-
-
 def n_begun(server):
     """A job between two turns may be counted nowhere for a moment, and for longer where its thread has no processor."""
     return max(metric(server, "posenc_busy_workers") + metric(server, "posenc_parked_jobs") for _ in range(3))
@@ -37,11 +32,15 @@ def n_begun(server):
 
 def parts(request, **arrays):
     body, headers = multipart(request=json.dumps(request), **{n: npy(a) for n, a in arrays.items()})
-    return "/attention", headers["Content-Type"], body
+    return post(body, "/attention", f"Content-Type: {headers['Content-Type']}")
+
+
+def asking(path, body):
+    return post(body, path, "Content-Type: application/json")
 
 
 def fields(path="/encode", **request):
-    return path, "application/json", json.dumps(request).encode()
+    return asking(path, json.dumps(request).encode())
 
 
 def heads(shape):
@@ -70,25 +69,22 @@ HEAVY = {
 }
 
 
-def begin(server, asked, source, headers=None):
-    path, content_type, body = asked
-    connection = http.client.HTTPConnection(server.host, server.port, timeout=300, source_address=(source, 0))
-    connection.request("POST", path, body, {"Content-Type": content_type, **(headers or {})})
-    return connection
+def begin(server, request, source, headers=None):
+    client = Client(server, source=source)
+    client.socket.settimeout(300)
+    lines = "".join(f"\r\n{name}: {value}" for name, value in (headers or {}).items()).encode()
+    client.send(request.replace(b"\r\n", lines + b"\r\n", 1) if lines else request)
+    return client
 
 
-def finish(connection):
-    answer = connection.getresponse()
-    body = answer.read()
-    connection.close()
-    return answer.status, body
+def finish(client):
+    with client:
+        return client.answer()[::2]
 
 
-def leave(connections):
-    for connection in connections:
-        if connection.sock:
-            connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        connection.close()
+def leave(clients):
+    for client in clients:
+        client.reset()
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +98,7 @@ SMALL = fields("/analyze", scheme="alibi", len=2, num_heads=1, metrics=["bounds"
 PICTURE = {"scheme": "sinusoidal", "len": 300, "dim": 300, "format": "png"}  # some milliseconds of a worker
 
 # Those of the table of routes that are limited, and some that take longest in reading.
-LIMITED = {f"{i} {path}": lambda _, path=path, request=request: (path, "application/json", json.dumps(request).encode()) for i, (path, request) in enumerate([
+LIMITED = {f"{i} {path}": lambda _, path=path, request=request: asking(path, json.dumps(request).encode()) for i, (path, request) in enumerate([
     *((path.replace("{name}", "rope"), row[1]) for path, row in stated_work.ROUTES.items() if row and isinstance(row[1], dict) and "version" not in path),
     ("/mcp", stated_work.call_of("encode", {"values": [[]] * 2000000})),
     ("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {"name": "teach_scheme", "arguments": {"scheme": [{}] * 4000000}}}),
@@ -130,15 +126,15 @@ def test_a_small_request_waits_for_turns(server, kind):
     connections = [begin(server, {**HEAVY, **LIMITED}[kind](i), "127.0.0.2") for i in range(2)]
     try:
         if kind in HEAVY:
-            wait_until(lambda: n_begun(server) == 2, 60)
+            within(60, lambda: n_begun(server) == 2)
         assert longest_wait(server, lambda i: SMALL, "127.0.0.3") < 0.1 * slowness()
         assert longest_wait(server, lambda i: fields(**PICTURE, offset=i), "127.0.0.2", n=6) < 1.5
         if kind in HEAVY:
-            wait_until(lambda: n_begun(server) == 2, 10)  # one that were done would not be counted again
+            within(10, lambda: n_begun(server) == 2)  # one that were done would not be counted again
     finally:
         leave(connections)
     watch = Stopwatch(server)
-    wait_until(lambda: n_begun(server) == 0, 30)
+    within(30, lambda: n_begun(server) == 0)
     assert watch.seconds() < 0.6
 
 
@@ -159,7 +155,7 @@ READ = {  # made when they are sent: some hundred megabytes
 @pytest.mark.parametrize("name", READ)
 def test_a_small_request_waits_for_turns_of_reading(server, name):
     """Long lists of a request are read, checked and written into the configuration in turns."""
-    asked, answers, waited = ("/encode", "application/json", READ[name]()), [], []
+    asked, answers, waited = asking("/encode", READ[name]()), [], []
     reader = threading.Thread(target=lambda: answers.append(finish(begin(server, asked, "127.0.0.2"))))
     reader.start()
     while reader.is_alive():
@@ -176,10 +172,10 @@ def test_many_large_requests_of_one_address_keep_nobody_out(server):
     with contextlib.ExitStack() as stack:
         connections = [begin(server, HEAVY["the last row of floater"](i), "127.0.0.2") for i in range(60)]
         stack.callback(leave, connections)
-        wait_until(lambda: metric(server, "posenc_parked_jobs") >= 10, 60)
+        within(60, lambda: metric(server, "posenc_parked_jobs") >= 10)
         assert longest_wait(server, lambda i: fields(**PICTURE, offset=1000 + i), "127.0.0.3", n=6) < 1.5
         assert metric(server, "posenc_parked_jobs") <= 14 + 1, "one client holds a share of the threads"
-    wait_until(lambda: n_begun(server) == 0, 30)
+    within(30, lambda: n_begun(server) == 0)
 
 
 # Some tenths of a second each: their bytes alone and in turns.
@@ -201,7 +197,7 @@ def test_the_same_bytes_in_turns():
             for _ in range(2):
                 got[i].append(finish(begin(server, FINITE[i], source)))
 
-        connection.at_once(lambda both: ask(*both), [(i, f"127.0.0.{2 + k}") for i in range(len(FINITE)) for k in range(2)])
+        at_once(lambda both: ask(*both), [(i, f"127.0.0.{2 + k}") for i in range(len(FINITE)) for k in range(2)])
         assert metric(server, "posenc_yields_total") > 0
     for i, answers in enumerate(got):
         assert expected[i][0] == 200 and len(answers) == 4
@@ -213,7 +209,7 @@ def test_more_readers_of_one_attention_than_desks():
     asked = fields("/attention", scheme="cope", tokens=WORDS[:400], num_heads=24, head_dim=64, seed=1, format="raw", outputs=["probs"])
     with start_server("--workers", "2", "--answer-cache", "0") as server:
         before = metric(server, "posenc_shared_answers_total")
-        answers = connection.at_once(lambda i: finish(begin(server, asked, f"127.0.0.{2 + i}")), range(10))
+        answers = at_once(lambda i: finish(begin(server, asked, f"127.0.0.{2 + i}")), range(10))
         assert {answer[0] for answer in answers} == {200} and len({answer[1] for answer in answers}) == 1
         assert metric(server, "posenc_shared_answers_total") > before + 4
 
@@ -221,7 +217,7 @@ def test_more_readers_of_one_attention_than_desks():
 def test_the_end_with_jobs_that_wait_for_their_turn():
     with start_server("--workers", "1", "--drain-seconds", "1") as server:
         connections = [begin(server, HEAVY["the last row of floater"](i), "127.0.0.2") for i in range(6)]
-        wait_until(lambda: metric(server, "posenc_parked_jobs") >= 4, 60)
+        within(60, lambda: metric(server, "posenc_parked_jobs") >= 4)
         server.process.terminate()
         assert server.ended(5 * SLOW) == 0
         leave(connections)
@@ -229,11 +225,8 @@ def test_the_end_with_jobs_that_wait_for_their_turn():
 
 def test_the_stopwatch_counts_what_the_server_waits_for(server):
     """A process that stands still waits for no processor, and programs beside it that have them all are not its fault."""
-    def stand_still():
-        os.kill(server.pid, signal.SIGSTOP)
-        threading.Timer(0.7, os.kill, (server.pid, signal.SIGCONT)).start()
-
-    stand_still()
+    os.kill(server.pid, signal.SIGSTOP)
+    threading.Timer(0.7, os.kill, (server.pid, signal.SIGCONT)).start()
     watch = Stopwatch(server)
     assert server.get("/healthz").status == 200
     assert watch.seconds() > 0.5
@@ -263,50 +256,45 @@ def test_tokens_and_weights_are_read_again_while_all_workers_compute(tmp_path):
             os.kill(server.pid, signal.SIGHUP)
 
         connections = [begin(server, HEAVY["values that are no numbers"](i), "127.0.0.2", eve) for i in range(3)]
-        wait_until(lambda: n_begun(server) == 3, 60)
+        within(60, lambda: n_begun(server) == 3)
         (tmp_path / "late.safetensors").write_bytes(file(table=TABLE))
         watch = Stopwatch(server)
         hang_up(lines[1])
-        wait_until(lambda: server.get("/encode?scheme=rope&len=4", eve).status == 401, 20)
+        within(20, lambda: server.get("/encode?scheme=rope&len=4", eve).status == 401)
         assert watch.seconds() < 1 * SLOW
-        wait_until(lambda: b'"late"' in server.get("/weights", ops).body, 20)
+        within(20, lambda: b'"late"' in server.get("/weights", ops).body)
         assert watch.seconds() < 2 * SLOW
         for i in range(20):  # again and again, also while it is being read
             hang_up(*lines[i % 2:])
         hang_up(*lines)
-        wait_until(lambda: server.get("/encode?scheme=rope&len=4", eve).status == 200, 20)
+        within(20, lambda: server.get("/encode?scheme=rope&len=4", eve).status == 200)
         leave(connections)
 
 
 # ---- Computing is charged ----
 
 
-def left_early(kind, seconds):
-    def run(server, headers, i):
-        connections = [begin(server, HEAVY[kind](2 * i + k), "127.0.0.2", headers) for k in range(2)]
-        time.sleep(seconds)
-        leave(connections)
-
-    return run
+def left_early(server, headers, i, kind):
+    connections = [begin(server, HEAVY[kind](2 * i + k), "127.0.0.2", headers) for k in range(2)]
+    time.sleep(0.4)
+    leave(connections)
 
 
 def left_stream(server, headers, i):
-    connection = begin(server, fields("/attention", scheme="rope", tokens=WORDS[:1500], num_heads=64, head_dim=64, seed=i, format="raw", outputs=["probs"]), "127.0.0.2", headers)
-    answer = connection.getresponse()
-    answer.read(1000000)
-    leave([connection])
+    client = begin(server, fields("/attention", scheme="rope", tokens=WORDS[:1500], num_heads=64, head_dim=64, seed=i, format="raw", outputs=["probs"]), "127.0.0.2", headers)
+    client.head()
+    client.file.read(1000000)
+    leave([client])
 
 
 def timed_out(server, headers, i):
-    connection = begin(server, HEAVY["the last row of floater"](i), "127.0.0.2", {**headers, "X-Request-Timeout": "0.3"})
-    status, _ = finish(connection)
-    assert status == 503
+    assert finish(begin(server, HEAVY["the last row of floater"](i), "127.0.0.2", {**headers, "X-Request-Timeout": "0.3"}))[0] == 503
 
 
 CHARGED = {
-    "while it is planned": left_early("a picture of attention", 0.4),
-    "within a picture": left_early("a picture of a table", 0.4),
-    "within a piece": left_early("the last row of floater", 0.4),
+    "while it is planned": functools.partial(left_early, kind="a picture of attention"),
+    "within a picture": functools.partial(left_early, kind="a picture of a table"),
+    "within a piece": functools.partial(left_early, kind="the last row of floater"),
     "within a stream": left_stream,
     "by its own time": timed_out,
 }
@@ -320,7 +308,7 @@ def test_work_is_charged_whose_client_has_left(how):
             CHARGED[how](server, headers, i)
             if i >= 3 and server.processor() - begun > 0.5:
                 break
-        wait_until(lambda: n_begun(server) == 0, 30)
+        within(30, lambda: n_begun(server) == 0)
         seconds, ratio = server.processor() - begun, metric(server, 'posenc_token_compute_seconds_total{token="eve"}') / (server.processor() - begun)
         print(f"{how}: {seconds:.2f} s used, {ratio:.2f} of it charged")
         assert seconds > 0.3, "nothing to charge"
@@ -330,7 +318,7 @@ def test_work_is_charged_whose_client_has_left(how):
 def test_a_quota_shows_before_a_long_job_ends():
     with token_server(["eve eve-token-0123456 read work=0.2/m"], "--workers", "1") as server:
         eve = bearer("eve-token-0123456")
-        connection = begin(server, HEAVY["the last row of floater"](0), "127.0.0.2", eve)
-        wait_until(lambda: server.get("/encode?scheme=rope&len=4", eve).status == 429, 20)
-        wait_until(lambda: n_begun(server) == 1, 10)  # it goes on: what has begun is not cut
-        leave([connection])
+        client = begin(server, HEAVY["the last row of floater"](0), "127.0.0.2", eve)
+        within(20, lambda: server.get("/encode?scheme=rope&len=4", eve).status == 429)
+        within(10, lambda: n_begun(server) == 1)  # it goes on: what has begun is not cut
+        leave([client])

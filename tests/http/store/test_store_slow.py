@@ -211,14 +211,6 @@ def test_replaced_files_that_are_read_count():
         within(5, lambda: metric(a, "posenc_taken_memory_bytes") <= MIB)
 
 
-def test_a_file_in_full_weights_is_replaced(s3):
-    """Its bytes and the new ones are in memory for a moment, counted by --max-memory."""
-    with quiet(s3, "--max-weights", "2MiB", "--max-memory", "64MiB") as a:
-        for i in range(5):
-            put(a, "x", file(x=np.full(1_900_000, i, "u1")), 200 if i else 201)
-        within(5, lambda: metric(a, "posenc_taken_memory_bytes") <= MIB)
-
-
 @pytest.mark.parametrize("kind", ["cut", "longer", "corrupt", "empty"])
 def test_one_bad_blob_is_its_own_failure(s3, kind):
     """It is not read again at each request or comparison, nothing else is refused meanwhile, and another PUT mends it, also of two."""

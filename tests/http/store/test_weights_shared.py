@@ -141,16 +141,6 @@ def test_broken_files_are_logged_once(on_a_folder, tmp_path):
     within(REFRESH + 5, lambda: a.get("/weights/bad").status == 200)
 
 
-def test_all_survive_a_restart_of_both(tmp_path):
-    for _ in range(2):
-        with start_server("--weights-dir", str(tmp_path)) as a, start_server("--weights-dir", str(tmp_path)) as b:
-            put(a, "a", file(table=TABLE), 200 if (tmp_path / "a.safetensors").exists() else 201)
-            put(b, "b", file(table=OTHER), 200 if (tmp_path / "b.safetensors").exists() else 201)
-            a.process.send_signal(signal.SIGKILL)
-            a.process.wait()
-    assert {path.name for path in tmp_path.iterdir()} == {"a.safetensors", "b.safetensors", ".posenc-lock"}
-
-
 def test_a_refresh_of_nothing_is_none(tmp_path):
     with start_server("--weights-dir", str(tmp_path), "--weights-refresh", "0") as server:
         (tmp_path / "t.safetensors").write_bytes(file(table=TABLE))

@@ -117,6 +117,8 @@ TEST(refusals_say_what_is_allowed)
         {{"--port", "1", "--port=2"}, {"twice"}},
         {{"--max-body", "12MB"}, {"MiB"}},
         {{"--max-body", "99999999999999999999"}, {"max-body"}},
+        {{"--max-memory", "1023"}, {"--max-memory", "or 0"}},
+        {{"--max-weights", "1"}, {"--max-weights", "or 0"}},
         {{"--max-answer", "18446744073709551615GiB"}, {"max-answer"}},
         {{"--log-format", "xml"}, {"text, json"}},
         {{"serve"}, {"serve", "--help"}},
