@@ -15,6 +15,7 @@ import time
 
 import pytest
 
+from conftest import Server
 from connection import ports_of
 
 DEPLOY = pathlib.Path(__file__).resolve().parent.parent.parent / "deploy"
@@ -71,7 +72,9 @@ def changed(name, *changes):
     return text
 
 
-class Proxy:
+class Proxy(Server):
+    """Asked as a server is."""
+
     def __init__(self, name, folder, port):
         self.name, self.folder, self.host, self.port = name, pathlib.Path(folder), "127.0.0.1", port
 

@@ -51,7 +51,7 @@ def sample(minute, rss=50, fds=11, threads=4, peak=90):
 def good():
     metrics = {"posenc_rejected_total": 5.0, 'posenc_rejected_total{reason="queue"}': 5.0, "posenc_cancelled_total": 9.0}
     return {"wrong": [], "sanitized": False, "before": sample(0), "after": sample(3), "calm": [sample(i / 4, 50 + i % 3) for i in range(2, 13)],
-            "n_clients": 10, "health": [0.002] * 500, "echo": [0.0002] * 500, "metrics_before": {}, "metrics_after": metrics,
+            "n_clients": 10, "metrics_before": {}, "metrics_after": metrics,
             "words": {"small": {"right": 900, "busy": 4}, "leaving": {"left": 20}}, "expected": ["small", "leaving"], "status": 0, "reports": []}
 
 
@@ -78,8 +78,6 @@ BROKEN = [
     ("many descriptors", ["calm", 3, "fds"], 400, "400 file descriptors"),
     ("a lost thread", ["after", "threads"], 3, "3 threads"),
     ("threads without end", ["after", "threads"], 15, "15 threads"),
-    ("slow health", ["health"], [0.002] * 480 + [0.09] * 20, "p99 of health"),
-    ("health not asked", ["health"], [0.002] * 9, "9 times"),
     ("503 without a limit", ["words", "small"], {"right": 9, "busy": 6}, "6 answers 503 or 429"),
     ("leaving not counted", ["metrics_after", "posenc_cancelled_total"], 0.0, "none counted"),
     ("an idle actor", ["expected"], ["small", "oip"], "nothing was asked by oip"),
@@ -95,12 +93,6 @@ def test_each_law_can_be_broken(path, value, words):
     change(path, value)(figures)
     found = verdict.violations(figures)
     assert any(words in text for text in found), found
-
-
-def test_a_slow_machine_is_not_a_slow_server():
-    figures = good()
-    figures["health"], figures["echo"] = [0.12] * 500, [0.09] * 500
-    assert verdict.violations(figures) == []
 
 
 # ---- Servers that lie ----------------------------------------------------------------------------------------------------------
