@@ -193,7 +193,8 @@ def burst_answer(answer, want):
 SMALL = values.rows("encode", "*_by_hand", "formats")
 # name, weight among the well-behaved, function
 ACTORS = [
-    ("small", 60, of(SMALL, SMALL, values.ask_cached, values.ask_range, values.ask_probe)), ("conditional", 6, conditional), ("stream", 3, stream), ("map", 2, whole_map),
+    ("small", 60, of(SMALL, SMALL, values.ask_cached, values.ask_range, values.ask_probe)),
+    ("conditional", 6, conditional), ("stream", 3, stream), ("map", 2, whole_map),
     ("rotate", 12, of(values.rows("rotate"))), ("upload", 1, of(values.ask_upload)), ("weights", 4, weights),
     ("attention", 5, of(values.rows("attention"))), ("analysis", 3, of(values.rows("analyze"))),
     ("diagnosis", 1, of(values.rows("diagnose_tables", "diagnose_heads"))), ("picture", 4, of(values.ask_picture)), ("oip", 6, of(values.rows("oip"))),

@@ -134,8 +134,8 @@ def test_leaving_an_upload(server, how):
 
 def test_one_json_line_for_each_event(tmp_path):
     """The options that differ and where they are from, then the requests."""
-    (tmp_path / "conf").write_text('{"max_body": "1MiB", "workers": 3, "max_streams": 64}')
-    with start_server("--config", str(tmp_path / "conf"), "--log-format", "json", "--workers", "2", env={"POSENC_MAX_QUEUE": "7"}) as server:
+    (tmp_path / "conf").write_text('{"max_body": "1MiB", "workers": 3, "max_queue": 1024}')
+    with start_server("--config", str(tmp_path / "conf"), "--log-format", "json", "--workers", "2", env={"POSENC_MAX_STREAMS": "7"}) as server:
         with Client(server) as client:
             client.send(post(SMALL, "/encode", "X-Request-Id: first") + get("/%22%0a<x>", "X-Request-Id: second"))
             client.answer()
@@ -143,8 +143,8 @@ def test_one_json_line_for_each_event(tmp_path):
         assert wait_until(lambda: "second" in server.stderr_text())
         events = [json.loads(line) for line in server.stderr_text().splitlines()]
     options = {event["name"]: (event["value"], event["source"]) for event in events if event["event"] == "option"}
-    assert options["workers"] == ("2", "flag") and options["max-queue"][0] == "7" and options["max-queue"][1].startswith("env")
-    assert "file" in options["max-body"][1] and "max-answer" not in options and "max-streams" not in options
+    assert options["workers"] == ("2", "flag") and options["max-streams"] == ("7", "environment")
+    assert options["max-body"][1] == "file" and "max-answer" not in options and "max-queue" not in options
     first, second = [event for event in events if event["event"] == "request"][-2:]
     assert (first["id"], first["method"], first["path"], first["scheme"]) == ("first", "POST", "/encode", "alibi")
     assert (first["status"], first["bytes"]) == (200, SMALL_BYTES)
