@@ -156,10 +156,6 @@ def metric(server, name):
     return metrics(server, name)[0]
 
 
-def cancelled(server):
-    return sum(metric(server, f'posenc_cancelled_total{{stage="{stage}"}}') for stage in ("waiting", "sending"))
-
-
 PAUSE = 0.02
 
 

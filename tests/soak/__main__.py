@@ -38,7 +38,7 @@ class Run:
 
     def __init__(self, server, seed, sanitized):
         self.server, self.began = server, time.monotonic()
-        self.figures = {"seed": seed, "sanitized": sanitized, "wrong": [], "calm": [], "words": {}, "times": {},
+        self.figures = {"seed": seed, "sanitized": sanitized, "wrong": [], "calm": [], "words": {},
                         "before": None, "after": None, "n_hangups": 0}
 
     def minute(self):
@@ -48,15 +48,12 @@ class Run:
         f = self.figures
         while True:
             try:
-                words, times, wrong = queue.get_nowait()
+                words, wrong = queue.get_nowait()
             except queues.Empty:
                 return
             for (actor, word), n in words.items():
                 of = f["words"].setdefault(actor, {})
                 of[word] = of.get(word, 0) + n
-            for actor, (total, most) in times.items():
-                old = f["times"].get(actor, (0.0, 0.0))
-                f["times"][actor] = (old[0] + total, max(old[1], most))
             f["wrong"] = (f["wrong"] + wrong)[:N_WRONG_MAX]
 
     def sample(self):
@@ -82,9 +79,8 @@ def table(run):
     """What was done so far, one line an actor, and the server's figures."""
     f, lines = run.figures, []
     for actor, words in sorted(f["words"].items()):
-        n, (total, most) = sum(words.values()), f["times"].get(actor, (0.0, 0.0))
         said = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
-        lines.append(f"  {actor:20} {n:7}   mean {total / n * 1e3:8.1f} ms   most {most * 1e3:8.0f} ms   {said}")
+        lines.append(f"  {actor:20} {sum(words.values()):7}   {said}")
     now = watch.sample(run.server) or f["after"] or {}
     lines.append(f"  server: {now.get('rss', 0) / MIB:.1f} MiB (peak {now.get('peak', 0) / MIB:.1f}), {now.get('fds')} descriptors, "
                  f"{now.get('threads')} threads; {len(f['wrong'])} wrong")

@@ -121,17 +121,14 @@ def header_bytes(answer, format_):
     return int(answer.headers["Content-Length"]) % 4096 if format_ != "raw" else 0
 
 
-def stream(client, n=None):
+def stream(client):
     """Tens of MiB in every binary format, each element looked at as it comes."""
-    n = n or client.rng.choice([512, 1024])
-    format_ = client.rng.choice(["raw", "npy", "safetensors"])
+    n, format_ = client.rng.choice([512, 1024]), client.rng.choice(["raw", "npy", "safetensors"])
     blocks, looks = [], []
 
     def look(block):
-        if not looks:
-            blocks.append(block)
-            return
-        looks[0](block)
+        (looks[0] if looks else blocks.append)(block)
+
     wire = client.wire()
     try:
         wire.send(request("POST", "/encode", json.dumps(values.stream_fields(n, format_)).encode()))
@@ -139,10 +136,7 @@ def stream(client, n=None):
         if answer.status == 200:
             looks.append(values.AlibiBytes(n, header_bytes(answer, format_)))
         answer.whole = wire.read_body(answer, look)
-    except (Closed, ConnectionResetError) as error:
-        wire.close()
-        raise Wrong(f"stream of {format_}, n {n}: {error}") from None
-    except AssertionError as error:
+    except (Closed, ConnectionResetError, AssertionError) as error:
         wire.close()
         raise Wrong(f"stream of {format_}, n {n}: {error}") from None
     answer.body = b"".join(blocks)

@@ -13,43 +13,39 @@ from connection import at_once
 context = multiprocessing.get_context("fork")
 TALLY_SECONDS = 0.5
 class Tally:
-    """What one process did since it last told: by actor, words counted and time; what went wrong."""
+    """What one process did since it last told: by actor, words counted; what went wrong."""
 
     def __init__(self, queue):
         self.queue, self.lock, self.told = queue, threading.Lock(), time.monotonic()
         self.clear()
 
     def clear(self):
-        self.words, self.times, self.wrong = {}, {}, []
+        self.words, self.wrong = {}, []
 
-    def add(self, actor, word, seconds, n=1):
+    def add(self, actor, word, n=1):
         with self.lock:
             key = (actor, word)
             self.words[key] = self.words.get(key, 0) + n
-            total, most = self.times.get(actor, (0.0, 0.0))
-            self.times[actor] = (total + seconds, max(most, seconds))
         self.tell()
 
     def fail(self, actor, text):
         with self.lock:
             self.wrong.append(f"{actor}: {text}")
-        self.add(actor, "WRONG", 0.0)
+        self.add(actor, "WRONG")
 
     def tell(self, now=False):
         with self.lock:
             if now or time.monotonic() - self.told > TALLY_SECONDS:
-                self.queue.put((self.words, self.times, self.wrong))
+                self.queue.put((self.words, self.wrong))
                 self.told = time.monotonic()
                 self.clear()
 
 
 def act(client, tally, row):
-    began = time.monotonic()
     try:
-        word = row[2](client)
-        tally.add(row[0], word, time.monotonic() - began)
+        tally.add(row[0], row[2](client))
         for more, n in client.more.items():
-            tally.add(row[0], more, 0.0, n)
+            tally.add(row[0], more, n)
         client.more = {}
     except actors.Wrong as wrong:
         tally.fail(row[0], str(wrong)[:1200])

@@ -3,7 +3,6 @@ the files of deploy/ but for ports, has data for every query."""
 import contextlib
 import json
 import re
-import shutil
 import subprocess
 import time
 import urllib.parse
@@ -12,7 +11,7 @@ import pytest
 import yaml
 
 from conftest import ROOT, SANITIZED, at_url, start_server
-from proxies import ENVIRONMENT, held_port, start_balancer
+from proxies import ENVIRONMENT, find, held_port, start_balancer
 from replicas import Load, replicas
 from s3_store import S3Store
 from test_proxies import FLAGS, REQUESTS
@@ -91,9 +90,8 @@ def prometheus(folder, targets):
         text = text.replace(f"posenc-{i + 1}:8080", target)
     (folder / "prometheus.yml").write_text(text)
     (folder / "rules.yml").write_text((DEPLOY / "prometheus/rules.yml").read_text())
-    program = prometheus_program()
     with held_port() as port, open(folder / "log", "w") as log:
-        process = subprocess.Popen([program, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+        process = subprocess.Popen([find("prometheus", "--version"), f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
                                     f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log, env=ENVIRONMENT)
         try:
             assert wait_until(lambda: process.poll() is not None or port in ports_of(process.pid) and at_url(f"http://127.0.0.1:{port}").get("/-/ready").status == 200, 30)
@@ -102,14 +100,6 @@ def prometheus(folder, targets):
         finally:
             process.terminate()
             process.wait(20)
-
-
-def prometheus_program():
-    tools = ROOT / "build/tools"
-    program = shutil.which("prometheus", path=f"{tools}:{ENVIRONMENT.get('PATH', '')}")
-    if not program:
-        pytest.skip("no prometheus here")
-    return program
 
 
 def ask(port, query):

@@ -191,8 +191,6 @@ def test_varnish_asks_again_too(pair):
         three[2].end(signal.SIGKILL)
         time.sleep(2)
     judged(load, 50, proxy, "SIGTERM of one, SIGKILL of another")
-    status, headers, said = ask(proxy, "GET", "/metrics")
-    assert status == 403 and headers["Content-Type"] == "application/problem+json" and json.loads(said)["status"] == 403
     three[1].end(signal.SIGKILL)
     status, headers, said = ask(proxy, "POST", "/encode", REQUESTS[0][2])
     assert status == 503 and headers["Retry-After"] == "1" and json.loads(said)["status"] == 503

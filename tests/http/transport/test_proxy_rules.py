@@ -233,7 +233,8 @@ def test_tls_and_http_2_are_the_proxys(name, posencd, tmp_path, monkeypatch):
 def test_metrics_are_served_inside_and_requests_get_names(proxied):
     """127.0.0.1 is inside, but for Varnish, which stands before the others' rules."""
     is_varnish = proxied.name == "varnish"
-    assert ask(proxied.port, "GET", "/metrics")[0] == (403 if is_varnish else 200)
+    status, headers, said = ask(proxied.port, "GET", "/metrics")
+    assert status == 200 or (is_varnish and status == json.loads(said)["status"] == 403 and headers["content-type"] == "application/problem+json")
     assert is_varnish or len(ask(proxied.port, "GET", "/schemes/rope")[1]["x-request-id"]) in (32, 36)
 
 
