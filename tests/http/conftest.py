@@ -264,7 +264,7 @@ def pytest_configure(config):
 # Files whose tests measure time, processor or memory, or load the machine on purpose: nothing else may run beside them.
 ALONE = {"test_experiments_beside", "test_experiments_finding", "test_monitoring", "test_proxies", "test_saturation", "test_soak"}
 # Files whose tests judge servers of their own by wide limits, by processor time or by a Stopwatch: a few such neighbours do not disturb them.
-PATIENT = {"test_answer_cache", "test_cancel", "test_fairness", "test_faults_network", "test_faults_signals", "test_faults_time", "test_io_threads",
+PATIENT = {"test_cancel", "test_fairness", "test_faults_network", "test_faults_signals", "test_faults_time", "test_io_threads",
            "test_limits", "test_memory_of_reading", "test_metrics", "test_planning", "test_proxied_clients", "test_quotas", "test_server_life",
            "test_shares", "test_single_flight", "test_slow", "test_store_s3", "test_store_slow", "test_store_waits", "test_streaming", "test_time",
            "test_timing", "test_tokens", "test_turns", "test_weights_many"}

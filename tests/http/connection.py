@@ -5,13 +5,14 @@ import contextlib
 import os
 import pathlib
 import re
+import signal
 import socket
 import struct
 import subprocess
 import threading
 import time
 
-from conftest import SANITIZED
+from conftest import POSENCD, SANITIZED, START_SECONDS, without_posenc
 
 SMALL = b'{"scheme":"alibi","num_heads":2,"len":4,"outputs":["bias"],"format":"raw"}'
 SMALL_BYTES = 2 * 4 * 4 * 4
@@ -144,6 +145,19 @@ def certificate(folder, name="a"):
     return crt, key
 
 
+def ended(*flags):
+    """Status and log of a posencd that does not start."""
+    run = subprocess.run([POSENCD, "--port", "0", *flags], capture_output=True, text=True, timeout=START_SECONDS, env=without_posenc(None))
+    return run.returncode, run.stderr
+
+
+def hang_up(server, words):
+    """SIGHUP, until the log has one line more with these words."""
+    before = server.stderr_text().count(words)
+    server.process.send_signal(signal.SIGHUP)
+    assert wait_until(lambda: server.stderr_text().count(words) > before), server.stderr_text()[-2000:]
+
+
 def get(path, *headers):
     return "\r\n".join([f"GET {path} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode()
 
@@ -223,11 +237,3 @@ def ports_of(pid):
         return set()
     rows = (line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:])
     return {int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own}
-
-
-def has_exited(server):
-    try:
-        with open(f"/proc/{server.pid}/stat", encoding="ascii") as file:
-            return file.read().rpartition(")")[2].split()[0] in "ZX"
-    except FileNotFoundError:
-        return True

@@ -11,11 +11,11 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 
 import pytest
 
-from connection import ports_of
+from conftest import Server
+from connection import ports_of, wait_until
 
 DEPLOY = pathlib.Path(__file__).resolve().parent.parent.parent / "deploy"
 TOOLS = DEPLOY.parent / "build/tools"
@@ -48,12 +48,6 @@ def held_port():
         yield s.getsockname()[1]
 
 
-def free_port():
-    """For a script that starts one program by hand: the port is free when it returns, and may not be a moment later."""
-    with held_port() as port:
-        return port
-
-
 def find(program, version="-v"):
     """Debian's packages start daemons when installed; deploy/packages.sh unpacks them into build/tools instead."""
     path = shutil.which(program, path=f"{TOOLS}:{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
@@ -71,7 +65,9 @@ def changed(name, *changes):
     return text
 
 
-class Proxy:
+class Proxy(Server):
+    """Asked as a server is."""
+
     def __init__(self, name, folder, port):
         self.name, self.folder, self.host, self.port = name, pathlib.Path(folder), "127.0.0.1", port
 
@@ -171,9 +167,6 @@ def start(name, command_of, upstream):
 
 
 def wait_for(proxy, process):
-    end = time.monotonic() + 90  # Varnish compiles its rules first
-    while time.monotonic() < end and process.poll() is None:
-        if proxy.port in ports_of(process.pid):  # a connection would not tell it from another program that has the port
-            return
-        time.sleep(0.05)
-    raise RuntimeError(f"{proxy.name} does not listen: {proxy.log()}")
+    """A connection would not tell it from another program that has the port. Varnish compiles its rules first."""
+    if not wait_until(lambda: process.poll() is not None or proxy.port in ports_of(process.pid), 90) or process.poll() is not None:
+        raise RuntimeError(f"{proxy.name} does not listen: {proxy.log()}")

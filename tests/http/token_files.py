@@ -14,6 +14,10 @@ def bearer(token):
     return {"Authorization": f"Bearer {token}"}
 
 
+def put(server, lines):
+    server.token_path.write_text("\n".join(lines) + "\n")
+
+
 @contextlib.contextmanager
 def token_server(lines, *flags, mode=0o600):
     with tempfile.TemporaryDirectory() as folder:

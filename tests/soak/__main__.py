@@ -6,8 +6,9 @@ import pathlib
 import queue as queues
 import random
 import re
+import signal
+import subprocess
 import sys
-import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -17,12 +18,17 @@ sys.path.append(str(HERE.parent))  # tests/truth
 import crowd as crowds  # noqa: E402
 import troublemakers  # noqa: E402
 import verdict  # noqa: E402
+import watch  # noqa: E402
 from actors import ACTORS  # noqa: E402
-from watch import MIB, Server  # noqa: E402
+from conftest import start_server  # noqa: E402
+from connection import is_quiet  # noqa: E402
+from watch import MIB  # noqa: E402
 
 # A cache of answers as large as by default would fill for minutes, and hide whether the rest is flat.
 FLAGS = ["--workers", "2", "--max-queue", "64", "--answer-cache", "1MiB", "--log-level", "warn",
          "--header-timeout", str(troublemakers.HEADER_SECONDS), "--connection-timeout", str(troublemakers.TIMEOUT_SECONDS)]
+# What a sanitizer keeps of freed memory would hide whether ours is flat.
+ENVIRONMENT = {"ASAN_OPTIONS": "quarantine_size_mb=8:malloc_context_size=5:" + os.environ.get("ASAN_OPTIONS", "")}
 REPORT = re.compile(r".*(?:Sanitizer|runtime error|panic|assertion).*", re.I)
 N_WRONG_MAX = 40
 
@@ -32,7 +38,7 @@ class Run:
 
     def __init__(self, server, seed, sanitized):
         self.server, self.began = server, time.monotonic()
-        self.figures = {"seed": seed, "sanitized": sanitized, "wrong": [], "calm": [], "words": {}, "times": {}, "health": [], "echo": [],
+        self.figures = {"seed": seed, "sanitized": sanitized, "wrong": [], "calm": [], "words": {},
                         "before": None, "after": None, "n_hangups": 0}
 
     def minute(self):
@@ -42,21 +48,16 @@ class Run:
         f = self.figures
         while True:
             try:
-                words, times, wrong, waits = queue.get_nowait()
+                words, wrong = queue.get_nowait()
             except queues.Empty:
                 return
             for (actor, word), n in words.items():
                 of = f["words"].setdefault(actor, {})
                 of[word] = of.get(word, 0) + n
-            for actor, (total, most) in times.items():
-                old = f["times"].get(actor, (0.0, 0.0))
-                f["times"][actor] = (old[0] + total, max(old[1], most))
             f["wrong"] = (f["wrong"] + wrong)[:N_WRONG_MAX]
-            for what, values in waits.items():
-                f[what] += values
 
     def sample(self):
-        now = self.server.sample()
+        now = watch.sample(self.server)
         return now and {**now, "minute": round(self.minute(), 3)}
 
     def calm(self, crowd):
@@ -78,13 +79,11 @@ def table(run):
     """What was done so far, one line an actor, and the server's figures."""
     f, lines = run.figures, []
     for actor, words in sorted(f["words"].items()):
-        n, (total, most) = sum(words.values()), f["times"].get(actor, (0.0, 0.0))
         said = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
-        lines.append(f"  {actor:20} {n:7}   mean {total / n * 1e3:8.1f} ms   most {most * 1e3:8.0f} ms   {said}")
-    now = run.server.sample() or f["after"] or {}
+        lines.append(f"  {actor:20} {sum(words.values()):7}   {said}")
+    now = watch.sample(run.server) or f["after"] or {}
     lines.append(f"  server: {now.get('rss', 0) / MIB:.1f} MiB (peak {now.get('peak', 0) / MIB:.1f}), {now.get('fds')} descriptors, "
-                 f"{now.get('threads')} threads; health p99 {verdict.percentile(f['health'], .99) * 1e3:.1f} ms of {len(f['health'])}, "
-                 f"bare echo p99 {verdict.percentile(f['echo'], .99) * 1e3:.1f} ms; {len(f['wrong'])} wrong")
+                 f"{now.get('threads')} threads; {len(f['wrong'])} wrong")
     return "\n".join(lines)
 
 
@@ -96,10 +95,10 @@ def load(run, crowd, seconds):
     every = max(4.0, min(15.0, seconds / 5))
     next_calm, next_hangup, next_table = warm, 1.0, 60.0
     missing = lambda: [name for name in run.figures["expected"] if name not in run.figures["words"]]
-    while run.server.process.poll() is None and ((now := run.minute() * 60) < seconds or (now < seconds + 60 and missing())):
+    while run.server.is_alive() and ((now := run.minute() * 60) < seconds or (now < seconds + 60 and missing())):
         run.take(crowd.queue)
         if now > next_hangup:
-            run.server.hang_up()
+            run.server.process.send_signal(signal.SIGHUP)
             run.figures["n_hangups"] += 1
             next_hangup = now + rng.uniform(0.2, 3)
         if now > next_calm:
@@ -116,7 +115,7 @@ def wait_until_quiet(run, seconds=20):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
-            if run.server.is_quiet() and run.sample()["fds"] == run.figures["before"]["fds"]:
+            if is_quiet(run.server) and run.sample()["fds"] == run.figures["before"]["fds"]:
                 return
         except Exception:  # gone: the verdict says so
             return
@@ -124,21 +123,9 @@ def wait_until_quiet(run, seconds=20):
     run.figures["wrong"].append("not quiet 20 s after the last client left: " + str(run.sample()))
 
 
-def soak(args, log_path):
-    sanitized = "POSENC_SANITIZED" in os.environ
-    seed = crowds.seed_from(args.seed)
-    print(f"soak: {args.seconds:.0f} s of {args.program}, seed {seed} (SOAK_SEED={seed} repeats it)", flush=True)
-    server = Server(args.program, FLAGS + args.flag, log_path)
-    try:
-        return attend(Run(server, seed, sanitized), args)
-    finally:
-        if server.process.poll() is None:
-            server.kill()
-
-
 def attend(run, args):
     f, server = run.figures, run.server
-    f["version"], f["metrics_before"], f["load_before"] = server.get("/version").json(), server.metrics(), os.getloadavg()
+    f["version"], f["metrics_before"], f["load_before"] = server.get("/version").json(), watch.metrics(server), os.getloadavg()
     time.sleep(0.3)
     f["before"] = run.sample()
     crowd = crowds.Crowd(server.port, run.figures["seed"], args.clients, args.rate)
@@ -154,11 +141,14 @@ def finish(run):
     f["minutes"], f["load_after"] = run.minute(), os.getloadavg()
     wait_until_quiet(run)
     f["after"] = run.sample()
-    f["metrics_after"] = server.metrics() if f["after"] else None
+    f["metrics_after"] = watch.metrics(server) if f["after"] else None
     if f["after"]:
         f["calm"].append(f["after"])
-    f["status"] = server.end() if server.process.poll() is None else server.process.returncode
-    f["reports"] = REPORT.findall(server.log())
+    try:
+        f["status"] = server.stop()
+    except subprocess.TimeoutExpired:  # it had to be killed
+        f["status"] = None
+    f["reports"] = REPORT.findall(server.stderr_text())
     return run
 
 
@@ -176,30 +166,27 @@ def arguments():
     return args
 
 
-def shortened(figures):
-    """What is kept in the file: of thousands of waits the percentiles."""
-    kept = {name: value for name, value in figures.items() if name not in ("health", "echo")}
-    for name in ("health", "echo"):
-        kept[name + "_ms"] = {str(p): verdict.percentile(figures[name], p) * 1e3 for p in (0.5, 0.9, 0.99, 1.0)}
-    kept["slope_mib_a_minute"] = verdict.slope(figures["calm"]) / MIB
-    return kept
+def report(run, output):
+    bad = verdict.violations(run.figures)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps({**run.figures, "slope_mib_a_minute": verdict.slope(run.figures["calm"]) / MIB, "violations": bad}, indent=1))
+    print(f"end, {run.figures['minutes']:.1f} minutes\n{table(run)}")
+    print(f"  slope {verdict.slope(run.figures['calm']) / MIB:.2f} MiB a minute over {len(run.figures['calm'])} calm moments; "
+          f"{run.figures['n_hangups']} SIGHUP; exit status {run.figures['status']}; figures in {output}")
+    for text in bad:
+        print("  VIOLATION " + text)
+    if bad:
+        print("  the log's end:\n" + run.server.stderr_text()[-1500:])
+    print(f"soak: {len(bad)} violations", flush=True)
+    return 1 if bad else 0
 
 
 def main():
     args = arguments()
-    with tempfile.NamedTemporaryFile(suffix=".log") as log:
-        run = soak(args, log.name)
-        bad = verdict.violations(run.figures)
-        pathlib.Path(args.output).parent.mkdir(parents=True, exist_ok=True)
-        pathlib.Path(args.output).write_text(json.dumps({**shortened(run.figures), "violations": bad}, indent=1))
-        print(f"end, {run.figures['minutes']:.1f} minutes\n{table(run)}")
-        print(f"  slope {verdict.slope(run.figures['calm']) / MIB:.2f} MiB a minute over {len(run.figures['calm'])} calm moments; "
-              f"{run.figures['n_hangups']} SIGHUP; exit status {run.figures['status']}; figures in {args.output}")
-        for text in bad:
-            print("  VIOLATION " + text)
-        if bad:
-            print("  the log's end:\n" + run.server.log()[-1500:])
-    print(f"soak: {len(bad)} violations")
-    return 1 if bad else 0
+    seed = crowds.seed_from(args.seed)
+    print(f"soak: {args.seconds:.0f} s of {args.program}, seed {seed} (SOAK_SEED={seed} repeats it)", flush=True)
+    with start_server(*FLAGS, *args.flag, env=ENVIRONMENT, program=args.program) as server:
+        return report(attend(Run(server, seed, "POSENC_SANITIZED" in os.environ), args), pathlib.Path(args.output))
+
 
 sys.exit(main())

@@ -51,12 +51,12 @@ def is_busy(answer):
     return True
 
 
-def exchange(client, ask, look=None):
+def exchange(client, ask):
     """Sends one request and reads its answer, which must come whole."""
     wire = client.wire()
     try:
         wire.send(request(ask.method, ask.path, ask.body, ask.headers))
-        answer = wire.answer(look)
+        answer = wire.answer()
     except Closed as closed:
         wire.close()
         raise Wrong(f"{ask}: {closed}") from None
@@ -121,28 +121,22 @@ def header_bytes(answer, format_):
     return int(answer.headers["Content-Length"]) % 4096 if format_ != "raw" else 0
 
 
-def stream(client, n=None):
+def stream(client):
     """Tens of MiB in every binary format, each element looked at as it comes."""
-    n = n or client.rng.choice([512, 1024])
-    format_ = client.rng.choice(["raw", "npy", "safetensors"])
+    n, format_ = client.rng.choice([512, 1024]), client.rng.choice(["raw", "npy", "safetensors"])
     blocks, looks = [], []
 
     def look(block):
-        if not looks:
-            blocks.append(block)
-            return
-        looks[0](block)
+        (looks[0] if looks else blocks.append)(block)
+
     wire = client.wire()
     try:
         wire.send(request("POST", "/encode", json.dumps(values.stream_fields(n, format_)).encode()))
         answer = wire.head()
         if answer.status == 200:
             looks.append(values.AlibiBytes(n, header_bytes(answer, format_)))
-        answer.whole = wire.read_body(answer, look, False, None)
-    except (Closed, ConnectionResetError) as error:
-        wire.close()
-        raise Wrong(f"stream of {format_}, n {n}: {error}") from None
-    except AssertionError as error:
+        answer.whole = wire.read_body(answer, look)
+    except (Closed, ConnectionResetError, AssertionError) as error:
         wire.close()
         raise Wrong(f"stream of {format_}, n {n}: {error}") from None
     answer.body = b"".join(blocks)
@@ -189,10 +183,13 @@ def burst_answer(answer, want):
     values.near(np.frombuffer(answer.body, "<f4").reshape(want.shape), want, values.NEAR["f32"])
     return 0
 
+
+SMALL = values.rows("encode", "*_by_hand", "formats")
 # name, weight among the well-behaved, function
 ACTORS = [
-    ("small", 60, of(*values.SMALL)), ("conditional", 6, conditional), ("stream", 3, stream), ("map", 2, whole_map),
-    ("rotate", 12, of(values.ask_rotate)), ("upload", 1, of(values.ask_upload)), ("weights", 4, weights),
-    ("attention", 5, of(values.ask_attention)), ("analysis", 3, of(values.ask_analysis)),
-    ("diagnosis", 1, of(values.ask_diagnosis)), ("picture", 4, of(values.ask_picture)), ("oip", 6, of(values.ask_oip)),
+    ("small", 60, of(SMALL, SMALL, values.ask_cached, values.ask_range, values.ask_probe)),
+    ("conditional", 6, conditional), ("stream", 3, stream), ("map", 2, whole_map),
+    ("rotate", 12, of(values.rows("rotate"))), ("upload", 1, of(values.ask_upload)), ("weights", 4, weights),
+    ("attention", 5, of(values.rows("attention"))), ("analysis", 3, of(values.rows("analyze"))),
+    ("diagnosis", 1, of(values.rows("diagnose_tables", "diagnose_heads"))), ("picture", 4, of(values.ask_picture)), ("oip", 6, of(values.rows("oip"))),
 ]

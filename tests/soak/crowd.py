@@ -2,63 +2,50 @@
 import multiprocessing
 import os
 import random
-import socket
 import threading
 import time
 import traceback
 
 import actors
 import troublemakers
-from wire import Closed, Wire, request
+from connection import at_once
 
 context = multiprocessing.get_context("fork")
 TALLY_SECONDS = 0.5
-HEALTH = ["/healthz", "/readyz", "/metrics"]
-
-
 class Tally:
-    """What one process did since it last told: by actor, words counted and time; what went wrong; waits in seconds."""
+    """What one process did since it last told: by actor, words counted; what went wrong."""
 
     def __init__(self, queue):
         self.queue, self.lock, self.told = queue, threading.Lock(), time.monotonic()
         self.clear()
 
     def clear(self):
-        self.words, self.times, self.wrong, self.waits = {}, {}, [], {}
+        self.words, self.wrong = {}, []
 
-    def add(self, actor, word, seconds, n=1):
+    def add(self, actor, word, n=1):
         with self.lock:
             key = (actor, word)
             self.words[key] = self.words.get(key, 0) + n
-            total, most = self.times.get(actor, (0.0, 0.0))
-            self.times[actor] = (total + seconds, max(most, seconds))
         self.tell()
 
     def fail(self, actor, text):
         with self.lock:
             self.wrong.append(f"{actor}: {text}")
-        self.add(actor, "WRONG", 0.0)
-
-    def wait(self, what, seconds):
-        with self.lock:
-            self.waits.setdefault(what, []).append(seconds)
-        self.tell()
+        self.add(actor, "WRONG")
 
     def tell(self, now=False):
         with self.lock:
             if now or time.monotonic() - self.told > TALLY_SECONDS:
-                self.queue.put((self.words, self.times, self.wrong, self.waits))
+                self.queue.put((self.words, self.wrong))
                 self.told = time.monotonic()
                 self.clear()
 
 
 def act(client, tally, row):
-    began = time.monotonic()
     try:
-        word = row[2](client)
-        tally.add(row[0], word, time.monotonic() - began)
+        tally.add(row[0], row[2](client))
         for more, n in client.more.items():
-            tally.add(row[0], more, 0.0, n)
+            tally.add(row[0], more, n)
         client.more = {}
     except actors.Wrong as wrong:
         tally.fail(row[0], str(wrong)[:1200])
@@ -80,55 +67,11 @@ def loop(target, client, tally, rows, pause):
     client.drop()
 
 
-def health_loop(target, client, tally):
-    """One connection each to the server and to a bare echo, asked in turn: what the echo waits is the machine's doing."""
-    wire, echo = Wire(target.port), socket.create_connection(("127.0.0.1", target.echo_port))
-    n = 0
-    while not target.stop.is_set():
-        began, n = time.monotonic(), n + 1
-        try:
-            wire.send(request("GET", HEALTH[n % len(HEALTH)]))
-            answer = wire.answer()
-            if answer.status != 200 or not answer.whole:
-                tally.fail("health", repr(answer))
-        except (Closed, OSError) as error:
-            tally.fail("health", repr(error))
-            wire = Wire(target.port)
-        tally.wait("health", time.monotonic() - began)
-        began = time.monotonic()
-        echo.sendall(b"x" * 100)
-        echo.recv(1000)
-        tally.wait("echo", time.monotonic() - began)
-        time.sleep(0.02)
-    wire.close()
-    echo.close()
-
-
-def echo_server(listener):
-    while True:
-        client, _ = listener.accept()
-        while data := client.recv(1000):
-            client.sendall(data)
-
-
-def threads(target, tally, seed, name, rows, pause, n):
-    many = [threading.Thread(target=loop, args=(target, actors.Client(target.port, f"{seed} {name} {i}", f"{name}-{i}"), tally, rows, pause))
-            for i in range(n)]
-    for thread in many:
-        thread.start()
-    for thread in many:
-        thread.join()
-
-
 def member(target, queue, seed, name, rows, pause, n_threads):
     """One process."""
     tally = Tally(queue)
-    if rows is None:
-        health_loop(target, actors.Client(target.port, seed, name), tally)
-    elif n_threads > 1:
-        threads(target, tally, seed, name, rows, pause, n_threads)
-    else:
-        loop(target, actors.Client(target.port, f"{seed} {name}", name), tally, rows, pause)
+    many = [actors.Client(target.port, f"{seed} {name} {i}", f"{name}-{i}") for i in range(n_threads)]
+    at_once(lambda client: loop(target, client, tally, rows, pause), many)
     tally.tell(now=True)
 
 
@@ -137,11 +80,6 @@ class Target:
 
     def __init__(self, port):
         self.port, self.go, self.stop = port, context.Event(), context.Event()
-        listener = socket.create_server(("127.0.0.1", 0))
-        self.echo_port = listener.getsockname()[1]
-        self.echo = context.Process(target=echo_server, args=(listener,), daemon=True)
-        self.echo.start()
-        listener.close()
 
 
 BURST = [("burst", 1, actors.burst)]
@@ -151,8 +89,7 @@ class Crowd:
     def __init__(self, port, seed, n_well, rate):
         self.queue, self.target = context.Queue(), Target(port)
         rows = [(f"well{i}", actors.ACTORS, 1 / rate, 1) for i in range(n_well)]
-        rows += [("hostile", troublemakers.HOSTILE, 0.04, 2), ("slow", troublemakers.SLOW, 0.1, 12), ("burst", BURST, 5.0, 1),
-                 ("health", None, 0, 1)]
+        rows += [("hostile", troublemakers.HOSTILE, 0.04, 2), ("slow", troublemakers.SLOW, 0.1, 12), ("burst", BURST, 5.0, 1)]
         self.n_threads = sum(row[3] for row in rows)
         self.members = [context.Process(target=member, args=(self.target, self.queue, seed, *row), daemon=True) for row in rows]
 
@@ -174,7 +111,7 @@ class Crowd:
         take(self.queue)
         stuck = [f"client process {p.pid} does not end" for p in self.members if p.is_alive()]
         stuck += [f"client process {p.pid} ended with {p.exitcode}" for p in self.members if p.exitcode not in (0, None)]
-        for process in [*self.members, self.target.echo]:
+        for process in self.members:
             if process.is_alive():
                 process.kill()
             process.join()

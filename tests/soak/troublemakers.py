@@ -50,55 +50,45 @@ def check_not_served(wire, what):
 
 def hostile_head(client):
     text, deserved = client.rng.choice(HEADS)
-    wire = Wire(client.port, seconds=15)
-    try:
+    with Wire(client.port, seconds=15) as wire:
         wire.send(text + (BEHIND if text.startswith(b"POST") else b""))
         word = finish(wire, deserved, text[:120])
         if text.startswith(b"POST"):
             check_not_served(wire, text[:120])
         return word
-    finally:
-        wire.close()
 
 
 def hostile_body(client):
     method, path, body, headers, status = client.rng.choice(BODIES)
-    wire = Wire(client.port, seconds=15)
-    try:
+    with Wire(client.port, seconds=15) as wire:
         wire.send(request(method.upper(), path, body or b"", headers))
         return finish(wire, {status}, (path, headers, (body or b"")[:60]))
-    finally:
-        wire.close()
+
+
+def half_closed(client, text, deserved, what):
+    with Wire(client.port, seconds=15) as wire:
+        try:
+            wire.send(text)
+            wire.socket.shutdown(1)
+            return finish(wire, deserved, what)
+        except OSError:
+            return "cut"
 
 
 def garbage(client):
-    """Random bytes, or a right request with bytes turned; then we close our sending side."""
+    """Random bytes, or a right request with bytes turned; one turned in a harmless place leaves a right request."""
     text = bytearray(request("POST", "/encode", OK))
     for _ in range(client.rng.randint(1, 6)):
         text[client.rng.randrange(len(text))] = client.rng.randrange(256)
     if client.rng.random() < 0.3:
         text = bytearray(client.rng.randbytes(client.rng.randint(1, 3000)))
-    wire = Wire(client.port, seconds=15)
-    try:
-        wire.send(bytes(text))
-        wire.socket.shutdown(1)
-        # A byte turned in a harmless place leaves a right request.
-        return finish(wire, REFUSED | {200}, bytes(text[:200]))
-    except OSError:
-        return "cut"
-    finally:
-        wire.close()
+    return half_closed(client, bytes(text), REFUSED | {200}, bytes(text[:200]))
 
 
 def wrong_length(client):
     """Fewer bytes than announced, then the end: there may be no 200."""
-    wire = Wire(client.port, seconds=15)
-    try:
-        wire.send(request("POST", "/encode", OK + b" " * 50)[:-client.rng.randint(1, 50)])
-        wire.socket.shutdown(1)
-        return finish(wire, {400, 408}, "a body shorter than its length")
-    finally:
-        wire.close()
+    return half_closed(client, request("POST", "/encode", OK + b" " * 50)[:-client.rng.randint(1, 50)], {400, 408}, "a body shorter than its length")
+
 
 # ---- Those who leave -----------------------------------------------------------------------------------------------------------
 
@@ -109,7 +99,7 @@ def end(client, wire):
 
 def busy_or_wrong(wire, answer):
     parts = []
-    answer.whole = wire.read_body(answer, parts.append, False, None)
+    answer.whole = wire.read_body(answer, parts.append)
     answer.body = b"".join(parts)
     if not is_busy(answer):
         raise Wrong(f"a stream of 8 GiB: {answer}")
@@ -125,7 +115,7 @@ def leave_download(client):
         if answer.status != 200:
             return busy_or_wrong(wire, answer)
         look = values.AlibiBytes(16384) if client.rng.random() < 0.5 else lambda block: None
-        if wire.read_body(answer, look, False, int(10 ** client.rng.uniform(0, 7))):
+        if wire.read_body(answer, look, int(10 ** client.rng.uniform(0, 7))):
             raise Wrong(f"8 GiB were whole after {answer.n_bytes} bytes")
     except AssertionError as error:
         raise Wrong(f"a stream that is left: {error}") from None
@@ -165,75 +155,17 @@ def leaving(text, seconds):
 # ---- Those who dawdle ----------------------------------------------------------------------------------------------------------
 
 
-def in_time(began, limit, what):
-    if time.monotonic() - began > limit + 6:
-        raise Wrong(f"{what}: held for {time.monotonic() - began:.1f} s, the limit is {limit} s")
-
-
-def dribble(client, text, pause, limit, what):
-    """A byte at a time until the server has had enough."""
-    wire, began = Wire(client.port, seconds=0.001), time.monotonic()
-    try:
-        for byte in text:
-            if not wire.send(bytes([byte])):
-                break
-            time.sleep(pause)
-            in_time(began, limit, what)
-            try:
-                wire.socket.recv(1, 2)  # MSG_PEEK: an answer or the end
-                break
-            except TimeoutError:
-                continue
-            except ConnectionResetError:
-                break
-        wire.socket.settimeout(15)
-        word = finish(wire, {408}, what)
-        in_time(began, limit, what)
-        return word
-    except OSError:
-        return "cut"
-    finally:
-        wire.close()
-
-
-def slow_head(client):
-    return dribble(client, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Y: " + b"z" * 500, 0.2, HEADER_SECONDS, "a slow head")
-
-
 def silent(text, limit, what):
-    """Sends text and no more."""
+    """Sends text and no more. Other ways to be slow: test_slow.py."""
     def wait(client):
-        wire, began = Wire(client.port, seconds=30), time.monotonic()
-        try:
-            if text:
-                wire.send(text)
+        with Wire(client.port, seconds=30) as wire:
+            began = time.monotonic()
+            wire.send(text)
             word = finish(wire, {408}, what)
-            in_time(began, limit, what)
+            if time.monotonic() - began > limit + 6:
+                raise Wrong(f"{what}: held for {time.monotonic() - began:.1f} s, the limit is {limit} s")
             return word
-        finally:
-            wire.close()
     return wait
-
-
-def patient_body(client):
-    """Slow, but within every limit: answered."""
-    wire, text = Wire(client.port), request("POST", "/encode", OK)
-    try:
-        at = len(text) - 20
-        wire.send(text[:at])
-        for i in range(at, len(text)):
-            time.sleep(0.05)
-            wire.send(text[i:i + 1])
-        answer = wire.answer()
-        if is_busy(answer):
-            return "busy"
-        if answer.status != 200 or len(answer.body) != 8:
-            raise Wrong(f"a slow body within the limits: {answer}")
-        return "right"
-    except Closed as closed:
-        raise Wrong(f"a slow body within the limits: {closed}") from None
-    finally:
-        wire.close()
 
 
 def read_slowly(client, wire):
@@ -267,6 +199,6 @@ def slow_reader(client):
 HOSTILE = [("hostile head", 6, hostile_head), ("hostile body", 6, hostile_body), ("garbage", 6, garbage), ("wrong length", 2, wrong_length),
            ("leaving a download", 4, leave_download), ("leaving an upload", 4, leaving(upload_begun, 0.1)), ("leaving work", 2, leaving(work, 0.05)),
            ("leaving a pipeline", 3, leaving(pipeline, 0.02))]
-SLOW = [("slow head", 2, slow_head), ("silence", 2, silent(b"", HEADER_SECONDS, "silence")),
-        ("stalled body", 2, silent(request("POST", "/encode", OK)[:-7], TIMEOUT_SECONDS, "a body that stops")), ("slow body", 3, patient_body),
+SLOW = [("half a head", 2, silent(b"GET /healthz HTTP/1.1\r\nHost: ", HEADER_SECONDS, "half a head")), ("silence", 2, silent(b"", HEADER_SECONDS, "silence")),
+        ("stalled body", 2, silent(request("POST", "/encode", OK)[:-7], TIMEOUT_SECONDS, "a body that stops")),
         ("slow reader", 4, slow_reader)]

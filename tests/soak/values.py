@@ -1,23 +1,19 @@
-"""Owns what right means: every request of the well-behaved with a check of its whole answer against NumPy in float64, by the
-formulas of tests/truth/. A check raises AssertionError; nothing of ours is compared with itself."""
+"""Owns what right means: rows of ../cases with what they expect, and what is large or drawn anew with a check of its whole answer against
+NumPy in float64. A check raises AssertionError; nothing of ours is compared with itself."""
 import functools
 import hashlib
 import json
 
 import numpy as np
 
-import oip_client
-import truth
-import truth.attention
-import truth.bias
+import run
 import safetensors_reader
+import truth.bias
 from pictures import level
 from png_reader import Picture
-from tensors import MIME, from_json, from_npy, from_npz, from_raw, from_safetensors, multipart, npy
+from tensors import MIME, from_npy, npy
 
-# Half a unit in the last place below 1, and what float64 loses at position 10^4.
-NEAR = {"f32": 7e-8, "f64": 2e-11, "f16": 2.5e-4, "bf16": 2e-3}
-READERS = {"json": from_json, "raw": from_raw, "npz": from_npz, "safetensors": from_safetensors}
+NEAR = {"f32": 7e-8}  # half a unit in the last place below 1
 BASE = 10000.0
 
 
@@ -28,15 +24,6 @@ def near(got, want, tolerance):
     if wrong.any():
         at = tuple(int(i[0]) for i in np.nonzero(wrong))
         raise AssertionError(f"{got[at]!r} at {at}, not {want[at]!r}; {int(wrong.sum())} of {wrong.size} values are wrong")
-
-
-def arrays_of(answer, format_, names):
-    assert answer.headers["Content-Type"].split(";")[0] == MIME[format_], answer.headers["Content-Type"]
-    if format_ == "npy":
-        return {names[0]: from_npy(answer)}
-    got = READERS[format_](answer)
-    assert list(got) == list(names), list(got)
-    return got
 
 
 class Ask:
@@ -52,41 +39,41 @@ class Ask:
 def posted(fields, want, tolerance, path="/encode"):
     """Fields as JSON; want: arrays by name."""
     def check(answer):
-        for name, got in arrays_of(answer, fields["format"], list(want)).items():
-            near(got, want[name], tolerance)
+        got = run.arrays(answer)
+        assert list(got) == list(want), list(got)
+        for name, wanted in want.items():
+            near(got[name], wanted, tolerance)
     return Ask("POST", path, check, json.dumps(fields).encode())
 
 
-# ---- Analyses --------------------------------------------------------------------------------------------------------------
+# ---- Rows ------------------------------------------------------------------------------------------------------------------
+
+IN_ANY_FORM = {"numbers", "cells", "names", "shapes", "truth", "tolerance"}
 
 
-def decay(n, dim):
-    """B(d) = (1/C) sum over j of |sum of exp(i d w_c) over c < j|, the bound of Su et al. (2021), section 3.4.3."""
-    waves = np.exp(1j * angles(np.arange(n), dim))
-    return np.abs(np.cumsum(waves, axis=1)).mean(axis=1)
+def is_alone(row):
+    """Answered, and judged without asking more."""
+    expect = row["expect"]
+    is_answered = not run.is_refusal(row) and expect.get("status", 200) == 200
+    return is_answered and "flags" not in row and "head" not in row and not {"law", "same", "differs"} & set(expect)
 
 
-def ask_analysis(rng):
-    n, dims = rng.randint(2, 600), [2 * rng.randint(1, 64) for _ in range(rng.randint(1, 3))]
-    fields = {"configs": [{"head_dim": dim} for dim in dims], "scheme": "rope", "len": n, "metrics": ["decay"],
-              "format": rng.choice(["json", "raw", "npz", "safetensors"])}
-    return posted(fields, {f"decay.{i}": decay(n, dim) for i, dim in enumerate(dims)}, 1e-10, "/analyze")
+def rows(*files):
+    """A function that draws one row of these files, tensors in one of three formats where the row leaves it open."""
+    found = [row for file in files for row in run.every(file) if is_alone(row)]
+    assert found, files
 
+    def ask(rng):
+        row = rng.choice(found)
+        if set(row["expect"]) <= IN_ANY_FORM and "request" in row and "post" in row and "format" not in row["request"]:
+            row = run.again(row, format=rng.choice(["json", "raw", "safetensors"]))
+        method, path, body, headers = run.sent(row)
 
-def ask_diagnosis(rng):
-    """q rotated by another layout or another offset than believed: the code of the difference."""
-    dim, n, offset = 2 * rng.randint(2, 32), rng.randint(2, 100), rng.randint(1, 1000)
-    q = np.random.default_rng(rng.getrandbits(32)).standard_normal((n, dim)).astype("f4")
-    a, (first, second) = angles(offset + np.arange(n), dim), np.split(q.astype("f8"), 2, axis=1)
-    turned = np.hstack([first * np.cos(a) - second * np.sin(a), second * np.cos(a) + first * np.sin(a)]).astype("f4")
-    belief, code = rng.choice([({"layout": "interleaved", "offset": offset}, "layout_swapped"), ({"layout": "half", "offset": offset - 1}, "off_by_one"),
-                               ({"layout": "half", "offset": offset}, "as_believed")])
-    body, headers = multipart(request=json.dumps({"scheme": "rope", **belief}), q=npy(q), q_out=npy(turned))
-
-    def check(answer):
-        found = json.loads(answer.body)
-        assert found["explained"] and [finding["code"] for finding in found["findings"]][:1] == [code], (belief, found["findings"])
-    return Ask("POST", "/diagnose", check, body, headers)
+        def check(answer):
+            for name, wanted in row["expect"].items():
+                run.KINDS[name](wanted, answer, row, None)
+        return Ask(method.upper(), path, check, body or b"", headers)
+    return ask
 
 
 # ---- Tables ----------------------------------------------------------------------------------------------------------------
@@ -101,50 +88,10 @@ def sinusoidal(positions, dim):
     return np.stack([np.sin(a), np.cos(a)], -1).reshape(len(positions), dim)
 
 
-def form(rng):
-    """bf16 has no NumPy dtype, so no npy."""
-    format_ = rng.choice(["json", "raw", "npy", "npz", "safetensors"])
-    return format_, rng.choice(["f32", "f64", "f16"] + ["bf16"] * (format_ in ("raw", "safetensors", "json")))
-
-
-def sequence(rng):
-    """(fields, positions)"""
-    if rng.random() < 0.3:
-        positions = [rng.randrange(-5000, 10000) for _ in range(rng.randint(1, 400))]
-        return {"positions": positions}, positions
-    n, offset = rng.randint(1, 120), rng.randint(-100, 9000)
-    return {"len": n, "offset": offset}, range(offset, offset + n)
-
-
-def ask_sinusoidal(rng):
-    format_, dtype = form(rng)
-    fields, positions = sequence(rng)
-    dim = rng.choice([2, 16, 64, 128])
-    want = {"encoding": sinusoidal(positions, dim)}
-    return posted({"scheme": "sinusoidal", "dim": dim, "format": format_, "dtype": dtype, **fields}, want, NEAR[dtype])
-
-
-def ask_rope(rng):
-    format_, dtype = form(rng)
-    fields, positions = sequence(rng)
-    width = rng.choice([2, 32, 64])
-    a = angles(positions, width)
-    want = {"cos": np.cos(a), "sin": np.sin(a)}
-    names = ["cos"] if format_ == "npy" else ["cos", "sin"]
-    fields = {"scheme": "rope", "head_dim": width, "format": format_, "dtype": dtype, "outputs": names, **fields}
-    return posted(fields, {name: want[name] for name in names}, NEAR[dtype])
-
-
 def alibi(n, heads=8, first=0, last=None):
     """[rows, n] of [heads, n, n], exact: the slopes of 8 heads are powers of two."""
     row = np.arange(first, heads * n if last is None else last)
     return -(2.0 ** -(row // n + 1.0))[:, None] * np.abs(np.arange(n)[None] - (row % n)[:, None])
-
-
-def ask_alibi(rng):
-    n, format_ = rng.randint(1, 48), rng.choice(["json", "raw", "npy", "npz", "safetensors"])
-    fields = {"scheme": "alibi", "num_heads": 8, "len": n, "outputs": ["bias"], "format": format_}
-    return posted(fields, {"bias": alibi(n).reshape(8, n, n)}, 0)
 
 
 def ask_cached(rng):
@@ -152,6 +99,11 @@ def ask_cached(rng):
     n = rng.randint(1, 6)
     path = f"/encode?scheme=sinusoidal&dim=8&len={n}&format=npy"
     return Ask("GET", path, lambda answer: near(from_npy(answer), sinusoidal(range(n), 8), NEAR["f32"]))
+
+
+def ask_probe(rng):
+    """How soon these are answered under load: test_saturation.py."""
+    return Ask("GET", rng.choice(["/healthz", "/readyz", "/metrics"]), lambda answer: None)
 
 
 def ask_range(rng):
@@ -172,22 +124,6 @@ def normal(rng, *shape):
     return np.random.default_rng(rng.getrandbits(32)).standard_normal(shape).astype("f4")
 
 
-def ask_rotate(rng):
-    """As multipart, as a safetensors file, as one npy with the request in the query."""
-    q = normal(rng, rng.randint(1, 2), rng.randint(1, 4), rng.choice([1, 7, 64, 512]), 64)
-    offset, how = rng.randint(0, 5000), rng.choice(["multipart", "safetensors", "npy"])
-    want = truth.rotate(q, range(offset, offset + q.shape[2]))
-    fields, path = {"scheme": "rope", "offset": offset, "format": "safetensors"}, "/rotate"
-    if how == "multipart":
-        body, headers = multipart(request=json.dumps(fields), q=npy(q))
-    elif how == "safetensors":
-        body, headers = safetensors_reader.dumps({"q": q}, {"request": json.dumps(fields)}), {"Content-Type": MIME["safetensors"]}
-    else:
-        path = f"/rotate?scheme=rope&offset={offset}&format=safetensors"
-        body, headers = npy(q), {"Content-Type": MIME["npy"]}
-    return Ask("POST", path, lambda answer: near(list(from_safetensors(answer).values())[0], want, 1e-6), body, headers)
-
-
 def ask_upload(rng):
     """4 to 16 MiB, handed back: position 0 turns nothing."""
     n = rng.choice([4, 8, 16]) * (1 << 18) // 64
@@ -203,22 +139,6 @@ def ask_upload(rng):
     return Ask("POST", path, check, npy(q), {"Content-Type": MIME["npy"]})
 
 
-def ask_attention(rng):
-    heads, n, d = rng.choice([(1, 5, 4), (2, 33, 16), (8, 40, 8), (8, 150, 32)])
-    q, k, v = (normal(rng, 1, heads, n, d) for _ in range(3))
-    scheme = "alibi" if heads == 8 else "none"
-    bias = alibi(n).reshape(1, 8, n, n) if heads == 8 else 0
-    names = ["probs", "output", "row_entropy"]
-    want = truth.attention.attend(q, k, v, bias=bias)
-    fields = {"scheme": scheme, "outputs": names, "format": "raw", **({"num_heads": 8} if heads == 8 else {})}
-    body, headers = multipart(request=json.dumps(fields), q=npy(q), k=npy(k), v=npy(v))
-
-    def check(answer):
-        for name, got in arrays_of(answer, "raw", names).items():
-            near(got, want[name], 2e-5)
-    return Ask("POST", "/attention", check, body, headers)
-
-
 def ask_picture(rng):
     """Values exact in float32, so that the colours are NumPy's."""
     n = rng.randint(2, 200)
@@ -231,19 +151,6 @@ def ask_picture(rng):
         assert (opaque[expected] == picture.pixels).all()
     fields = {"scheme": "alibi", "num_heads": 8, "len": n, "outputs": ["bias"], "format": "png", "zoom": 1}
     return Ask("POST", "/encode", check, json.dumps(fields).encode())
-
-
-def ask_oip(rng):
-    q, binary = normal(rng, 1, 1, rng.randint(1, 30), 8), rng.random() < 0.5
-    offset = rng.randint(0, 900)
-    head, tail = oip_client.body_of([oip_client.Input("q", q, binary=binary)], [oip_client.Output("q_out", binary)], "soak",
-                                    {"offset": offset})
-    headers = {"Inference-Header-Content-Length": len(head), "Content-Type": "application/octet-stream"} if tail else {}
-    want = truth.rotate(q, range(offset, offset + q.shape[2]))
-    return Ask("POST", "/v2/models/rope/infer", lambda answer: near(oip_client.Result(answer)["q_out"], want, 1e-6), head + tail, headers)
-
-
-SMALL = [ask_sinusoidal, ask_rope, ask_alibi, ask_cached, ask_cached, ask_range]
 
 
 # ---- Streams -----------------------------------------------------------------------------------------------------------------

@@ -7,14 +7,6 @@ SLOPE_MAX = MIB  # bytes a minute
 SLOPE_MINUTES = 1.5  # of calm samples after the warm-up, before a slope says anything
 STEP_MAX = 24 * MIB  # shorter runs: from the first calm to the last
 PEAK_MAX = 640 * MIB
-HEALTH_SECONDS = 0.050
-HEALTH_MANY = 300  # of fewer, three decide about the 99th percentile, and the machine was too busy to ask more
-
-
-def percentile(values, share):
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else 0.0
-
-
 def slope(samples):
     """Theil and Sen: the median of the slopes of all pairs, which a burst of memory for one upload does not move. The first
     third of a run still warms up: arenas, kept answers, what a sanitizer remembers."""
@@ -58,15 +50,6 @@ def handles(before, calm, after, n_clients):
         yield f"{after['threads']} threads when all clients have gone; allowed: from {least} to {most}"
 
 
-def waits(health, echo, sanitized):
-    p99, own = percentile(health, 0.99), max(echo, default=0)
-    limit = HEALTH_SECONDS * (4 if sanitized else 1) + 2 * own  # there and back both wait for a processor, the longest time it is kept
-    if len(health) < 50:
-        yield f"/healthz was asked {len(health)} times only"
-    if len(health) >= HEALTH_MANY and p99 > limit:
-        yield f"p99 of health is {p99 * 1e3:.1f} ms; allowed: {limit * 1e3:.1f} ms, while a bare echo took up to {own * 1e3:.1f} ms"
-
-
 def counters(first, last, n_busy, n_left):
     """503 and 429 are deserved where the server's own counters say that a limit was reached (`limit` counts 413)."""
     if last is None:
@@ -84,7 +67,6 @@ def violations(run):
     out = list(run["wrong"])
     out += memory(run["calm"], run["sanitized"])
     out += handles(run["before"], run["calm"], run["after"], run["n_clients"])
-    out += waits(run["health"], run["echo"], run["sanitized"])
     count = lambda word: sum(n for words in run["words"].values() for w, n in words.items() if w == word)
     out += counters(run["metrics_before"], run["metrics_after"], count("busy"), count("left"))
     out += [f"nothing was asked by {name}" for name in run["expected"] if not run["words"].get(name)]

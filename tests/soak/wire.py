@@ -1,8 +1,9 @@
 """Owns one connection to the server as bytes: requests are sent as they are, answers are read strictly, and an answer says
 whether it is whole. Cut short is what a client can tell by itself: fewer bytes than promised, or no last chunk."""
 import json
-import socket
-import struct
+import types
+
+import connection
 
 BLOCK = 1 << 20
 SECONDS = 60
@@ -40,25 +41,14 @@ class Malformed(Exception):
     """Not HTTP/1.1 as RFC 9112 has it."""
 
 
-class Wire:
+class Wire(connection.Client):
     def __init__(self, port, receive_buffer=None, seconds=SECONDS):
-        self.socket = socket.socket()
-        if receive_buffer:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        super().__init__(types.SimpleNamespace(host="127.0.0.1", port=port), receive_buffer)
         self.socket.settimeout(seconds)
-        self.socket.connect(("127.0.0.1", port))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.file = self.socket.makefile("rb", 1 << 16)
         self.reusable = True
 
     def close(self):
-        self.file.close()
-        self.socket.close()
-
-    def reset(self):
-        """RST in place of FIN."""
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.close()
+        self.__exit__()
 
     def send(self, data):
         """A server that refuses early may close while we send; its answer is then still to be read."""
@@ -90,24 +80,22 @@ class Wire:
             headers[name.lower()] = value.strip()
         return Answer(int(words[1]), headers)
 
-    def answer(self, look=None, no_body=False, limit=None):
-        """look(block) sees the body in place of answer.body; limit: stop after so many bytes, the answer then is cut."""
+    def answer(self):
         answer = self.head()
         while answer.status == 100:
             answer = self.head()
         parts = []
-        take = look or parts.append
         try:
-            answer.whole = self.read_body(answer, take, no_body, limit)
+            answer.whole = self.read_body(answer, parts.append)
         except (ConnectionResetError, Closed):
             pass
         answer.body = b"".join(parts)
-        closes = (answer.headers["connection"] or "").lower() == "close"
-        self.reusable = answer.whole and not closes
+        self.reusable = answer.whole and (answer.headers["connection"] or "").lower() != "close"
         return answer
 
-    def read_body(self, answer, take, no_body, limit):
-        if no_body or answer.status in (204, 304):
+    def read_body(self, answer, take, limit=None):
+        """take(block) sees it as it comes; limit: stop after so many bytes, the answer then is cut."""
+        if answer.status in (204, 304):
             return True
         if answer.headers["transfer-encoding"] == "chunked":
             return self.read_chunks(answer, take, limit)

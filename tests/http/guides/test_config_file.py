@@ -1,7 +1,9 @@
 """The file of --config: values that are too long are refused with their position; the output of --print-config is
-accepted."""
+accepted; hosts and origins of the file and of the environment."""
 import json
 import subprocess
+
+import pytest
 
 from conftest import POSENCD, START_SECONDS, start_server, without_posenc
 
@@ -28,3 +30,16 @@ def test_a_long_list_is_read_back_whole(tmp_path):
     with start_server("--config", str(file)) as server:
         for origin in (origins[0], origins[-1]):
             assert server.get("/encode?scheme=rope&len=2", {"Origin": origin}).headers["Access-Control-Allow-Origin"] == origin
+
+
+@pytest.mark.parametrize("where", ["file", "environment"])
+def test_hosts_and_origins_from_the_environment_and_the_file(tmp_path, where):
+    (tmp_path / "config.json").write_text('{"allowed_host":"a.example b.example","cors_origin":"https://a.example https://b.example"}')
+    options = {"file": (("--config", str(tmp_path / "config.json")), {}),
+               "environment": ((), {"POSENC_ALLOWED_HOST": "a.example, b.example", "POSENC_CORS_ORIGIN": "https://a.example, https://b.example"})}
+    flags, env = options[where]
+    with start_server(*flags, env=env) as server:
+        for name, status in (("a", 200), ("b", 200), ("c", 421)):
+            assert server.get("/readyz", {"Host": f"{name}.example"}).status == status
+            allowed = server.get("/version", {"Origin": f"https://{name}.example"}).headers["Access-Control-Allow-Origin"]
+            assert allowed == (None if name == "c" else f"https://{name}.example")

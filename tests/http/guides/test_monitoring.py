@@ -1,10 +1,8 @@
 """The dashboard and the alerts of deploy/: their metrics exist, and a Prometheus that scrapes three servers with a store behind HAProxy, with
 the files of deploy/ but for ports, has data for every query."""
 import contextlib
-import http.client
 import json
 import re
-import shutil
 import subprocess
 import time
 import urllib.parse
@@ -12,8 +10,8 @@ import urllib.parse
 import pytest
 import yaml
 
-from conftest import ROOT, SANITIZED, Response, start_server
-from proxies import ENVIRONMENT, held_port, start_balancer
+from conftest import ROOT, SANITIZED, at_url, start_server
+from proxies import ENVIRONMENT, find, held_port, start_balancer
 from replicas import Load, replicas
 from s3_store import S3Store
 from test_proxies import FLAGS, REQUESTS
@@ -92,12 +90,11 @@ def prometheus(folder, targets):
         text = text.replace(f"posenc-{i + 1}:8080", target)
     (folder / "prometheus.yml").write_text(text)
     (folder / "rules.yml").write_text((DEPLOY / "prometheus/rules.yml").read_text())
-    program = prometheus_program()
     with held_port() as port, open(folder / "log", "w") as log:
-        process = subprocess.Popen([program, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+        process = subprocess.Popen([find("prometheus", "--version"), f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
                                     f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log, env=ENVIRONMENT)
         try:
-            assert wait_until(lambda: process.poll() is not None or port in ports_of(process.pid) and get(port, "/-/ready").status == 200, 30)
+            assert wait_until(lambda: process.poll() is not None or port in ports_of(process.pid) and at_url(f"http://127.0.0.1:{port}").get("/-/ready").status == 200, 30)
             assert process.poll() is None, (folder / "log").read_text()[-3000:]
             yield port
         finally:
@@ -105,26 +102,8 @@ def prometheus(folder, targets):
             process.wait(20)
 
 
-def prometheus_program():
-    tools = ROOT / "build/tools"
-    program = shutil.which("prometheus", path=f"{tools}:{ENVIRONMENT.get('PATH', '')}")
-    if not program:
-        pytest.skip("no prometheus here")
-    return program
-
-
-def get(port, path):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return Response(answer.status, answer.headers, answer.read())
-    finally:
-        connection.close()
-
-
 def ask(port, query):
-    answer = get(port, "/api/v1/query?" + urllib.parse.urlencode({"query": query})).json()
+    answer = at_url(f"http://127.0.0.1:{port}").get("/api/v1/query?" + urllib.parse.urlencode({"query": query})).json()
     assert answer["status"] == "success", (query, answer)
     return answer["data"]["result"]
 
@@ -145,7 +124,7 @@ def test_every_query_of_the_dashboard_has_data(tmp_path):
         assert ask(port, 'count(posenc_workers{job="posenc"})')[0]["value"][1] == "3"
         for query in alert_queries():
             ask(port, query)  # it is understood
-        rules = get(port, "/api/v1/rules").json()["data"]["groups"]
+        rules = at_url(f"http://127.0.0.1:{port}").get("/api/v1/rules").json()["data"]["groups"]
         assert {rule["name"] for group in rules for rule in group["rules"]} >= {"PosencRefuses", "PosencDown", "PosencStoreAway"}
         away = [query for query in alert_queries() if query.startswith("posenc_store_reachable")][0]
         assert not ask(port, away)

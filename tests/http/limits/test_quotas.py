@@ -8,8 +8,8 @@ import pytest
 import test_fairness
 from asking import metric
 from conftest import SANITIZED, slowness
-from connection import UNHURRIED, Client, get, wait_until
-from token_files import bearer, token_server
+from connection import UNHURRIED, Client, get, hang_up, wait_until
+from token_files import bearer, put, token_server
 
 LINES = ["few few-token-0123456 read requests=5/h", "spent spent-token-0123456 read requests=5/h", "quick quick-token-0123456 read requests=20/s", "busy busy-token-0123456 read work=0.2/m", "long long-token-0123456 read streams=2", "study study-token-0123456 read work=0.2/m", "free free-token-0123456 read", "other other-token-0123456 read"]
 ASKED = "/encode?scheme=rope&len=2"
@@ -126,13 +126,13 @@ def test_what_is_refused_is_not_freed_on_the_loop():
 
 
 def test_reading_the_file_again_forgives_nothing():
-    from test_tokens import hang_up
     with token_server(LINES) as server:
         for _ in range(6):
             server.get(ASKED, token_of("few"))
-        hang_up(server, LINES, "read again")
+        hang_up(server, "read again")
         assert server.get(ASKED, token_of("few")).status == 429
-        hang_up(server, ["few few-token-0123456 read requests=6/h"], "read again")
+        put(server, ["few few-token-0123456 read requests=6/h"])
+        hang_up(server, "read again")
         assert server.get(ASKED, token_of("few")).status == 200
 
 

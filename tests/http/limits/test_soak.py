@@ -1,6 +1,6 @@
 """The soak of tests/soak for ten seconds (`make soak` takes minutes), and a check that each of its laws can fail: with
 altered figures, and with servers that answer wrongly."""
-import functools
+import copy
 import importlib
 import json
 import socket
@@ -51,13 +51,24 @@ def sample(minute, rss=50, fds=11, threads=4, peak=90):
 def good():
     metrics = {"posenc_rejected_total": 5.0, 'posenc_rejected_total{reason="queue"}': 5.0, "posenc_cancelled_total": 9.0}
     return {"wrong": [], "sanitized": False, "before": sample(0), "after": sample(3), "calm": [sample(i / 4, 50 + i % 3) for i in range(2, 13)],
-            "n_clients": 10, "health": [0.002] * 500, "echo": [0.0002] * 500, "metrics_before": {}, "metrics_after": metrics,
+            "n_clients": 10, "metrics_before": {}, "metrics_after": metrics,
             "words": {"small": {"right": 900, "busy": 4}, "leaving": {"left": 20}}, "expected": ["small", "leaving"], "status": 0, "reports": []}
 
 
-FIGURES = [  # None: none is broken
-    ("good", [], None, None),
-    ("a slow machine", ["health"], [0.12] * 500, None),
+def test_good_figures_pass():
+    assert verdict.violations(good()) == []
+
+
+def change(path, value):
+    def apply(figures):
+        at = figures
+        for key in path[:-1]:
+            at = at[key]
+        at[path[-1]] = value
+    return apply
+
+
+BROKEN = [
     ("wrong values", ["wrong"], ["small: 1 at 2"], "small: 1"),
     ("a leak", ["calm"], [sample(i / 4, 50 + i / 2) for i in range(2, 13)], "MiB a minute"),
     ("a step in a short run", ["calm"], [sample(0.1, 50), sample(0.3, 90)], "memory grew"),
@@ -67,8 +78,6 @@ FIGURES = [  # None: none is broken
     ("many descriptors", ["calm", 3, "fds"], 400, "400 file descriptors"),
     ("a lost thread", ["after", "threads"], 3, "3 threads"),
     ("threads without end", ["after", "threads"], 15, "15 threads"),
-    ("slow health", ["health"], [0.002] * 480 + [0.09] * 20, "p99 of health"),
-    ("health not asked", ["health"], [0.002] * 9, "9 times"),
     ("503 without a limit", ["words", "small"], {"right": 9, "busy": 6}, "6 answers 503 or 429"),
     ("leaving not counted", ["metrics_after", "posenc_cancelled_total"], 0.0, "none counted"),
     ("an idle actor", ["expected"], ["small", "oip"], "nothing was asked by oip"),
@@ -78,16 +87,12 @@ FIGURES = [  # None: none is broken
 ]
 
 
-@pytest.mark.parametrize("name,path,value,words", FIGURES, ids=[row[0] for row in FIGURES])
-def test_each_law_can_be_broken(name, path, value, words):
-    figures = good()
-    if name == "a slow machine":
-        figures["echo"] = [0.09] * 500
-    if path:
-        at = functools.reduce(lambda found, key: found[key], path[:-1], figures)
-        at[path[-1]] = value
+@pytest.mark.parametrize("path,value,words", [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
+def test_each_law_can_be_broken(path, value, words):
+    figures = copy.deepcopy(good())
+    change(path, value)(figures)
     found = verdict.violations(figures)
-    assert any(words in text for text in found) if words else not found, found
+    assert any(words in text for text in found), found
 
 
 # ---- Servers that lie ----------------------------------------------------------------------------------------------------------
@@ -136,9 +141,12 @@ def asked(answer):
         return actors.perform(actors.Client(liar.port, 1, "test"), ask)
 
 
-def test_what_is_right_and_what_is_busy():
-    problem = b'{"status":503,"detail":"64 requests wait; the limit is --max-queue"}'
+def test_the_right_answer_is_right():
     assert asked(answered(RIGHT.tobytes(), more=TENSORS)) == "right"
+
+
+def test_a_busy_answer_is_one():
+    problem = b'{"status":503,"detail":"64 requests wait; the limit is --max-queue"}'
     assert asked(answered(problem, status="503 Service Unavailable", more="Retry-After: 1\r\n")) == "busy"
 
 

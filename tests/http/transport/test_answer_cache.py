@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import safetensors_reader
-from conftest import SANITIZED, start_server
+from conftest import start_server
 from tensors import from_json, multipart, npy
-from connection import Client, post
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 ROPE = "/encode?scheme=rope&len=4&head_dim=8"
@@ -142,56 +141,3 @@ def test_none_are_kept():
         n, again = hits(server, lambda: server.get(ROPE))
         assert n == 0 and again.body == first.body
         assert figures(server) == {"hits_total": 0, "misses_total": 0, "bytes": 0}
-
-
-# ---- Requests that are chosen to meet ----------------------------------------------------------------------------------
-
-N_WORDS, N_KEPT, N_ASKED = 15, 12000, 300
-
-
-def bodies():
-    """POST /rotate with a tensor of words that are flipped in pairs: a product of 64 bits carries the highest bit of a word
-    nowhere, so in a hash of products bit 63 of one is undone by bits 63 and 34 of the next, under every seed."""
-    base = npy(np.frombuffer(bytes(range(64)) * (N_WORDS + 1) * 2, "<f4").reshape(-1, 2)[:2 * N_WORDS + 2])
-    texts = [b"POST", b"/rotate", b"scheme=rope&format=raw", b"application/x-npy"]
-    n_before = sum(len(text) + 2 for text in texts) + 10  # of a key, absent headers a byte each
-    first = len(base) - 16 * N_WORDS - 16
-    first += -(n_before + first) % 8
-
-    def variant(i):
-        body = bytearray(base)
-        for pair in range(N_WORDS):
-            if i >> pair & 1:
-                at = first + 16 * pair
-                body[at + 7] ^= 0x80
-                body[at + 15] ^= 0x80
-                body[at + 12] ^= 0x04
-        return bytes(body)
-
-    def other(i):
-        return base[:-4] + i.to_bytes(4, "little")
-    return variant, other
-
-
-def loop_us(server, client, made):
-    """Processor time of the loop for each of these requests."""
-    requests = [post(body, "/rotate?scheme=rope&format=raw", "Content-Type: application/x-npy") for body in made]
-    before = server.loop_ms()
-    for i in range(0, len(requests), 25):
-        client.send(b"".join(requests[i:i + 25]))
-        assert all(client.answer()[0] == 200 for _ in requests[i:i + 25])
-    return 1000 * (server.loop_ms() - before) / len(requests)
-
-
-@pytest.mark.skipif(SANITIZED, reason="time means nothing here")
-def test_requests_cannot_be_chosen_to_meet():
-    """Requests chosen to cancel in a weak hash cost as much as others, among thousands of the same kind."""
-    variant, other = bodies()
-    with start_server("--io-threads", "1", "--answer-cache", "64MiB") as server, Client(server) as client:
-        loop_us(server, client, [variant(i) for i in range(N_KEPT)])
-        assert figures(server)["hits_total"] == 0 and figures(server)["bytes"] > N_KEPT * 700
-        ratios = []
-        for turn in range(3):
-            new = range(N_KEPT + turn * N_ASKED, N_KEPT + (turn + 1) * N_ASKED)
-            ratios.append(loop_us(server, client, [variant(i) for i in new]) / loop_us(server, client, [other(i) for i in new]))
-        assert min(ratios) < 2, ratios

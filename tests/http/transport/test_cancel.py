@@ -1,68 +1,17 @@
-"""Clients that disconnect: their work ends within a tenth of a second in every stage, and requests that share the work
-still get correct answers."""
+"""Clients that disconnect: their work ends within a tenth of a second in every stage. Who shares the work: test_single_flight.py."""
 import itertools
-import json
 import socket
 import time
 
-import numpy as np
 import pytest
 
+import heavy
 from conftest import SANITIZED, Stopwatch, start_server
-from tensors import multipart, npy
-from connection import Client, get, is_quiet, post, wait_until
+from connection import Client, get, post
 
 WITHIN = 0.25 if not SANITIZED else 2.0  # 100 ms, and the noise of a machine with other work
-
-
-def post_parts(request, path="/attention", **arrays):
-    body, headers = multipart(request=json.dumps(request), **{n: npy(a) for n, a in arrays.items()})
-    return post(body, path, *[f"{name}: {value}" for name, value in headers.items()])
-
-
-def heads(shape):
-    return np.random.default_rng(0).standard_normal(shape).astype("f4")
-
-
-def attention():
-    qkv = heads((8, 4096, 64))
-    return post_parts({"scheme": "alibi", "num_heads": 8, "format": "raw", "outputs": ["probs"]}, q=qkv, k=qkv, v=qkv)
-
-
-def projection():
-    x = heads((6000, 1024)).astype("f2")
-    return post_parts({"scheme": "none", "num_heads": 16, "seed": 0, "outputs": ["output"], "format": "raw"}, x=x)
-
-
-def ask(**fields):
-    return lambda: post(json.dumps(fields).encode())
-
-
-LONG_ROW = ask(scheme="floater", len=2500, dim=512, seed=0, format="raw", slice=[[-1, None]])
-HEAVY = {
-    "attention": attention,
-    "x projection": projection,
-    "floater, one long piece": LONG_ROW,
-    "floater, weights at random": ask(scheme="floater", len=2, dim=2000, hidden=1000, substeps=1024, seed=0, format="raw"),
-    "one block reduced": ask(scheme="alibi", num_heads=32, len=30000, outputs=["bias"], reduce="max", format="raw",
-                             slice=[[None, None, 32], [None, None, 30000], [None, None, 30000]]),
-    "samples of attention rows": lambda: post_parts(
-        {"scheme": "none", "num_heads": 1, "format": "raw", "outputs": ["output"], "slice": [[None, None], [None, None, 128], [None, None, 64]]},
-        q=heads((1, 65536, 64)), k=heads((1, 65536, 64)), v=heads((1, 65536, 64))),
-    "analysis": lambda: post(json.dumps({"scheme": "sinusoidal", "dim": 1024, "len": 16384, "metrics": ["unique"]}).encode(), "/analyze"),
-    # Noise is given up within milliseconds, but the answer compares the belief and the nearest hypotheses with all 2^25 numbers.
-    "diagnosis": lambda: post_parts({"scheme": "alibi"}, "/diagnose", bias=heads((32, 1024, 1024)).astype("f2")),
-    "diagnosis of a map": lambda: post_parts({"scheme": "rope"}, "/diagnose", scores=heads((1, 8, 1024, 1024)).astype("f2"),
-                                             q=heads((1, 8, 1024, 64)), k=heads((1, 8, 1024, 64))),
-    "rows of two matrices": lambda: post_parts({"num_heads": 64}, "/diagnose", w_believed=heads((65536, 256)).astype("f2"),
-                                               w_found=heads((65536, 256)).astype("f2") + np.float16(1)),
-    "picture": ask(scheme="alibi", num_heads=1, len=8192, outputs=["bias"], format="png"),
-    "picture of long rows": ask(scheme="floater", len=2500, dim=512, seed=0, format="png"),
-    "numbers of a long text": lambda: post(b'{"scheme":"rope","head_dim":2,"positions":[' + b"0.125," * 20_000_000 + b"0]}"),
-    "json": ask(scheme="sinusoidal", len=200_000, dim=512),
-    "a stream": ask(scheme="alibi", num_heads=32, len=8192, outputs=["bias"], format="raw"),
-    "the end of an archive": ask(scheme="alibi", num_heads=32, len=8192, outputs=["bias"], format="npz"),
-}
+HEAVY = heavy.table("left")
+LONG_ROW = HEAVY["one-long-piece"]
 
 
 class Watch:
@@ -124,7 +73,7 @@ def test_leaving_the_queue(one_worker):
 
     watch, busy = Watch(one_worker), [Client(one_worker) for _ in range(20)]
     for seed, client in enumerate(busy):
-        client.send(ask(scheme="floater", len=2500, dim=512, seed=seed, format="raw", slice=[[-1, None]])())
+        client.send(LONG_ROW(seed=seed))
     assert watch.wait(lambda w: w["posenc_parked_jobs"] >= 13 and n_held(w) == 20) is not None
     waiting = Client(one_worker)
     before = watch['posenc_cancelled_total{stage="waiting"}']
@@ -136,40 +85,6 @@ def test_leaving_the_queue(one_worker):
     for client in busy:
         client.reset()
     assert watch.wait(is_done) < 2 * WITHIN
-
-
-SHARED = [
-    {"scheme": "floater", "len": 250, "dim": 256, "seed": 3, "format": "npz"},
-    {"scheme": "floater", "len": 600, "dim": 200, "seed": 3, "format": "raw", "slice": [[None, None, 3]]},
-    {"scheme": "recursive", "len": 2000, "dim": 300, "seed": 3, "format": "npz"},
-    {"scheme": "alibi", "num_heads": 4, "len": 2400, "outputs": ["bias"], "format": "npz", "reduce": "mean",
-     "slice": [[None, None], [None, None, 50], [None, None, 50]]},
-]
-
-
-def test_what_others_share_stays_right():
-    """Of two equal requests one client leaves at a random moment. The bytes that the other client and later ones get
-    are those of an undisturbed server: rows, tables and checksums kept while filling are right."""
-    with start_server("--workers", "2") as quiet, start_server("--workers", "2") as server:
-        for number, fields in enumerate(SHARED):
-            request = post(json.dumps(fields).encode())
-            with Client(quiet) as client:
-                client.send(request)
-                begun = time.monotonic()
-                expected = client.answer()[2]
-                seconds = time.monotonic() - begun
-            for i in range(2):
-                leaver, stayer = Client(server), Client(server)
-                leaver.send(request)
-                stayer.send(request)
-                time.sleep(seconds * (i + 0.5) / 2)
-                leaver.reset()
-                assert stayer.answer()[2] == expected, (fields, i)
-                stayer.__exit__()
-                with Client(server) as later:
-                    later.send(request)
-                    assert later.answer()[2] == expected, (fields, i)
-        assert wait_until(lambda: is_quiet(server))
 
 
 # ---- Clients that close their sending side only ------------------------------------------------------------------------

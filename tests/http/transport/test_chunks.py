@@ -3,15 +3,9 @@ clients that read slowly or disconnect."""
 import hashlib
 import http.client
 import json
-import os
-import pathlib
 import socket
-import subprocess
 
-import pytest
-
-from conftest import POSENCD, start_server
-from connection import get
+from connection import ended
 
 TABLE = "/encode?scheme=sinusoidal&dim=128&len=4096"          # 6 MB in several pieces
 
@@ -66,30 +60,9 @@ def test_a_kept_connection_and_requests_in_one_go(server):
     assert said.count(b"\r\n0\r\n\r\nHTTP/1.1 200 OK") == 2
 
 
-def test_who_reads_in_drops_gets_all(server):
-    """A small receive buffer: every piece leaves in many parts."""
-    with socket.socket() as s:
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
-        s.settimeout(60)
-        s.connect((server.host, server.port))
-        s.sendall(f"GET {TABLE} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-        parts = []
-        while part := s.recv(30011):
-            parts.append(part)
-    assert dechunked(b"".join(parts).split(b"\r\n\r\n", 1)[1])[0] == server.get(TABLE).body
-
-
 # ---- --tcp-cc ----------------------------------------------------------------------------------------------------------
 
-AVAILABLE = pathlib.Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-
-
-@pytest.mark.skipif(not AVAILABLE.exists(), reason="no list of congestion controls")
-def test_congestion_control():
-    """reno is in every kernel."""
-    with start_server("--tcp-cc", "reno") as server:
-        assert server.get("/healthz").status == 200
-        shown = subprocess.run(["ss", "-tin", f"sport = :{server.port}"], capture_output=True, text=True, check=False).stdout if os.access("/usr/bin/ss", os.X_OK) else " reno"
-        assert "cubic" not in shown and "bbr" not in shown
-    done = subprocess.run([POSENCD, "--port", "0", "--tcp-cc", "wishful"], capture_output=True, text=True, timeout=20, check=False)
-    assert done.returncode == 1 and "--tcp-cc wishful: cannot be used" in done.stderr and "reno" in done.stderr
+def test_a_congestion_control_that_is_not_there_is_refused():
+    """One that is: tests/server/transport/test_listen.c."""
+    status, said = ended("--tcp-cc", "wishful")
+    assert status == 1 and "--tcp-cc wishful: cannot be used" in said and "reno" in said

@@ -66,7 +66,8 @@ def test_every_answer_of_the_delay_closes(loops):
 @pytest.mark.parametrize("loops", LOOPS)
 def test_new_work_is_refused_while_an_answer_is_sent(loops):
     with draining("--io-threads", loops) as (server, reader):
-        for request in (post(SMALL), post(large_request(20000)), get("/encode?scheme=rope&len=2"), get("/schemes"),
+        # Of a large body all bytes are read: otherwise the close would be a reset, and the refusal might be lost.
+        for request in (post(SMALL), post(large_request(20000)), post(large_request(2_000_000)), get("/encode?scheme=rope&len=2"), get("/schemes"),
                         post(SMALL, "/encode", "Expect: 100-continue")):
             status, headers, body = asked(server, request)
             assert status == 503 and int(headers["retry-after"]) >= 1 and headers["connection"] == "close", request[:60]
@@ -76,7 +77,7 @@ def test_new_work_is_refused_while_an_answer_is_sent(loops):
         assert status == 503 and headers["connection"] == "close"
         assert asked(server, get("/v2/health/ready"))[0] in (400, 503)
         assert asked(server, get("/healthz"))[0] == 200
-        assert metric(server, 'posenc_rejected_total{reason="draining"}') >= 5
+        assert metric(server, 'posenc_rejected_total{reason="draining"}') >= 6
         assert len(reader.file.read(MEDIUM_BYTES)) == MEDIUM_BYTES and reader.is_closed()
         assert server.ended(10) == 0
 
@@ -135,16 +136,6 @@ def test_a_second_signal_ends_at_once(loops):
         assert server.is_alive()  # it waits for the reader
         os.kill(server.pid, signal.SIGINT)
         assert server.ended(5) == 128 + signal.SIGINT
-
-
-def test_a_large_body_gets_its_refusal_whole():
-    """Its bytes are read: otherwise the close would be a reset, and the refusal might be lost."""
-    with draining() as (server, reader):
-        with Client(server) as client:
-            client.send(post(large_request(2_000_000)))
-            status, _, body = client.answer()
-            assert status == 503 and json.loads(body)["status"] == 503
-        assert len(reader.file.read(MEDIUM_BYTES)) == MEDIUM_BYTES
 
 
 def test_a_body_on_its_way_is_answered():

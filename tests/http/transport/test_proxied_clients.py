@@ -33,17 +33,32 @@ def stack():
         yield stack
 
 
-def test_clients_behind_a_proxy_have_their_own_shares(stack):
-    server = stack.enter_context(start_server(*UNHURRIED, "--max-streams", "8", "--trusted-proxy", PROXY, "--trusted-proxy", "10.0.0.0/8"))
-    holding(server, stack, 6, A)
-    for header in (A, "X-Forwarded-For: 203.0.113.1, 192.0.2.1", "X-Forwarded-For: 203.0.113.1, 192.0.2.1, 10.1.2.3",
-                   "X-Forwarded-For: 192.0.2.1:4711", "X-Forwarded-For: ::ffff:192.0.2.1",
-                   "X-Forwarded-For: 203.0.113.1\r\nAccept: */*\r\nX-Forwarded-For: 192.0.2.1, 127.0.0.1"):
-        refusal(ask(server, header), 429, "6 answers", "four times")
-    for header in (B, "X-Forwarded-For: 192.0.2.1, 192.0.2.2", "X-Forwarded-For: 192.0.2.1, unknown", "X-Forwarded-For:", "X: y",
-                   "X-Forwarded-For: 10.9.9.9"):
-        answer = ask(server, header)
-        assert answer[0] == 200 and len(answer[2]) == MEDIUM_BYTES, header
+FROM = "X-Forwarded-For: 192.0.2."
+# Flags and environment; who holds six of eight streams: header and peer of the i-th; then headers and peers, and whether they are the holder.
+# Which of several addresses counts: tests/server/transport/test_forwarded.c.
+SHARES = {
+    "clients behind a proxy": (["--trusted-proxy", PROXY, "--trusted-proxy", "10.0.0.0/8"], {}, lambda i: (A, PROXY),
+                               [(f"X-Forwarded-For: 203.0.113.1\r\nAccept: */*\r\n{FROM}1, 127.0.0.1", PROXY, True), (f"{FROM}1, 10.1.2.3", PROXY, True),
+                                (B, PROXY, False), (f"{FROM}1, unknown", PROXY, False), ("X: y", PROXY, False)]),
+    "an untrusted peer": (["--trusted-proxy", PROXY], {}, lambda i: (f"{FROM}{i}", DIRECT),
+                          [(f"{FROM}100", DIRECT, True), (f"X-Forwarded-For: {DIRECT}", PROXY, True), (A, PROXY, False)]),  # also behind a proxy
+    "without the flag": ([], {}, lambda i: (f"{FROM}{i}", PROXY), [(A, PROXY, True), (A, DIRECT, False)]),
+    "an IPv6 network": ([], {"POSENC_TRUSTED_PROXY": f"::1, {PROXY}"}, lambda i: (f"X-Forwarded-For: 2001:db8::{i}:1", PROXY),
+                        [("X-Forwarded-For: [2001:db8::ffff]:443", PROXY, True), ("X-Forwarded-For: 2001:db8:0:1::1", PROXY, False)]),
+}
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_whose_share_a_request_takes(stack, name):
+    flags, env, holder, asked = SHARES[name]
+    server = stack.enter_context(start_server(*UNHURRIED, "--max-streams", "8", *flags, env=env))
+    holding(server, stack, 6, lambda i: holder(i)[0], source=holder(0)[1])
+    for header, source, is_the_holder in asked:
+        answer = ask(server, header, source=source)
+        if is_the_holder:
+            refusal(answer, 429, "6 answers", "four times")
+        else:
+            assert answer[0] == 200 and len(answer[2]) == MEDIUM_BYTES, header
 
 
 def test_one_connection_carries_many_clients(stack):
@@ -54,28 +69,6 @@ def test_one_connection_carries_many_clients(stack):
     for i in range(6):
         client.send(post(MEDIUM, "/encode", (A, B)[i % 2]))
         assert client.answer()[0] == (429, 200)[i % 2]
-
-
-def test_an_untrusted_peer_is_not_believed(stack):
-    server = stack.enter_context(start_server(*UNHURRIED, "--max-streams", "8", "--trusted-proxy", PROXY))
-    holding(server, stack, 6, lambda i: f"X-Forwarded-For: 192.0.2.{i}", source=DIRECT)
-    refusal(ask(server, "X-Forwarded-For: 192.0.2.100", source=DIRECT), 429, "6 answers")
-    refusal(ask(server, f"X-Forwarded-For: {DIRECT}"), 429, "6 answers")  # also the client behind a proxy
-    assert ask(server, A)[0] == 200
-
-
-def test_without_the_flag_nobody_is(stack):
-    server = stack.enter_context(start_server(*UNHURRIED, "--max-streams", "8"))
-    holding(server, stack, 6, lambda i: f"X-Forwarded-For: 192.0.2.{i}")
-    refusal(ask(server, A), 429, "6 answers")
-    assert ask(server, A, source=DIRECT)[0] == 200
-
-
-def test_clients_of_an_ipv6_network_are_one(stack):
-    server = stack.enter_context(start_server(*UNHURRIED, "--max-streams", "8", env={"POSENC_TRUSTED_PROXY": f"::1, {PROXY}"}))
-    holding(server, stack, 6, lambda i: f"X-Forwarded-For: 2001:db8::{i}:1")
-    refusal(ask(server, "X-Forwarded-For: [2001:db8::ffff]:443"), 429, "6 answers")
-    assert ask(server, "X-Forwarded-For: 2001:db8:0:1::1")[0] == 200
 
 
 @pytest.mark.skipif(SANITIZED, reason="the many wait too long for their worker")
@@ -95,18 +88,11 @@ def test_a_unix_socket_is_named_by_its_kind(tmp_path):
             assert [ask(server, header, source=None)[0] for header in (A, B)] == [429, last]
 
 
-class Proxied:
-    """A proxy as a server, for Client."""
-
-    def __init__(self, proxy):
-        self.host, self.port = proxy.host, proxy.port
-
-
 @pytest.mark.parametrize("name", ["nginx", "haproxy"])
 def test_through_the_proxies_of_deploy(name, stack):
     """The address that a client claims stands before the one that the proxy adds."""
     server = stack.enter_context(start_server(*UNHURRIED, "--max-streams", "8", "--trusted-proxy", PROXY))
-    proxy = Proxied(stack.enter_context(start_proxy(name, server.port)))
+    proxy = stack.enter_context(start_proxy(name, server.port))
     holding(proxy, stack, 6, lambda i: f"X-Forwarded-For: 192.0.2.{i}", source=DIRECT)
     assert metric(server, "posenc_streams") == 6
     refusal(ask(proxy, "X-Forwarded-For: 192.0.2.100", source=DIRECT), 429, "6 answers", "four times")

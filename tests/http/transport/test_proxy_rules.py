@@ -8,7 +8,6 @@ import re
 import shutil
 import socket
 import socketserver
-import struct
 import subprocess
 import threading
 
@@ -17,7 +16,6 @@ import pytest
 import proxies
 from conftest import SANITIZED, start_server
 from proxies import start_balancer
-from replicas import replicas
 from connection import certificate, wait_until
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="the same bytes on the wire, but slower than the proxies' limits of time")
@@ -55,32 +53,6 @@ def posencd():
 def proxied(request, posencd):
     with before(request.param, posencd.port) as proxy:
         yield proxy
-
-
-def test_a_port_is_given_to_one():
-    """And stays that one's while its server is restarted: another that were given it would answer as this one does."""
-    with replicas(n=1) as (one,):
-        one.end()
-        for of_server in (False, True):  # --port 0 sets SO_REUSEADDR
-            with socket.socket() as s:
-                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, of_server)
-                try:
-                    s.setsockopt(socket.IPPROTO_IP, 51, struct.pack("I", one.port << 16 | one.port))  # IP_LOCAL_PORT_RANGE: there is no other
-                except OSError:
-                    pytest.skip("a kernel before 6.3")
-                with pytest.raises(OSError):
-                    s.bind(("127.0.0.1", 0))
-        one.start()
-        assert one.server.port == one.port and one.server.get("/readyz").status == 200
-
-
-def test_a_proxy_without_its_port_is_noticed(proxied, posencd, monkeypatch):
-    """Another program has it, or a proxy of the same kind."""
-    name, of_proxy = proxied.name, proxied.port
-    for port in (posencd.port, of_proxy):
-        monkeypatch.setattr(proxies, "held_port", lambda: contextlib.nullcontext(port))
-        with pytest.raises(RuntimeError, match="does not listen"), start_balancer(name, [posencd.port] * 3):
-            pass
 
 
 # ---- What a cache may store ------------------------------------------------------------------------------------------------
@@ -256,6 +228,15 @@ def test_tls_and_http_2_are_the_proxys(name, posencd, tmp_path, monkeypatch):
 
 
 # ---- Guarded paths ---------------------------------------------------------------------------------------------------------
+
+
+def test_metrics_are_served_inside_and_requests_get_names(proxied):
+    """127.0.0.1 is inside, but for Varnish, which stands before the others' rules."""
+    is_varnish = proxied.name == "varnish"
+    status, headers, said = ask(proxied.port, "GET", "/metrics")
+    assert status == 200 or (is_varnish and status == json.loads(said)["status"] == 403 and headers["content-type"] == "application/problem+json")
+    assert is_varnish or len(ask(proxied.port, "GET", "/schemes/rope")[1]["x-request-id"]) in (32, 36)
+
 
 SPELLINGS = ["/metrics", "/metrics?", "/metrics?a=1", "/%6detrics", "/%6Detrics", "/metric%73", "/%6d%65%74%72%69%63%73", "/%6d%65%74%72%69%63%73?x", "http://localhost/metrics",
              "http://localhost/%6detrics?", "HTTP://localhost/metrics", "//metrics", "/x/../metrics", "/./metrics", "/metrics/", "/metrics/.", "/metrics%3f", "/metrics%2f", "/%2fmetrics",

@@ -6,40 +6,15 @@ the wire."""
 import contextlib
 import json
 import re
-import struct
 
 import pytest
 
 from conftest import start_server
-from connection import MEDIUM, MEDIUM_BYTES, SMALL, SMALL_BYTES, Client, get, is_quiet, large_request, metric, post, wait_until
+from connection import SMALL, SMALL_BYTES, Client, get, is_quiet, metric, post, wait_until
 from token_files import READER, token_server
 
 
 # ---- Connections ------------------------------------------------------------------------------------------------------
-
-
-def test_keep_alive_and_pipelining(server):
-    with Client(server) as client:
-        client.send(get("/healthz") + post(SMALL) + post(MEDIUM) + get("/healthz") + post(SMALL))
-        sizes = [len(client.answer()[2]) for _ in range(5)]
-        assert sizes == [15, SMALL_BYTES, MEDIUM_BYTES, 15, SMALL_BYTES]
-        client.send(post(MEDIUM) * 3)
-        assert len({client.answer()[2] for _ in range(3)}) == 1
-
-
-def test_http_1_0_closes(server):
-    with Client(server) as client:
-        client.send(b"GET /healthz HTTP/1.0\r\n\r\n")
-        status, _, body = client.answer()
-        assert (status, json.loads(body)) == (200, {"status": "ok"})
-        assert client.is_closed()
-
-
-def test_connection_close_is_obeyed(server):
-    with Client(server) as client:
-        client.send(post(MEDIUM, "/encode", "Connection: close"))
-        assert len(client.answer()[2]) == MEDIUM_BYTES
-        assert client.is_closed()
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/schemes", "/encode?scheme=rope&len=40", "/encode?scheme=rope&len=8192", "/encode?scheme=rope&len=8192&format=raw",
@@ -56,17 +31,13 @@ def test_nothing_follows_the_head(server, path):
             assert client.answer()[::2] == (200, b'{"status":"ok"}')
 
 
-def test_expect_continue(server):
+def test_a_body_is_asked_for_and_a_refused_one_is_not(server):
     with Client(server) as client:
         head, body = post(SMALL, "/encode", "Expect: 100-continue").split(b"\r\n\r\n")
         client.send(head + b"\r\n\r\n")
         assert client.head()[0] == 100
         client.send(body)
         assert len(client.answer()[2]) == SMALL_BYTES
-
-
-def test_a_refused_body_is_not_asked_for(server):
-    with Client(server) as client:
         client.send(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n")
         assert client.head()[0] == 413
 
@@ -122,24 +93,9 @@ def test_a_refusal_before_the_body_closes_the_connection(server, status, asked):
 # ---- Bodies -----------------------------------------------------------------------------------------------------------
 
 
-def test_large_bodies_are_answered_by_a_worker(server):
-    with Client(server) as client:
-        client.send(post(large_request(1_000_000)))
-        status, headers, body = client.answer()
-    assert (status, body) == (200, struct.pack("<f", 1.0) * 1_000_000)
-    assert re.search(r"queue;dur=0\.000\b", headers["server-timing"]) is None
-
-
 def chunked(body, size):
     parts = [body[i : i + size] for i in range(0, len(body), size)]
     return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
-
-
-@pytest.mark.parametrize("size", [1, 7, 1000])
-def test_chunked_bodies(server, size):
-    with Client(server) as client:
-        client.send(b"POST /encode HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(SMALL, size))
-        assert len(client.answer()[2]) == SMALL_BYTES
 
 
 @pytest.mark.parametrize("n", [1_200_000, 20_000_000])
@@ -176,19 +132,21 @@ def test_leaving_an_upload(server, how):
 # ---- Log and metrics --------------------------------------------------------------------------------------------------
 
 
-def test_one_json_line_for_each_event():
-    with start_server("--log-format", "json", "--max-queue", "7") as server:
+def test_one_json_line_for_each_event(tmp_path):
+    """The options that differ and where they are from, then the requests."""
+    (tmp_path / "conf").write_text('{"max_body": "1MiB", "workers": 3, "max_queue": 1024}')
+    with start_server("--config", str(tmp_path / "conf"), "--log-format", "json", "--workers", "2", env={"POSENC_MAX_STREAMS": "7"}) as server:
         with Client(server) as client:
             client.send(post(SMALL, "/encode", "X-Request-Id: first") + get("/%22%0a<x>", "X-Request-Id: second"))
             client.answer()
             client.answer()
         assert wait_until(lambda: "second" in server.stderr_text())
         events = [json.loads(line) for line in server.stderr_text().splitlines()]
-    options = {event["name"]: event for event in events if event["event"] == "option"}
-    assert options["max-queue"]["value"] == "7" and options["max-queue"]["source"] == "flag"
-    assert "max-body" not in options
+    options = {event["name"]: (event["value"], event["source"]) for event in events if event["event"] == "option"}
+    assert options["workers"] == ("2", "flag") and options["max-streams"] == ("7", "environment")
+    assert options["max-body"][1] == "file" and "max-answer" not in options and "max-queue" not in options
     first, second = [event for event in events if event["event"] == "request"][-2:]
     assert (first["id"], first["method"], first["path"], first["scheme"]) == ("first", "POST", "/encode", "alibi")
     assert (first["status"], first["bytes"]) == (200, SMALL_BYTES)
-    assert {"receive_ms", "queue_ms", "compute_ms", "send_ms", "total_ms"} <= first.keys()
+    assert {"receive_ms", "queue_ms", "compute_ms", "send_ms", "total_ms"} <= first.keys() and first["client"] == "127.0.0.1"
     assert (second["path"], second["status"]) == ('/"\n<x>', 404)

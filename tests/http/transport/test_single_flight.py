@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import connection
+import heavy
 import safetensors_reader
 from conftest import start_server
 from connection import Client, get, is_quiet, metric, wait_until
@@ -98,54 +99,35 @@ def test_refusals_are_not_shared(server):
 SECRET = 1234.5678  # in the memory of another client
 
 
-def entropies(mixed):
-    """A request of some tenths of a second, short enough to be compared, whose numbers are computed before the first
-    byte."""
-    words = [str(i % 10) for i in range(760)]
-    outputs = [{"name": "row_entropy", "parameters": {"binary_data": False}}]
-    if mixed:
-        outputs.append({"name": "probs", "parameters": {"binary_data": True}})
-    body = {"inputs": [{"name": "tokens", "datatype": "BYTES", "shape": [760], "data": words}], "outputs": outputs,
-            "parameters": {"num_heads": 8, "dim": 8, "npos_max": 8, "seed": 0}}
-    return post_bytes(json.dumps(body, separators=(",", ":")).encode(), "/v2/models/attention-cope/infer")
+OFTEN, RARELY = heavy.table("shared"), heavy.table("shared, slow")
 
 
-def map_as(**form):
-    body = {"scheme": "cope", "tokens": [str(i % 10) for i in range(760)], "num_heads": 8, "dim": 8, "npos_max": 8, "seed": 0, **form}
-    return post_bytes(json.dumps(body, separators=(",", ":")).encode(), "/attention")
-
-
-LONG = {
-    "inference, mixed": entropies(True), "inference, json": entropies(False), "json": map_as(outputs=["row_entropy"], digits=4),
-    "png": map_as(format="png", slice=[[None, None, 8], None, None], reduce="mean"), "text": map_as(format="text", slice=[[None, None, 8], None, None], reduce="mean"),
-    "npz": map_as(format="npz", outputs=["row_entropy", "scores"]),
-}
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in ("inference, mixed", "json", "png") else pytest.mark.slow) for name in LONG])
+@pytest.mark.parametrize("name", [*OFTEN, *(pytest.param(name, marks=pytest.mark.slow) for name in RARELY)])
 def test_followers_of_a_leader_that_leaves_get_whole_answers(name):
     """Whenever the leader leaves, the clients that wait for the same answer get the same bytes as from an undisturbed
     server."""
     victim = post_bytes(json.dumps({"scheme": "rope", "layout": "half", "format": "raw", "q": [[SECRET] * 64] * 1250}).encode(), "/rotate")
+    request = {**OFTEN, **RARELY}[name]()
     with start_server("--io-threads", "1", "--workers", "2") as server:
         began = time.monotonic()
-        expected = at_once(server, [LONG[name]])[0]
+        expected = at_once(server, [request])[0]
         took = min(time.monotonic() - began, 2)
         assert expected[0] == 200
         for share in (0.15, 0.35, 0.55, 0.75):
             at_once(server, [victim] * 2)
             leader = Client(server)
-            leader.send(LONG[name])
+            leader.send(request)
             time.sleep(0.01)
             followers = [Client(server) for _ in range(2)]
             for follower in followers:
-                follower.send(LONG[name])
+                follower.send(request)
             time.sleep(took * share)
             leader.reset()
             for follower in followers:
                 status, _, body = follower.answer()
                 follower.__exit__()
                 assert (status, body) == (200, expected[2]), f"left after {share} of the time"
+        assert at_once(server, [request])[0][2] == expected[2]
         assert wait_until(lambda: is_quiet(server))
 
 
@@ -153,7 +135,7 @@ def test_followers_of_a_leader_that_leaves_get_whole_answers(name):
 def test_work_that_others_wait_for_goes_on(ends):
     """The worker that computes for a leader that disconnects, or whose time is over, computes for its follower: nothing
     is begun again, so the follower's answer counts as shared. The work takes a second, the leader has a fifth."""
-    request = map_as(format="png", num_heads=256, dim=512, slice=[[None, None, 8], None, None], reduce="mean")
+    request = OFTEN["map-as-png"](num_heads=256, dim=512)
     first, rest = request.split(b"\r\n", 1)
     with start_server("--io-threads", "1", "--workers", "1") as server:
         leader, follower, before = Client(server), Client(server), metric(server, SHARED)

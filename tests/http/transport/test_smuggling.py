@@ -5,7 +5,6 @@ the only one that the proxy keeps to posencd. Each must get its own answer, chec
 posencd must have served exactly the requests that the proxy's log lists as forwarded: an additional one would have been
 smuggled."""
 import contextlib
-import http.client
 import re
 import socket
 import threading
@@ -31,14 +30,8 @@ def send(proxy, raw, seconds=1 if SANITIZED else 0.25):
 
 def ask(proxy, i):
     """Another client, with a request of its own; (status, request id, body)."""
-    connection = http.client.HTTPConnection(proxy.host, proxy.port, timeout=20)
-    try:
-        connection.request("GET", f"/encode?scheme=alibi&num_heads=1&len={1 + i % 50}&digits=6",
-                           headers={"X-Request-Id": f"victim-{i}", "Connection": "close"})
-        answer = connection.getresponse()
-        return answer.status, answer.headers["X-Request-Id"], answer.read()
-    finally:
-        connection.close()
+    answer = proxy.get(f"/encode?scheme=alibi&num_heads=1&len={1 + i % 50}&digits=6", {"X-Request-Id": f"victim-{i}", "Connection": "close"})
+    return answer.status, answer.headers["X-Request-Id"], answer.body
 
 
 def n_served(server):

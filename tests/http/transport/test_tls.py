@@ -2,7 +2,6 @@
 at the start."""
 import concurrent.futures
 import http.client
-import json
 import shutil
 import signal
 import socket
@@ -12,8 +11,8 @@ import time
 
 import pytest
 
-from conftest import POSENCD, START_SECONDS, Stopwatch, start_server, without_posenc
-from connection import certificate, wait_until
+from conftest import Stopwatch, start_server
+from connection import certificate, ended, hang_up, wait_until
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
 
@@ -56,15 +55,6 @@ def test_the_same_bytes_as_without(server):
         for method, path, body in asked:
             answer = plain.request(method, path, body, {"Content-Type": "application/json"} if body else {})
             assert ask(server, method, path, body) == (answer.status, answer.body), path
-
-
-def test_kept_connections_and_many_at_once(server):
-    def run(i):
-        connection = connect(server)
-        return [ask(server, "POST", "/encode", json.dumps({"scheme": "alibi", "num_heads": 2, "len": 3 + i + j}).encode(), connection)[0] for j in range(20)]
-
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        assert list(pool.map(run, range(16))) == [[200] * 20] * 16
 
 
 def test_pipelined_behind_what_a_worker_answers(server):
@@ -120,26 +110,17 @@ def test_clients_that_leave(server):
     assert wait_until(lambda: b"posenc_streams 0\n" in ask(server, "GET", "/metrics")[1])
 
 
-def ended(*flags):
-    run = subprocess.run([POSENCD, "--port", "0", *flags], capture_output=True, text=True, timeout=START_SECONDS, env=without_posenc(None))
-    assert run.returncode == 1
-    return run.stderr
-
-
 def test_bad_files_are_refused_at_the_start(files, tmp_path):
     (tmp_path / "none").write_text("SECRETSECRET")
     (tmp_path / "broken").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
-    crt, key = str(files / "a.crt"), str(files / "a.key")
-    assert "--tls-cert is given without --tls-key" in ended("--tls-cert", crt)
-    assert "--tls-key is given without --tls-cert" in ended("--tls-key", key)
-    assert "--tls-cert" in ended("--tls-cert", "/absent", "--tls-key", key) and "No such file" in ended("--tls-cert", "/absent", "--tls-key", key)
-    said = ended("--tls-cert", crt, "--tls-key", str(tmp_path / "none"))
-    assert "--tls-key" in said and "PEM" in said and "SECRET" not in said
-    assert "--tls-key" in ended("--tls-cert", crt, "--tls-key", crt)
     (tmp_path / "more").write_bytes((files / "a.crt").read_bytes() + b"\0more")
-    assert "byte 0" in ended("--tls-cert", str(tmp_path / "more"), "--tls-key", key)
-    assert "--tls-cert and --tls-key" in ended("--tls-cert", str(tmp_path / "broken"), "--tls-key", key)
-    assert "--tls-cert and --tls-key may not belong together" in ended("--tls-cert", crt, "--tls-key", str(files / "b.key"))
+    crt, key = files / "a.crt", files / "a.key"
+    for cert, of, *words in ((crt, None, "--tls-cert is given without --tls-key"), (None, key, "--tls-key is given without --tls-cert"),
+                             ("/absent", key, "--tls-cert", "No such file"), (crt, tmp_path / "none", "--tls-key", "PEM"), (crt, crt, "--tls-key"),
+                             (tmp_path / "more", key, "byte 0"), (tmp_path / "broken", key, "--tls-cert and --tls-key"),
+                             (crt, files / "b.key", "--tls-cert and --tls-key may not belong together")):
+        status, said = ended(*([f"--tls-cert={cert}"] if cert else []), *([f"--tls-key={of}"] if of else []))
+        assert status == 1 and all(word in said for word in words) and "SECRET" not in said, said
 
 
 def test_ends_in_order(files):
@@ -162,13 +143,6 @@ def shown(server):
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with context.wrap_socket(socket.create_connection((server.host, server.port), timeout=20)) as s:
         return s.getpeercert(binary_form=True)
-
-
-def hang_up(server, words):
-    """SIGHUP, until the log has one line more with these words."""
-    before = server.stderr_text().count(words)
-    server.process.send_signal(signal.SIGHUP)
-    assert wait_until(lambda: server.stderr_text().count(words) > before), server.stderr_text()[-2000:]
 
 
 GOOD, OLD = "new connections are shown the new certificate", "go on with the certificate that was read before"

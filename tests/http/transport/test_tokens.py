@@ -3,16 +3,13 @@ server."""
 import hashlib
 import signal
 import socket
-import subprocess
 import time
 
-import numpy as np
 import pytest
 
-import weights_asking
-from conftest import POSENCD, ROOT, SANITIZED, START_SECONDS, start_server, without_posenc
-from connection import wait_until
-from token_files import HASHED, LINES, READER, WRITER, bearer, token_server
+from conftest import ROOT, SANITIZED, start_server
+from connection import ended, hang_up, wait_until
+from token_files import HASHED, LINES, READER, WRITER, bearer, put, token_server
 
 SECRETS = [READER, WRITER, HASHED]
 ASKED = "/encode?scheme=rope&len=2"
@@ -25,22 +22,6 @@ def server():
         yield server
         said = server.stderr_text() + server.get("/metrics").body.decode()
         assert not [secret for secret in SECRETS if secret in said]
-
-
-def test_two_headers_are_refused(server):
-    with socket.create_connection((server.host, server.port)) as s:
-        s.sendall(f"GET {ASKED} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {READER}\r\nAuthorization: Bearer {WRITER}\r\nConnection: close\r\n\r\n".encode())
-        assert s.recv(4096).startswith(b"HTTP/1.1 400 ")
-
-
-def test_changing_weights_wants_write(server):
-    body = weights_asking.file(table=np.zeros((2, 2), "f4"))
-    for method, sent, status in (("PUT", body, 201), ("PUT", body, 200), ("DELETE", None, 204)):
-        answer = server.request(method, "/weights/w", sent, bearer(READER))
-        assert answer.status == 403 and 'error="insufficient_scope"' in answer.headers["WWW-Authenticate"] and method in answer.json()["detail"]
-        assert server.request(method, "/weights/w", headers=bearer("x")).status == 401
-        assert server.request(method, "/weights/w", sent, bearer(WRITER)).status == status
-        assert server.get("/weights/w", bearer(READER)).status == (404 if method == "DELETE" else 200)
 
 
 def test_refused_before_the_body(server):
@@ -127,11 +108,6 @@ BAD = [
     ("line 1025: there are 1024 tokens already", [f"a{i} SECRET{i} read" for i in range(1025)])]
 
 
-def ended(*flags):
-    run = subprocess.run([POSENCD, "--port", "0", *flags], capture_output=True, text=True, timeout=START_SECONDS, env=without_posenc(None))
-    return run.returncode, run.stderr
-
-
 @pytest.mark.parametrize("words,lines", BAD)
 def test_bad_files_are_refused_at_the_start(tmp_path, words, lines):
     path = tmp_path / "tokens"
@@ -140,7 +116,7 @@ def test_bad_files_are_refused_at_the_start(tmp_path, words, lines):
     assert status != 0 and words in said and "SECRET" not in said and "--token-file" in said
 
 
-def test_files_that_are_none(tmp_path):
+def test_files_that_are_no_files_are_refused_too(tmp_path):
     (tmp_path / "zero").write_bytes(b"a abc read\0")
     for path, words in ((tmp_path / "absent", "No such file"), (tmp_path, "directory"), (tmp_path / "zero", "byte 0"), ("/dev/null", "cannot be read")):
         status, said = ended("--token-file", str(path))
@@ -150,23 +126,18 @@ def test_files_that_are_none(tmp_path):
 def test_others_may_not_read_the_file():
     with token_server(LINES, mode=0o644) as server:
         assert "every user of this machine may read" in server.stderr_text()
-    with token_server(LINES, mode=0o640) as server:
-        assert "every user" not in server.stderr_text()
-
-
-def hang_up(server, lines, words):
-    n = server.stderr_text().count(words)
-    server.token_path.write_text("\n".join(lines) + "\n")
-    server.process.send_signal(signal.SIGHUP)
-    assert wait_until(lambda: server.stderr_text().count(words) > n), server.stderr_text()[-2000:]
+    with token_server(LINES, "--host", "0.0.0.0", mode=0o640) as server:
+        assert "every user" not in server.stderr_text() and "listening beyond this machine" not in server.stderr_text()
 
 
 def test_read_again():
     with token_server(LINES) as server:
-        hang_up(server, ["dave SECRETnew0123456 read"], "read again: 1 tokens")
+        put(server, ["dave SECRETnew0123456 read"])
+        hang_up(server, "read again: 1 tokens")
         assert server.get(ASKED, bearer(READER)).status == 401 and server.get(ASKED, bearer("SECRETnew0123456")).status == 200
         for words, lines in BAD[2:6]:
-            hang_up(server, lines, words)
+            put(server, lines)
+            hang_up(server, words)
             assert server.get(ASKED, bearer("SECRETnew0123456")).status == 200 and server.get(ASKED, bearer("abc")).status == 401
         said = server.stderr_text()
         assert said.count("the tokens stay as they were") == 4 and "SECRET" not in said
@@ -179,33 +150,13 @@ def test_read_again_in_a_storm():
             assert server.get("/schemes/rope", bearer(READER)).status == 200
 
 
-def test_listening_beyond_loopback_without_tokens():
-    warning = "listening beyond this machine without --token-file"
-    for host, is_warned in (("127.0.0.1", False), ("127.0.0.2", False), ("0.0.0.0", True), ("::1", False), ("::", True)):
-        try:
-            process = subprocess.Popen([POSENCD, "--port", "0", "--host", host], stderr=subprocess.PIPE, text=True, env=without_posenc(None))
-            said = []
-            while "listening on" not in (said or [""])[-1]:
-                said.append(process.stderr.readline())
-                if not said[-1]:
-                    break
-        finally:
-            process.terminate()
-            process.communicate(timeout=20)
-        text = "".join(said)
-        if "listening on" in text:  # this machine has IPv6
-            assert (warning in text) == is_warned, text
-    with token_server(LINES, "--host", "0.0.0.0") as server:
-        assert warning not in server.stderr_text()
-
-
 def test_the_tokens_of_the_example_are_refused_until_each_is_replaced(tmp_path):
     text = (ROOT / "deploy/tokens.example").read_text()
     lines = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     for kept in lines:  # any one of them is enough
         (tmp_path / "tokens").write_text(" ".join(kept) + "\n")
-        done = subprocess.run([POSENCD, "--port", "0", "--token-file", tmp_path / "tokens"], capture_output=True, text=True, timeout=60)
-        assert done.returncode and "line 1: the second word is the example's TOKEN; replace it" in done.stderr, done
+        status, said = ended("--token-file", str(tmp_path / "tokens"))
+        assert status and "line 1: the second word is the example's TOKEN; replace it" in said, said
     for i, (_, secret, *_) in enumerate(lines):
         text = text.replace(secret, hashlib.sha256(b"%d" % i).hexdigest())
     with token_server(text.splitlines()) as server:
