@@ -199,10 +199,6 @@ def n_descriptors(server):
     return len(os.listdir(f"/proc/{server.pid}/fd"))
 
 
-def cancelled(server):
-    return sum(metric(server, f'posenc_cancelled_total{{stage="{stage}"}}') for stage in ("waiting", "sending"))
-
-
 PAUSE = 0.02
 
 
