@@ -206,7 +206,9 @@ static uint64_t scan(struct pe_difference *w, const struct pe_difference_table *
         some = block_of(t, w, first + done);
         some = some < n - done ? some : (size_t)(n - done);
         fill_both(w, t, first + done, some);
-        for (size_t i = 0; i < some && !pe_was_cancelled(); i++)
+        if (pe_was_cancelled())
+            break;
+        for (size_t i = 0; i < some; i++)
             if (gap_of(w->sides[0].at[i], w->sides[1].at[i]) >= gap)
                 return first + done + i;
     }

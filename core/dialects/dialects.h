@@ -94,9 +94,8 @@ void pe_lengths_print(const struct pe_lengths *lengths, enum pe_lang lang, char 
 /* ---- kinds.c: the kinds of layers, and a kind as somebody reads it ---- */
 
 struct pe_reading {
-    const struct pe_value *config; /* resolved; NULL: refused */
-    const struct pe_value
-        *shown; /* … without what follows from the sequence's length, if read by pe_dialect_read_shown */
+    const struct pe_value *config;  /* resolved; NULL: refused */
+    const struct pe_value *shown;   /* … without what follows from the length, as pe_dialect_read_shown reads it */
     struct pe_model_scores *scores; /* what is known of them beside config; NULL: refused */
     char refused[PE_DETAIL_MAX];
     bool lacks_bytes; /* … because a part of the file was not sent */

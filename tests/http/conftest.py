@@ -5,6 +5,7 @@ start_server(*flags) starts another one for tests that need their own flags or t
 import contextlib
 import functools
 import http.client
+import importlib.util
 import itertools
 import json
 import mmap
@@ -254,6 +255,22 @@ def server(session_server, stored_at_first):
     yield session_server
     assert session_server.is_alive(), session_server.stderr_text()[-4000:]
     assert what_is_stored(session_server) == stored_at_first, "the test leaves something stored"
+
+
+@pytest.fixture(scope="session")
+def posenc(session_server, tmp_path_factory):
+    """posenc.py as the server hands it out."""
+    path = tmp_path_factory.mktemp("client") / "posenc.py"
+    path.write_bytes(session_server.get("/clients/posenc.py").body)
+    spec = importlib.util.spec_from_file_location("posenc_handed_out", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def client(posenc, server):
+    return posenc.Client(f"http://{server.host}:{server.port}", retries=0)
 
 
 def pytest_configure(config):

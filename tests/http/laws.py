@@ -2,7 +2,6 @@
 answer, the row and the server; its docstring is the sentence that it holds."""
 import numpy as np
 
-import laws_machine
 import tensors
 
 LAWS = {}
@@ -92,8 +91,6 @@ import laws_analyze  # noqa: E402, F401  (laws of areas)
 import laws_attention  # noqa: E402, F401
 import laws_diagnose  # noqa: E402, F401
 import laws_golden  # noqa: E402, F401
+import laws_machine  # noqa: E402, F401
 import laws_mcp  # noqa: E402, F401
 import laws_wire  # noqa: E402, F401
-
-for function in laws_machine.LAWS:
-    law(function)

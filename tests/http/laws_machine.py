@@ -1,4 +1,4 @@
-"""Laws of rows about HTTP itself: methods, tags, conditions, ranges, caches, origins, and memory that is given back. laws.py has them by name."""
+"""Laws of rows about HTTP itself: methods, tags, conditions, ranges, caches, origins, and memory that is given back."""
 import json
 import random
 import re
@@ -6,6 +6,7 @@ import struct
 from urllib.parse import quote
 
 from connection import metric, wait_until
+from laws import law
 
 OF_ONE_ANSWER = ("Date", "Server-Timing", "X-Request-Id")
 
@@ -17,6 +18,7 @@ def asked_again(row, server, method=None, body=None, **headers):
     return server.request((method or own).upper(), path, body or sent, {**others, **{name.replace("_", "-"): value for name, value in headers.items()}})
 
 
+@law
 def methods_agree(answer, row, server):
     """GET with fields, GET with the whole request in the query, POST and QUERY have the same bytes; POST has no tag."""
     request = json.dumps(row["request"])
@@ -29,6 +31,7 @@ def methods_agree(answer, row, server):
     assert unchanged.status == 304 and unchanged.body == b""
 
 
+@law
 def head_is_get(answer, row, server):
     """HEAD has the status and the headers of GET, asked for a part too, and no body."""
     head = asked_again(row, server, "HEAD", Range="bytes=0-3")
@@ -36,6 +39,7 @@ def head_is_get(answer, row, server):
     assert head.status == answer.status and head.body == b"" and lasting[0] == lasting[1], lasting
 
 
+@law
 def tag_answers_conditions(answer, row, server):
     """A tag stays; If-None-Match, in a list, weak or *, is 304 with the headers that caches need; what is not the tag is 200."""
     tag = answer.headers["ETag"]
@@ -49,6 +53,7 @@ def tag_answers_conditions(answer, row, server):
         assert asked_again(row, server, If_None_Match=value).status == 200, value
 
 
+@law
 def ranges_are_parts(answer, row, server):
     """Every range is that part of the whole, pieces make the whole, a range behind the end is 416, and what is none is ignored."""
     whole, tag, n, rng = answer.body, answer.headers["ETag"], len(answer.body), random.Random(1)
@@ -77,6 +82,7 @@ def ranges_are_parts(answer, row, server):
     assert part("bytes=0-5", If_None_Match=tag).status == 304
 
 
+@law
 def has_no_ranges(answer, row, server):
     """What has checksums, or is text, or was posted, is sent whole."""
     for value in ("bytes=-100", "bytes=0-10", "bytes=30-5000000"):
@@ -84,6 +90,7 @@ def has_no_ranges(answer, row, server):
         assert found.status == 200 and found.body == answer.body and "Accept-Ranges" not in found.headers, value
 
 
+@law
 def content_of_get_is_refused(answer, row, server):
     """The content of a GET has no meaning (RFC 9110, 9.3.1): it is 400, says where it belongs, and changes nothing that a cache keeps."""
     for method in ("GET", "HEAD"):
@@ -101,6 +108,7 @@ STEERING = ({"Content-Type": "application/x-npy"}, {"Content-Type": "multipart/f
             {"X-Forwarded-For": "10.0.0.1"}, {"Cookie": "a=b"}, {"X-Request-Id": "y"})
 
 
+@law
 def one_url_has_one_answer(answer, row, server):
     """Beside headers that steer other requests it is the same answer, or one that no cache keeps."""
     for headers in STEERING:
@@ -117,6 +125,7 @@ def origins_of(answer):
     return {name.strip() for name in ", ".join(answer.headers.get_all("Vary", [])).split(",")}
 
 
+@law
 def depends_on_origin(answer, row, server):
     """Caches know that an answer depends on the origin, asked with one or without; only the page that is named may read it."""
     for origin in (None, PAGE, ELSEWHERE, "null", PAGE + ".evil.org", PAGE[:-1], PAGE.upper(), f"{PAGE} {ELSEWHERE}", ""):
@@ -125,6 +134,7 @@ def depends_on_origin(answer, row, server):
         assert found.headers["Access-Control-Allow-Origin"] == (PAGE if origin == PAGE else None), origin
 
 
+@law
 def is_for_every_origin(answer, row, server):
     """Of --cors-origin "*" no answer depends on the origin."""
     for headers in ({}, {"Origin": "null"}, {"Origin": PAGE}):
@@ -132,11 +142,13 @@ def is_for_every_origin(answer, row, server):
         assert found.headers.get_all("Access-Control-Allow-Origin") == ["*"] and "Origin" not in origins_of(found), headers
 
 
+@law
 def gives_memory_back(answer, row, server):
     """Nothing of --max-memory stays taken, and no stream."""
     assert wait_until(lambda: metric(server, "posenc_taken_memory_bytes") == 0 == metric(server, "posenc_streams"))
 
 
+@law
 def puts_and_deletes_are_refused_too(answer, row, server):
     """What is refused to a page is refused for PUT and DELETE of each store, and nothing is stored."""
     headers = dict(row["headers"])
@@ -153,21 +165,25 @@ def exposed_by(answer):
     return {name.strip() for name in answer.headers["Access-Control-Expose-Headers"].split(",")}
 
 
+@law
 def exposes_our_headers(answer, row, server):
     """Pages may read these headers, whole, not modified and refused."""
     for one in (answer, asked_again(row, server, If_None_Match="*"), asked_again(row, server, Accept="x/y")):
         assert exposed_by(one) == EXPOSED, one
 
 
+@law
 def exposes_the_length_of_json(answer, row, server):
     """Without it a page cannot read an inference with bytes."""
     assert exposed_by(answer) == EXPOSED | {"Inference-Header-Content-Length"}
 
 
+@law
 def has_an_id_of_ours(answer, row, server):
     assert re.fullmatch(r"[0-9a-f]{16}", answer.headers["X-Request-Id"])
 
 
+@law
 def ends_with_the_last_distances(answer, row, server):
     """The last row of ALiBi's last of 16 heads: slope 2^-8 times the distance."""
     assert answer.body == struct.pack("<4f", *(-distance * 2.0 ** -8 for distance in (3, 2, 1, 0)))
@@ -176,11 +192,13 @@ def ends_with_the_last_distances(answer, row, server):
 # ---- Limits and times -------------------------------------------------------------------------------------------------------------
 
 
+@law
 def counts_a_limit(answer, row, server):
     """What can never fit counts as a limit's refusal, not as memory that is short now."""
     assert metric(server, 'posenc_rejected_total{reason="limit"}') > 0 == metric(server, 'posenc_rejected_total{reason="memory"}')
 
 
+@law
 def is_refused_like_the_resolved_request(answer, row, server):
     """The request that a model's configuration stands for is refused in the same words; what it is, a server with room says."""
     import run
@@ -191,12 +209,14 @@ def is_refused_like_the_resolved_request(answer, row, server):
     assert found.status == 413 and found.json()["detail"] == answer.json()["detail"], found
 
 
+@law
 def is_answered_if_it_is_short(answer, row, server):
     import run
     found = run.ask(server, run.again(row, len=16, slice=None, reduce=None))
     assert found.status == 200, found
 
 
+@law
 def took_no_memory(answer, row, server):
     assert server.memory("VmHWM") - server.memory("VmRSS") < 8 << 20
 
@@ -207,34 +227,34 @@ def milliseconds(answer):
     return {name: float(ms) for name, ms in re.findall(r"(\w+);dur=([\d.]+)", header)}
 
 
+@law
 def times_all_of_it(answer, row, server):
     """Of an answer that is made before its head."""
     assert set(milliseconds(answer)) == {"queue", "compute", "encode"}
 
 
+@law
 def times_what_is_over(answer, row, server):
     """Of an answer whose first bytes leave before the last are made."""
     assert set(milliseconds(answer)) == {"queue"}
 
 
+@law
 def waited_for_nobody(answer, row, server):
     assert milliseconds(answer)["queue"] == 0
 
 
+@law
 def waited_for_a_worker(answer, row, server):
     assert milliseconds(answer)["queue"] > 0
 
 
+@law
 def writes_text(answer, row, server):
     assert milliseconds(answer)["encode"] > 0
 
 
+@law
 def writes_nothing(answer, row, server):
     times = milliseconds(answer)
     assert times["compute"] > 0 == times["encode"]
-
-
-LAWS = (methods_agree, head_is_get, tag_answers_conditions, ranges_are_parts, has_no_ranges, content_of_get_is_refused, one_url_has_one_answer,
-        exposes_our_headers, exposes_the_length_of_json, has_an_id_of_ours, ends_with_the_last_distances, depends_on_origin, is_for_every_origin, gives_memory_back, puts_and_deletes_are_refused_too, counts_a_limit,
-        is_refused_like_the_resolved_request, is_answered_if_it_is_short, took_no_memory, times_all_of_it, times_what_is_over, waited_for_nobody,
-        waited_for_a_worker, writes_text, writes_nothing)

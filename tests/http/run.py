@@ -82,10 +82,17 @@ def part_of(part):
     return tensors.npy(drawn(part)) if "$normal" in part else json.dumps(made(part))
 
 
+def method_of(row):
+    return next(name for name in METHODS if name in row)
+
+
+def path_of(row):
+    return row[method_of(row)]
+
+
 def sent(row):
     """Method, path, body, headers."""
-    method = next(name for name in METHODS if name in row)
-    path, headers, request = row[method], dict(row.get("headers", {})), made(row.get("request"))
+    method, path, headers, request = method_of(row), path_of(row), dict(row.get("headers", {})), made(row.get("request"))
     if "parts" in row:
         body, kind = tensors.multipart(**{name: part_of(part) for name, part in row["parts"].items()})
         return method, path, body, {**kind, **headers}
@@ -110,7 +117,7 @@ KINDS = {}
 
 
 def kind(check):
-    KINDS[check.__name__] = check
+    KINDS[check.__name__.rstrip("_")] = check
     return check
 
 
@@ -151,7 +158,7 @@ def again(row, **request):
 
 @kind
 def status(wanted, answer, row, server):
-    assert answer.status in (wanted if isinstance(wanted, list) else [wanted]), f"status {answer.status}"
+    """Checked of every row."""
 
 
 @kind
@@ -254,20 +261,23 @@ def tolerance(wanted, answer, row, server):
 
 @kind
 def names(wanted, answer, row, server):
-    assert list(arrays(answer)) == wanted, f"names {list(arrays(answer))}"
+    found = list(arrays(answer))
+    assert found == wanted, f"names {found}"
 
 
 @kind
 def shapes(wanted, answer, row, server):
+    found = arrays(answer)
     for name, shape in wanted.items():
-        assert list(arrays(answer)[name].shape) == shape, f"{name} {arrays(answer)[name].shape}"
+        assert list(found[name].shape) == shape, f"{name} {found[name].shape}"
 
 
 @kind
 def numbers(wanted, answer, row, server):
     """{tensor: nested lists}: equal, or within `tolerance`."""
+    found = arrays(answer)
     for name, value in wanted.items():
-        got, value = arrays(answer)[name], np.array(made(value), float)
+        got, value = found[name], np.array(made(value), float)
         assert got.shape == value.shape, f"{name}: shape {got.shape}"
         is_near(got, value, row["expect"].get("tolerance", 0), name)
 
@@ -275,24 +285,21 @@ def numbers(wanted, answer, row, server):
 @kind
 def cells(wanted, answer, row, server):
     """{tensor: [[place, number]…]}: single numbers of a large tensor."""
+    found = arrays(answer)
     for name, places in wanted.items():
         for place, value in places:
-            is_near(arrays(answer)[name][tuple(place)], value, row["expect"].get("tolerance", 0), f"{name} {place}")
+            is_near(found[name][tuple(place)], value, row["expect"].get("tolerance", 0), f"{name} {place}")
 
 
 @kind
 def truth_(wanted, answer, row, server):
     """true: every tensor is what tests/truth computes of the same request, in float64, as near as its type allows or within `tolerance`."""
-    path = row[next(name for name in METHODS if name in row)]
-    truth.answers.compare(path, made(row["request"]), arrays(answer), row["expect"].get("tolerance"))
-
-
-KINDS["truth"] = KINDS.pop("truth_")
+    truth.answers.compare(path_of(row), made(row["request"]), arrays(answer), row["expect"].get("tolerance"))
 
 
 @kind
 def same(others, answer, row, server):
-    """Requests with these other fields (null: without it) have the same bytes."""
+    """Requests with these other fields (null: without it) have the same bytes and tag."""
     for other in others:
         found = ask(server, again(row, **other))
         assert found.status == 200 and found.body == answer.body and found.headers["ETag"] == answer.headers["ETag"], f"with {other}: {found}"
@@ -323,17 +330,22 @@ def check_problem(answer, media="application/problem+json"):
 
 def check_refusal(answer, row):
     """The Open Inference Protocol has the same members as JSON; a message of MCP is refused by JSON-RPC's `error` once it is read."""
-    path = sent(row)[1]
+    path = path_of(row)
     if path.startswith("/mcp") and answer.headers["Content-Type"] == "application/json":
         assert isinstance(answer.json()["error"]["code"], int) and answer.json()["error"]["message"]
         return
     check_problem(answer, "application/json" if re.match(r"/v2(/|\?|$)", path) else "application/problem+json")
 
 
+def statuses(row):
+    """Those that it allows."""
+    stated = row["expect"].get("status", 422 if REFUSAL & set(row["expect"]) else 200)
+    return stated if isinstance(stated, list) else [stated]
+
+
 def is_refusal(row):
     """Whether it may expect one."""
-    stated = row["expect"].get("status", 422 if REFUSAL & set(row["expect"]) else 200)
-    return max(stated if isinstance(stated, list) else [stated]) >= 400
+    return max(statuses(row)) >= 400
 
 
 def check(row, server):
@@ -343,8 +355,7 @@ def check(row, server):
         answer = ask(server, row)
         expect = row["expect"]
         assert answer.headers["X-Content-Type-Options"] == "nosniff", "a browser may take it for something else"
-        if "status" not in expect:
-            status(422 if REFUSAL & set(expect) else 200, answer, row, server)
+        assert answer.status in statuses(row), f"status {answer.status}"
         if answer.status >= 400 and answer.body:
             check_refusal(answer, row)
         for name, wanted in expect.items():
@@ -383,8 +394,8 @@ def fault_of(row):
     unknown = set(row["expect"].get("law", [])) - set(laws.LAWS)
     if unknown:
         return f"laws.py has no {sorted(unknown)}"
-    if "truth" in row["expect"] and row[next(name for name in METHODS if name in row)] not in truth.answers.OF:
-        return "tests/truth/answers.py has no answers of this path"
+    if "truth" in row["expect"] and path_of(row) not in truth.answers.OF:
+        return "tests/truth/answers has no answers of this path"
     return None
 
 

@@ -1,5 +1,4 @@
 """The client libraries as the server hands them out, and a server that answers with given bytes: for test_clients*.py."""
-import importlib.util
 import itertools
 import shutil
 import socketserver
@@ -23,19 +22,6 @@ def folder(session_server, tmp_path_factory):
         (folder / name).write_bytes(session_server.get(f"/clients/{name}").body)
     shutil.copy(folder / "posenc.js", folder / "posenc.mjs")
     return folder
-
-
-@pytest.fixture(scope="module")
-def posenc(folder):
-    spec = importlib.util.spec_from_file_location("posenc_handed_out", folder / "posenc.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def client(posenc, server):
-    return posenc.Client(f"http://{server.host}:{server.port}", retries=0)
 
 
 def rotary(n, width, base=10000.0):

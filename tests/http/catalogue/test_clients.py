@@ -11,7 +11,7 @@ import pytest
 import png_reader
 from conftest import ROOT
 from connection import at_once
-from handed_out import GOOD, Rough, TYPES, client, folder, posenc, rotary  # noqa: F401
+from handed_out import GOOD, Rough, TYPES, folder, rotary  # noqa: F401
 from token_files import LINES, token_server
 
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from handed_out import CHUNKED, GOOD, Rough, Stalled, WHOLE, bare, client, folder, posenc, without_length  # noqa: F401
+from handed_out import CHUNKED, GOOD, Rough, Stalled, WHOLE, bare, folder, without_length  # noqa: F401
 
 
 @pytest.mark.parametrize("answers, expected", [

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from conftest import ROOT
-from handed_out import LYING, client, folder, posenc  # noqa: F401
+from handed_out import LYING, folder  # noqa: F401
 from test_gguf_head import LIES
 from truth import gguf_writer as gguf
 

@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from handed_out import CHUNKED, LYING, NODE, Rough, Stalled, bare, client, folder, posenc, without_length  # noqa: F401
+from handed_out import CHUNKED, LYING, NODE, Rough, Stalled, bare, folder, without_length  # noqa: F401
 from test_gguf_head import LIES
 from truth import gguf_writer as gguf
 from token_files import LINES, READER, token_server

@@ -1,7 +1,6 @@
 """The client where no tensor is saved: ten typed numbers, a model that is watched, arrays of other libraries. Small stand-ins for PyTorch's
 modules; truth is float64 NumPy."""
 import array
-import importlib.util
 import sys
 import types
 
@@ -11,21 +10,6 @@ import pytest
 import truth
 
 R, BASE = 32, 1e4
-
-
-@pytest.fixture(scope="module")
-def posenc(session_server, tmp_path_factory):
-    path = tmp_path_factory.mktemp("client") / "posenc.py"
-    path.write_bytes(session_server.get("/clients/posenc.py").body)
-    spec = importlib.util.spec_from_file_location("posenc_watching", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def client(posenc, server):
-    return posenc.Client(f"http://{server.host}:{server.port}", retries=0)
 
 
 def ladder(base=BASE, r=R):

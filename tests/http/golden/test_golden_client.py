@@ -1,24 +1,8 @@
 """golden() and assert_matches() of posenc.py: functions that rotate right, and the line that names what is wrong with others."""
-import importlib.util
 import re
 
 import numpy as np
 import pytest
-
-
-@pytest.fixture(scope="module")
-def posenc(session_server, tmp_path_factory):
-    path = tmp_path_factory.mktemp("client") / "posenc.py"
-    path.write_bytes(session_server.get("/clients/posenc.py").body)
-    spec = importlib.util.spec_from_file_location("posenc_golden", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def client(posenc, server):
-    return posenc.Client(f"http://{server.host}:{server.port}", retries=0)
 
 
 def llama3(base=500000.0, width=128, factor=8.0, original=8192):

@@ -47,7 +47,7 @@ KINDS = {
     "sign": (r"(?<=[\w\])]) [+-] (?=[\w(])", lambda m: m[0].replace("+", "#").replace("-", "+").replace("#", "-")),
     "bound": (r" (?:<=|>=|<|>) ", lambda m: {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > "}[m[0]]),
     "index": (r"(?<=\w)\[(\w+)\]", lambda m: f"[{m[1]} + 1]" if not m[1].isdigit() else f"[{int(m[1]) ^ 1}]"),
-    "refusal": (r"if \((?!!?0\))(.+)\) (?:" + FAIL + r")?$|if \((.+)\)(?= " + FAIL + ")", lambda m: m[0].replace("if (", "if (0 && (", 1).replace(m[1] or m[2], (m[1] or m[2]) + ")", 1)),
+    "refusal": None,  # of two lines: refusals()
     "swap": (rf"(?<=[(])({SIMPLE}), ({SIMPLE})(?=[,)])", lambda m: f"{m[2]}, {m[1]}"),
     "equal": (r" (?:==|!=) ", lambda m: " != " if m[0] == " == " else " == "),
     "logic": (r" (?:&&|\|\|) ", lambda m: " || " if m[0] == " && " else " && "),
@@ -66,9 +66,7 @@ def candidates(path):
         comment = comment or stripped.startswith("/*")
         ended = "*/" in line
         if inside and not comment and line.startswith("    ") and '"' not in line and "sizeof" not in line and "assert" not in line and not DECLARES.match(line):
-            for kind, (pattern, change) in KINDS.items():
-                if kind == "refusal" and not re.search(FAIL, line):
-                    continue
+            for kind, (pattern, change) in ((kind, how) for kind, how in KINDS.items() if how):
                 for match in re.finditer(pattern, line):
                     made = line[:match.start()] + change(match) + line[match.end():]
                     if made != line:
