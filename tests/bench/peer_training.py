@@ -2,7 +2,6 @@
 sequences, the best possible losses, rotations, biases) is made when an object is made, before a clock starts.
 
 The sequences and the first weights are those of tests/truth/training.py, so that the losses can be compared with ours."""
-import math
 import pathlib
 import sys
 

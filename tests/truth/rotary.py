@@ -178,12 +178,3 @@ def xpos_scale(positions, width=64, scale_base=512.0, gamma=0.4, center=0):
     """[n, C] in float64."""
     zeta = (2 * np.arange(width // 2) + gamma * width) / ((1 + gamma) * width)
     return zeta ** ((np.asarray(positions, float)[:, None] - center) / scale_base)
-
-
-def xpos_rotate(x, positions, is_key, width=None, base=10000.0, layout="interleaved", direction=1, rotary_offset=0, **scale):
-    """Rotation as usual; q times scale, k divided by it."""
-    width = width or np.shape(x)[-1]
-    channels = axial(width, 1, base=base)
-    cos, sin = tables(channels, [(p,) for p in positions], direction)
-    factor = xpos_scale(positions, width, **scale) ** (-1 if is_key else 1)
-    return rotate(x, cos * factor, sin * factor, layout, (width // 2,), rotary_offset)

@@ -9,9 +9,9 @@ import numpy as np
 
 import run
 import safetensors_reader
-from asking import inline, metric, refused
+from asking import inline, refused
 from conftest import SANITIZED, Stopwatch, start_server
-from connection import Client
+from connection import Client, metric
 from pictures import level
 from png_reader import Picture
 from tensors import from_npy, from_raw, multipart, npy

@@ -11,7 +11,7 @@ import pytest
 
 import safetensors_reader
 import truth.scaling
-from asking import metric
+from connection import metric
 from believed import inline, rounded
 from conftest import start_server
 from diagnosing import FITS, ask, codes_of, diagnose, finding

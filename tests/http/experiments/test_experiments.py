@@ -9,9 +9,8 @@ import urllib.parse
 import numpy as np
 import pytest
 
-from asking import metric
 from conftest import SANITIZED, Stopwatch, start_server
-from connection import within
+from connection import metric, within
 
 SMALL = {"task": "local", "steps": 40, "train_len": 16, "eval_len": 24, "seed": 1}
 LONG = {"steps": 2000, "train_len": 512, "eval_len": 512, "configs": [{"scheme": "rope"}]}

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from asking import metric
+from connection import metric
 from conftest import SANITIZED, Stopwatch, start_server
 
 BODY = {"steps": 2000, "configs": [{"scheme": scheme} for scheme in ("rope", "alibi", "t5", "sinusoidal", "kerple", "none")]}

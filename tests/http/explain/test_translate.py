@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import connection
-from asking import metric
+from connection import metric
 from by_length import BORDERS, BY_LENGTH, lengths_of
 from conftest import SANITIZED, Stopwatch, start_server
 from tensors import from_raw, multipart, npy

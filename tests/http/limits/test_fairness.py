@@ -3,9 +3,8 @@ import http.client
 import json
 import threading
 
-from asking import metric
 from conftest import start_server
-from connection import within
+from connection import metric, within
 
 N_MANY = 30
 

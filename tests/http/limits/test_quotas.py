@@ -6,9 +6,8 @@ import time
 import pytest
 
 import test_fairness
-from asking import metric
 from conftest import SANITIZED, slowness
-from connection import UNHURRIED, Client, get, hang_up, wait_until
+from connection import UNHURRIED, Client, get, hang_up, metric, wait_until
 from token_files import bearer, put, token_server
 
 LINES = ["few few-token-0123456 read requests=5/h", "spent spent-token-0123456 read requests=5/h", "quick quick-token-0123456 read requests=20/s", "busy busy-token-0123456 read work=0.2/m", "long long-token-0123456 read streams=2", "study study-token-0123456 read work=0.2/m", "free free-token-0123456 read", "other other-token-0123456 read"]

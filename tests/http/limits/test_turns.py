@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import stated_work
-from asking import metric
-from connection import Client, at_once, post, within
+from connection import Client, at_once, metric, post, within
 from conftest import SANITIZED, Stopwatch, slowness, start_server
 from tensors import multipart, npy
 from token_files import bearer, token_server

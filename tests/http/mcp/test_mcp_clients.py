@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from asking import metric
+from connection import metric
 from messages import old, result
 from test_mcp_tools import SMALL, TOOLS
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from asking import metric
+from connection import metric
 from conftest import start_server
 from messages import error, new, old, result, send
 from token_files import LINES, READER, bearer, token_server

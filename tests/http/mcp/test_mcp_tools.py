@@ -11,9 +11,8 @@ import jsonschema
 import numpy as np
 import pytest
 
-from asking import metric
 from conftest import Stopwatch, start_server
-from connection import within
+from connection import metric, within
 from messages import JSON, call, error, new, old, refusal, result, send
 from tensors import from_npy, from_safetensors
 
