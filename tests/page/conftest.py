@@ -16,12 +16,17 @@ HTTP = HERE.parent / "http"
 sys.path[:0] = [str(HERE), str(HTTP)]
 from no_browser import pytest_pycollect_makemodule, pytest_terminal_summary  # noqa: E402, F401 (hooks)
 
-# The servers of tests/http. Its conftest has this file's name, so it is loaded by its path; what helpers over there import
-# "from conftest" they find below.
+# The servers of tests/http. Its conftest has this file's name, so it is loaded by its path.
 spec = importlib.util.spec_from_file_location("http_conftest", HTTP / "conftest.py")
 http_conftest = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(http_conftest)
-POSENCD, ROOT, SANITIZED, Stopwatch = http_conftest.POSENCD, http_conftest.ROOT, http_conftest.SANITIZED, http_conftest.Stopwatch
+
+
+def __getattr__(name):
+    """What is not below, for helpers over there that import it "from conftest"."""
+    return getattr(http_conftest, name)
+
+
 # The headless shell is the same engine without windows, tabs and profiles to keep; a page opens in two thirds of the time.
 # The program itself: Debian's script for it ends alone.
 SHELL = "/usr/lib/chromium/chromium-headless-shell"
