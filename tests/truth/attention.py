@@ -10,7 +10,7 @@ import truth
 
 def seen(q_pos, k_pos, causal=False, window=None, window_right=None, key_mask=None, lens=None):
     """[Q, K], or [B, Q, K] if key_mask is [B, K]: which query sees which key."""
-    out = np.array([[truth.sees(a, b, causal, window, window_right) for b in k_pos] for a in q_pos], bool)
+    out = truth.sees(np.asarray(q_pos)[:, None], np.asarray(k_pos)[None], causal, window, window_right)
     if lens is not None:
         piece = np.repeat(np.arange(len(lens)), lens)
         out &= piece[:, None] == piece[None]

@@ -159,6 +159,16 @@ def rotate(x, cos, sin, layout="interleaved", blocks=(), rotary_offset=0):
     return out
 
 
+def at_angles(x, angle, layout="half", factor=1.0):
+    """x [..., n, r]: each pair turned by its angle [..., n, r/2], and multiplied by factor."""
+    return rotate(x, factor * np.cos(angle), factor * np.sin(angle), layout, (np.shape(x)[-1] // 2,))
+
+
+def at_positions(x, positions, base=10000.0, layout="interleaved"):
+    """x [..., n, head_dim]: pairs turned counter-clockwise by position times frequency."""
+    return at_angles(x, np.asarray(positions, float)[:, None] * base ** (-2.0 * np.arange(np.shape(x)[-1] // 2) / np.shape(x)[-1]), layout)
+
+
 # ---- xPos (arXiv 2212.10554) -------------------------------------------------------------------------------------------
 
 
@@ -178,12 +188,3 @@ def xpos_scale(positions, width=64, scale_base=512.0, gamma=0.4, center=0):
     """[n, C] in float64."""
     zeta = (2 * np.arange(width // 2) + gamma * width) / ((1 + gamma) * width)
     return zeta ** ((np.asarray(positions, float)[:, None] - center) / scale_base)
-
-
-def xpos_rotate(x, positions, is_key, width=None, base=10000.0, layout="interleaved", direction=1, rotary_offset=0, **scale):
-    """Rotation as usual; q times scale, k divided by it."""
-    width = width or np.shape(x)[-1]
-    channels = axial(width, 1, base=base)
-    cos, sin = tables(channels, [(p,) for p in positions], direction)
-    factor = xpos_scale(positions, width, **scale) ** (-1 if is_key else 1)
-    return rotate(x, cos * factor, sin * factor, layout, (width // 2,), rotary_offset)

@@ -16,7 +16,7 @@ QUESTIONS = {"found": (79, 0), "right": (139, 0), "wrong": (1017, 1)}
 
 @pytest.fixture(scope="module")
 def answers(session_server):
-    """All, in 40 s of the server; under sanitizers, which are ten times slower, a part of the rows."""
+    """All, in 40 s of the server's processor; under sanitizers, which are ten times slower, a part of the rows."""
     return score.score(session_server.url, store.rows("known")[::8 if SANITIZED else 1])
 
 
