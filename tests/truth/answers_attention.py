@@ -153,7 +153,7 @@ class Asked:
         """(row of each pair, table)."""
         index, last = relative.shaw(self.request, self.q_pos, self.k_pos)
         if self.request.get("table_style") == "sinusoidal":
-            return index, attention.nezha_table(last + 1, self.d + self.d % 2)[:, :self.d]
+            return index, attention.sinusoid(np.arange(last + 1), self.d + self.d % 2, False)[:, :self.d]  # NEZHA, of the row's number
         return index, self.weight("rel_k", last + 1, self.d)
 
     def deberta(self, q, k):

@@ -89,12 +89,6 @@ def by_key(k, table, index):
     return np.einsum("bhjd,hijd->bhij", k, table[:, index])
 
 
-def nezha_table(rows, d):
-    """NEZHA (arXiv 1909.00204): the encoding of the row's number, interleaved."""
-    angle = np.arange(rows)[:, None] * 10000.0 ** (-2 * np.arange(d // 2) / d)
-    return np.stack([np.sin(angle), np.cos(angle)], -1).reshape(rows, d)
-
-
 def sinusoid(delta, d_model, halves, base=10000.0):
     angle = np.asarray(delta, float)[..., None] * base ** (-2 * np.arange(d_model // 2) / d_model)
     if halves:

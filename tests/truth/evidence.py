@@ -216,12 +216,9 @@ def bias(f, arrays, shape):
     return hidden(f, of_pairs(f, arrays, shape[-3], *at)["bias"], *at)
 
 
-INDICES = {"t5": lambda f, q, k: of_pairs(without_weights(f), {}, 1, q, k)["buckets"], "deberta": lambda f, q, k: relative.deberta(f, q, k)[0],
+SHAPE = ("num_buckets", "max_distance", "bidirectional")
+INDICES = {"t5": lambda f, q, k: truth.bias.t5_buckets(q, k, "float32", **chosen(f, SHAPE)), "deberta": lambda f, q, k: relative.deberta(f, q, k)[0],
            "shaw": lambda f, q, k: relative.shaw(f, q, k)[0], "swin": lambda f, q, k: truth.window.swin_index(*f["grid"])}
-
-
-def without_weights(f):
-    return {name: value for name, value in f.items() if name not in ("seed", "std")}
 
 
 # ---- Maps -----------------------------------------------------------------------------------------------------------------------

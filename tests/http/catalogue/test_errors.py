@@ -16,8 +16,7 @@ def check_problem(response, status, pointer, words):
     assert response.status == status, response
     run.check_problem(response)
     problem = response.json()
-    pointers = pointer if isinstance(pointer, tuple) else (pointer,)
-    assert problem.get("pointer", "") in pointers, problem
+    assert problem.get("pointer", "") == pointer, problem
     for word in words:
         assert word in problem["detail"], f"{word!r} is missing in: {problem['detail']}"
 

@@ -59,12 +59,6 @@ def test_every_scheme_is_a_model(server):
             assert server.get(path + "/stats").json()["model_stats"] == [{"name": name, "version": "1"}]
 
 
-@pytest.mark.parametrize("request_id", ["a", "", 'q"\\\u00e9\u4e2d', "x" * 1000])
-def test_ids_come_back(client, request_id):
-    for outputs in ([Output("cos")], [Output("cos", binary=False)]):
-        client.infer("rope", outputs=outputs, request_id=request_id, parameters={"len": 2})
-
-
 # ---- Every datatype, as JSON and as bytes -----------------------------------------------------------------------------------
 
 
@@ -105,7 +99,8 @@ ASKED = [  # model, inputs (name, values, datatype), outputs, parameters, path, 
 @pytest.mark.parametrize("model, inputs, outputs, parameters, path, fields", ASKED)
 def test_an_inference_is_the_answer_of_its_endpoint(client, server, model, inputs, outputs, parameters, path, fields, binary):
     """Inputs and parameters are the fields of a request; lists and objects in parameters are texts."""
-    got = client.infer(model, [Input(name, values, datatype, binary) for name, values, datatype in inputs], [Output(name, binary) for name in outputs], parameters=parameters)
+    given, wanted = [Input(*one, binary) for one in inputs], [Output(name, binary) for name in outputs]
+    got = client.infer(model, given, wanted, parameters=parameters)
     sent = {name: np.asarray(values).tolist() for name, values, _ in inputs}
     expected = from_raw(server.ask(path, scheme=model.rpartition("-")[2], **{**sent, **parameters, **fields}, outputs=outputs, format="raw"))
     assert got.names == outputs == list(expected) and all(got[name].tobytes() == expected[name].tobytes() for name in outputs)

@@ -1,5 +1,4 @@
-"""Pictures with the other parts of a request: GET and its tags, the sequences of models, clients that
-disconnect."""
+"""Pictures: what a tag costs, the sequences of models, clients that disconnect. GET and tags: ../cases/pictures.jsonl."""
 import json
 import socket
 import time
@@ -10,8 +9,6 @@ from conftest import start_server
 from connection import within
 from pictures import HEAT
 from png_reader import Picture
-
-# ---- GET ---------------------------------------------------------------------------------------------------------------
 
 
 def timed(server, do):
