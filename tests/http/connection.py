@@ -23,10 +23,10 @@ HUGE = b'{"scheme":"alibi","num_heads":32,"len":8192,"outputs":["bias"],"format"
 UNHURRIED = ["--min-rate", "0", "--send-timeout", "300"]  # clients that do not read are not cut off, however long the test takes
 
 
-def at_once(run, items):
-    """What run(item) gives for each item, all of them at the same time; what one of them raises is raised."""
+def at_once(run, items, most=None):
+    """What run(item) gives for each item, all of them at the same time, or so many; what one of them raises is raised."""
     items = list(items)
-    with concurrent.futures.ThreadPoolExecutor(len(items)) as pool:
+    with concurrent.futures.ThreadPoolExecutor(most or len(items)) as pool:
         return list(pool.map(run, items))
 
 

@@ -22,7 +22,7 @@ def in_a_tool(answer, row, server):
 def in_chinese(answer, row, server):
     """A refusal has Chinese words too."""
     from run import ask
-    found = ask(server, {**row, "headers": {"Accept-Language": "zh"}})
+    found = ask(server, {**row, "headers": {**row.get("headers", {}), "Accept-Language": "zh"}})
     assert found.headers["Content-Language"].startswith("zh") and any("一" <= letter <= "鿿" for letter in found.json()["detail"])
 
 

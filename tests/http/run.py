@@ -422,10 +422,13 @@ def every(pattern="*"):
 
 
 def write_files(folder):
-    """What flags may name: a folder of the weights of ../cases/stored.json, a file of tokens, a folder that is empty at first."""
+    """What flags may name: a folder of the weights and presets of ../cases/stored.json, a file of tokens, a folder that is empty at first."""
     for place in ("stored", "empty"):
         (folder / place).mkdir()
     for name, named in json.loads((CASES / "stored.json").read_text()).items():
+        if "config" in named:
+            (folder / "stored" / f"{name}.preset.json").write_text(json.dumps(named))
+            continue
         arrays = {tensor: drawn(spec) for tensor, spec in named.items()}
         (folder / "stored" / f"{name}.safetensors").write_bytes(safetensors_reader.dumps(arrays))
     (folder / "tokens").write_text("\n".join(token_files.LINES) + "\n")

@@ -88,17 +88,6 @@ def wave(column, p):
     return function(mpf(p) * column[1])
 
 
-def sinusoidal(positions, dim, **parameters):
-    """[n, dim] in float64."""
-    columns = sinusoidal_columns(dim, **parameters)
-    out = np.zeros((len(positions), dim))
-    for j, column in enumerate(columns):
-        if column:
-            angle = np.asarray(positions, float) * float(column[1])
-            out[:, j] = np.sin(angle) if column[0] == "sin" else np.cos(angle)
-    return out
-
-
 def dyadic(x):
     """(m, e) with x = m 2^e, exactly; x is a whole number, a double, a Fraction of a power of two or an mpf."""
     if isinstance(x, int):
@@ -125,33 +114,6 @@ def phases(places, frequencies, times_pi=False):
     return 2 * np.pi * out
 
 
-# ---- Rotation ----------------------------------------------------------------------------------------------------------
-
-
-def pairs(rotary_dim, layout):
-    """The two channels of each pair, counted from the first rotated one; interleaved_to_half reads neighbours."""
-    c = np.arange(rotary_dim // 2)
-    return (c, c + rotary_dim // 2) if layout == "half" else (2 * c, 2 * c + 1)
-
-
-def rotate(x, positions, base=10000.0, layout="interleaved", rotary_dim=None, rotary_offset=0, direction=1):
-    """x [..., n, head_dim] in float64: pairs turned counter-clockwise by position times frequency."""
-    out = np.array(x, float)
-    r = rotary_dim or out.shape[-1]
-    angle = direction * np.asarray(positions, float)[:, None] * base ** (-2.0 * np.arange(r // 2) / r)
-    inside = slice(rotary_offset, rotary_offset + r)
-    out[..., inside] = turned(out[..., inside], angle, layout)
-    return out
-
-
-def turned(x, angle, layout="half", factor=1.0):
-    """x [..., n, r] in float64: each pair turned by its angle [..., n, r/2], and multiplied by factor."""
-    cos, sin = factor * np.cos(angle), factor * np.sin(angle)
-    first, second = (np.asarray(x, float)[..., channels] for channels in pairs(np.shape(x)[-1], layout))
-    both = first * cos - second * sin, second * cos + first * sin
-    return np.stack(both, -1).reshape(*both[0].shape[:-1], -1) if layout == "interleaved" else np.concatenate(both, -1)
-
-
 # ---- ALiBi -------------------------------------------------------------------------------------------------------------
 
 
@@ -164,18 +126,18 @@ def alibi_slopes(num_heads, bias_max=8):
 
 
 def sees(q, k, causal=False, window=None, window_right=None):
-    """Whether the query at q sees the key at k."""
+    """Whether the query at q sees the key at k; arrays of them too."""
     left = math.inf if window is None else window
     right = window_right if window_right is not None else left - 1
-    return q - k < left and k - q <= right and not (causal and k > q)
+    return (q - k < left) & (k - q <= (min(right, 0) if causal else right))
 
 
-def alibi(form, slope, q_positions, k_positions, key_mask=None, slope_right=None, **mask):
-    """One head's bias [q, k] in float64."""
+def alibi(form, slope, q_positions, k_positions, key_mask=None, slope_right=None):
+    """One head's bias [q, k] in float64, without what hides keys."""
     q, k = np.asarray(q_positions, float)[:, None], np.asarray(k_positions, float)[None, :]
     keep = np.ones(k.shape[1], bool) if key_mask is None else np.asarray(key_mask, bool)
     rel = k - q
-    bias = {
+    return 0.0 + {
         "symmetric": lambda: -slope * np.abs(rel),
         "relative": lambda: np.where(rel <= 0, slope * rel, 0.0),
         "asymmetric": lambda: np.where(rel <= 0, slope * rel, -(slope if slope_right is None else slope_right) * rel),
@@ -183,5 +145,6 @@ def alibi(form, slope, q_positions, k_positions, key_mask=None, slope_right=None
         "key_end": lambda: slope * (k - k[0, -1]) + 0 * q,
         "key_mask": lambda: slope * ((np.cumsum(keep) - 1) * keep)[None, :] + 0 * q,
     }[form]()
-    seen = np.array([[sees(a, b, **mask) for b in k[0]] for a in q[:, 0]]) & keep[None, :]
-    return np.where(seen, bias, -np.inf)
+
+
+from truth.rotary import at_angles as turned, at_positions as rotate  # noqa: E402, F401  (rotary needs what is above)

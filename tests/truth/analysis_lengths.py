@@ -6,8 +6,10 @@ import numpy as np
 import truth.analysis_plans as plans
 import truth.analysis_rows as by_rows
 import truth.attention as attention
+import truth.bias
 from truth.absolute import seeded
 from truth.analysis_rows import ROUNDINGS, first_extreme, size, unless_noise
+from truth.answers import relative
 
 # ---- receptive -------------------------------------------------------------------------------------------------------------
 
@@ -52,22 +54,13 @@ def saturated(plan, n):
     if plan.scheme == "t5":
         lags = np.arange(1 - n, n)
         parameters = {"num_buckets": 32, "max_distance": 128, "bidirectional": True, **plan.t5_parameters()}
-        buckets = np.array([plans.biases.t5_bucket(int(lag), **parameters) for lag in lags])
+        buckets = np.array([truth.bias.t5_bucket(int(lag), **parameters) for lag in lags])
         side = parameters["num_buckets"] // 2 if parameters["bidirectional"] else parameters["num_buckets"]
         last = (side - 1, 2 * side - 1) if parameters["bidirectional"] else (side - 1,)
         weight = n - np.abs(lags)
         weight = np.where(lags > 0, 0, weight) if plan.get("causal", False) else weight
         return float((np.isin(buckets, last) * weight).sum() / weight.sum())
-    if plan.scheme == "shaw":
-        k = plan.config.get("max_relative")
-        low, high = (-k, k) if k is not None else (plan.get("p_min", -4), plan.get("p_max", 4))
-        index, last = attention.shaw_index(at, at, low, high, plan.get("direction", "key_minus_query")), high - low
-    else:
-        names = ("position_buckets", "max_relative_positions", "clamp_first")
-        parameters = {"position_buckets": -1, "max_relative_positions": 512, **{k: plan.config[k] for k in names if k in plan.config}}
-        index = attention.deberta_index(at, at, **parameters)
-        span = parameters["position_buckets"] if parameters["position_buckets"] > 0 else parameters["max_relative_positions"]
-        last = 2 * span - 1
+    index, last = relative.ROWS[plan.scheme](plan.config, at, at)
     return float(np.isin(index, (0, last)).mean())
 
 
@@ -88,27 +81,15 @@ def attend(plan, train_len, eval_len, seed):
     for at in (train_len - 1, eval_len - 1):
         turned = q + rows[at] if rows is not None else q
         if plan.family == "rotary":
-            alone = plan.on(eval_len, 0)
-            turned = np.stack([turn_at(alone, q[:, i], at) for i in range(16)], 1)
+            turned = long.rotate(q[:, :, None], at=slice(at, at + 1))[:, :, 0]
         scores = np.einsum("hqd,hkd->hqk", turned, k[:, :at + 1]) / np.sqrt(dim)
         if plan.family == "bias":
-            here, keys = np.array([float(at)]), np.arange(eval_len, dtype=float)
-            bias = np.where(long.seen(here, keys)[None], long.logits(here, keys), -np.inf)[:, :, :at + 1]
-            scores = scores + bias
-            scores = np.where(np.isfinite(bias), scores, -np.inf)
+            scores = scores + long.bias(slice(at, at + 1))[:, :, :at + 1]
         probs, far = attention.softmax(scores), at - np.arange(at + 1)
         entropy.append(attention.entropy(probs).mean())
         mean_distance.append((probs * far).sum(-1).mean())
         beyond = probs[..., far > train_len - 1].sum(-1).mean()
     return {"entropy": entropy, "mean_distance": mean_distance, "mass_beyond": beyond}
-
-
-def turn_at(plan, x, at):
-    """x [H, head_dim] turned to one position of the plan's run."""
-    cos, sin = plan.tables()
-    scale = plan.scale()
-    return plans.rotary.rotate(x[:, None], (cos * scale)[at:at + 1], (sin * scale)[at:at + 1], plan.get("layout", "interleaved"),
-                               plan.blocks, plan.get("rotary_offset", 0))[:, 0]
 
 
 def extrapolation(plan, ask):

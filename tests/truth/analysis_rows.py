@@ -4,6 +4,7 @@ import numpy as np
 
 import truth.analysis_plans as plans
 from truth import to_bf16
+from truth.rotary import xpos_scale
 
 ROUNDINGS = {"f64": lambda x: np.asarray(x, float), "f32": lambda x: np.asarray(x, float).astype("f4").astype(float),
              "f16": lambda x: np.asarray(x, float).astype("f2").astype(float), "bf16": lambda x: to_bf16(np.asarray(x, float)).astype(float)}
@@ -222,8 +223,8 @@ def decaying_products(plan):
     """xpos: a query is scaled up, a key down, so that only their distance counts."""
     w, d = plan.frequencies(), np.arange(plan.n, dtype=float)
     cos = plans.turned(d, w)[0]
-    below = plan.attention_factor ** 2 * (plan.zeta() ** (d[:, None] / plan.get("scale_base", 512.0)) * cos).sum(1)
-    above = plan.attention_factor ** 2 * (plan.zeta() ** (-d[:, None] / plan.get("scale_base", 512.0)) * cos).sum(1)
+    scales = (xpos_scale(way * d, plan.width, plan.get("scale_base", 512.0), plan.get("gamma", 0.4)) for way in (1, -1))
+    below, above = (plan.attention_factor ** 2 * (scale * cos).sum(1) for scale in scales)
     i = np.arange(plan.n)
     lag = i[:, None] - i[None]
     return np.where(lag >= 0, below[np.abs(lag)], above[np.abs(lag)])

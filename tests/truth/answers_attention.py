@@ -3,10 +3,11 @@ import numpy as np
 
 import truth.absolute as absolute
 import truth.attention as attention
-import truth.bias as biases
-import truth.window as window
-from truth.analysis_plans import FAMILY, Plan
-from truth.answers import of
+from truth.analysis_plans import FAMILY
+from truth.answers import absolute as encodings
+from truth.answers import bias as biases
+from truth.answers import of, relative, tensor
+from truth.answers.rotate import in_order, query_factor, turned
 
 MASKS = ("causal", "window", "window_right")
 WINDOWS = ("swin", "swinv2", "beit")
@@ -14,26 +15,6 @@ XL = ("transformer_xl", "xlnet", "conformer")
 # Fields of /attention alone, and tensors: the rest is a configuration.
 ALONE = ("q", "k", "v", "x", "outputs", "softmax_scale", "softcap", "softcap_after_bias", "sinks", "query_scale", "kernel", "tensor_layout", "bias_scaled", "q_positions",
          "k_positions", "positions", "key_mask", "lens", "len", "offset", "q_offset", "q_len", "k_len", "grid", "dtype", "format", "combine", "x_scale")
-
-
-def tensor(value):
-    """Nested lists, or {"dtype", "shape", "data"}, or {"shape", "seed", "std"} by its name."""
-    if isinstance(value, dict):
-        return np.array(value["data"], float).reshape(value["shape"])
-    return np.array(value, float)
-
-
-# ---- Queries, keys and values as [batch, heads, n, d] ----------------------------------------------------------------------
-
-
-def to_heads(array, layout, head_dim):
-    if layout in ("flat", "bflat"):
-        array = array.reshape(*array.shape[:-1], -1, head_dim)
-    if layout in ("bnhd", "nhd", "flat", "bflat"):
-        array = array.swapaxes(-3, -2)
-    if layout == "nbhd":
-        array = array.transpose(1, 2, 0, 3)
-    return array.reshape((1,) * (4 - array.ndim) + array.shape)
 
 
 def from_heads(array, layout, lead):
@@ -54,10 +35,10 @@ class Asked:
         self.config = {name: value for name, value in request.items() if name not in ALONE}
         self.parts = None
         if "x" in request:
-            self.project(tensor(request["x"]))
+            self.project(tensor(request["x"], "x"))
         else:
-            given = {name: tensor(request[name]) for name in "qkv" if name in request}
-            q, k, v = (name in given and to_heads(given[name], self.layout, request.get("head_dim")) for name in "qkv")
+            given = {name: tensor(request[name], name) for name in "qkv" if name in request}
+            q, k, v = (name in given and in_order(given[name], request)[0] for name in "qkv")
             self.q, self.k, self.v = q, k, v if "v" in given else None
             self.lead = q.shape[:2] if self.layout in ("nbhd", "bflat") else q.shape[1:2] if self.layout in ("nhd", "flat") else q.shape[4 - given["q"].ndim:2]
         self.heads, self.q_len, self.k_len, self.d = self.q.shape[1], self.q.shape[2], self.k.shape[2], self.q.shape[3]
@@ -65,7 +46,7 @@ class Asked:
 
     def weight(self, name, *shape, std=0.02):
         if name in self.request:
-            return tensor(self.request[name])
+            return tensor(self.request[name], name)
         return absolute.seeded(name, shape, self.request["seed"], self.request.get("std", std)).astype(float)
 
     def project(self, x):
@@ -74,15 +55,13 @@ class Asked:
         heads = r.get("num_heads", 8)
         content, position = r.get("x_scale", 1) * x, np.zeros((n, width))
         if FAMILY[self.scheme] == "absolute":
-            dim = {} if self.scheme == "learned" and "table" in r else {"dim": r.get("dim", width)}
-            config = {**self.config, **dim, "len": n, "offset": r.get("offset", 0)}
-            config.update({name: tensor(r[name]) for name in ("table",) if name in r})
-            position = r.get("pe_scale", 1) * Plan({name: value for name, value in config.items() if name != "pe_scale"}).rows()
+            config = {**self.config, "dim": r.get("dim", width), "len": n, "offset": r.get("offset", 0), "pe_scale": 1}
+            position = r.get("pe_scale", 1) * encodings.outputs(config)[0]["encoding"]
         whole = absolute.combine(content, position, r.get("combine", "add"))
 
         def heads_of(rows, letter, with_bias=True):
             w = self.weight(f"w_{letter}", width, whole.shape[-1], std=0.1)
-            y = rows @ w.T + (tensor(r[f"b_{letter}"]) if with_bias and f"b_{letter}" in r else 0)
+            y = rows @ w.T + (tensor(r[f"b_{letter}"], "b") if with_bias and f"b_{letter}" in r else 0)
             return y.reshape(-1, n, len(w) // self.head_dim, self.head_dim).swapaxes(1, 2)
 
         self.head_dim = len(self.weight("w_q", width, whole.shape[-1], std=0.1)) // heads
@@ -129,33 +108,17 @@ class Asked:
     def turned(self, x, positions, is_key):
         """Rotated rows, and queries that are scaled by their positions."""
         if FAMILY.get(self.scheme) == "rotary":
-            x = Plan({**self.config, "head_dim": self.d, "positions": positions.tolist()}).rotate(x, is_key)
-        return x if is_key or "query_scale" not in self.request else x * query_factors(self.request["query_scale"], positions)[:, None]
+            x = turned("k" if is_key else "q", x, {**self.config, "positions": positions.tolist()}, len(positions))
+        return x if is_key or "query_scale" not in self.request else x * query_factor(self.request["query_scale"], positions)[:, None]
 
     def bias(self):
         """[batch or 1, H, Q, K], not scaled with the products."""
+        config = {**self.config, "num_heads": self.heads}
         if self.scheme in WINDOWS:
-            return self.window()[None]
-        config = {**self.config, "num_heads": self.heads, "len": self.k_len}
-        plan = Plan(config)
-        if self.scheme == "t5":
-            table = self.weight("table", plan.get("num_buckets", 32), self.heads)
-            return biases.t5(table, self.q_pos, self.k_pos, plan.get("table_scale", 1.0), **plan.t5_parameters())[None]
-        if self.scheme == "fire":
-            hidden = len(tensor(self.request["w1"])) if "w1" in self.request else plan.get("hidden", 32)
-            shapes = {"w1": (hidden, 1), "b1": (hidden,), "w2": (self.heads, hidden), "b2": (self.heads,)}
-            rest = {name: config[name] for name in ("c", "init_l", "l_mult") if name in config}
-            return biases.fire(**{name: self.weight(name, *shape) for name, shape in shapes.items()}, q=self.q_pos, k=self.k_pos, **rest)[None]
+            return biases.of_windows({**config, "grid": self.request["grid"]})[0]["bias"][None]
         masks = np.atleast_2d(self.request.get("key_mask", np.ones(self.k_len)))
-        made = np.stack([Plan({**config, "key_mask": mask}).logits(self.q_pos, self.k_pos) for mask in masks])
-        return made * (self.scale if self.request.get("bias_scaled") else 1)
-
-    def window(self):
-        h, w = self.request["grid"]
-        if self.scheme == "swinv2":
-            hidden = len(tensor(self.request["w1"])) if "w1" in self.request else 512
-            return window.swinv2(h, w, self.weight("w1", hidden, 2), self.weight("b1", hidden), self.weight("w2", self.heads, hidden))
-        return window.looked_up(self.scheme, self.weight("table", window.rows(self.scheme, h, w), self.heads), h, w)
+        made = [biases.PAIRS[self.scheme]({**config, "key_mask": mask}, self.q_pos, self.k_pos)["bias"] for mask in masks]
+        return np.stack(made) * (self.scale if self.request.get("bias_scaled") else 1)
 
     def terms(self):
         """{name: [B, H, Q, K]} before the scale, in the order of the answer; of q and k as they come."""
@@ -181,48 +144,31 @@ class Asked:
                 return attention.xl_terms(self.scheme, q, k, self.q_pos, self.k_pos, u, v_bias, w["w_r"], **rest)
             found |= {"content_position": part(q, zero, zero), "bias_content": part(0 * q, w["u"], zero), "bias_position": part(0 * q, zero, w["v_bias"])}
             if "token_type_ids" in r:
-                found["content_segment"] = attention.xlnet_segments(q, tensor(r["seg_embed"]), tensor(r["r_s_bias"]), r["token_type_ids"])
+                found["content_segment"] = attention.xlnet_segments(q, self.weight("seg_embed"), self.weight("r_s_bias"), r["token_type_ids"])
         elif self.scheme == "deberta":
             found = {"c2c": found.pop("content_content"), **self.deberta(q, k)}
         return found
 
     def shaw(self):
         """(row of each pair, table)."""
-        r, style, d = self.request, self.request.get("table_style", "clipped"), self.d
-        low, high, direction = r.get("p_min", -4), r.get("p_max", 4), r.get("direction", "key_minus_query")
-        if "max_relative" in r:
-            low, high = -r["max_relative"], r["max_relative"]
-        if style.startswith("relative_key"):
-            high = (len(tensor(r["rel_k"])) - 1) // 2
-            low, direction = -high, "query_minus_key"
-        index = attention.shaw_index(self.q_pos, self.k_pos, low, high, direction).astype(int)
-        if style == "sinusoidal":
-            table = attention.nezha_table(high - low + 1, d + d % 2)
-            return index, table[:, :d]
-        return index, self.weight("rel_k", high - low + 1, d)
+        index, last = relative.shaw(self.request, self.q_pos, self.k_pos)
+        if self.request.get("table_style") == "sinusoidal":
+            return index, attention.sinusoid(np.arange(last + 1), self.d + self.d % 2, False)[:, :self.d]  # NEZHA, of the row's number
+        return index, self.weight("rel_k", last + 1, self.d)
 
     def deberta(self, q, k):
-        r = self.request
-        buckets, most, heads = r.get("position_buckets", -1), r.get("max_relative_positions", 512), self.heads
-        index, span = attention.deberta_index(self.q_pos, self.k_pos, buckets, most, r.get("clamp_first", False)), buckets if buckets > 0 else most
+        r, heads = self.request, self.heads
+        index, last = relative.deberta(r, self.q_pos, self.k_pos)
         if "rel_embeddings" in r:
-            p, ending = tensor(r["rel_embeddings"]), "" if r.get("share_att_key", True) else "pos_"
+            p, ending = self.weight("rel_embeddings"), "" if r.get("share_att_key", True) else "pos_"
             if r.get("norm_rel_ebd"):
-                p = attention.layer_norm(p, tensor(r["norm_weight"]), tensor(r["norm_bias"]))
-            rows = {letter: p @ tensor(r[f"w_{ending}{letter}"]).T + tensor(r[f"b_{ending}{letter}"]) for letter in "qk"}
+                p = attention.layer_norm(p, self.weight("norm_weight"), self.weight("norm_bias"))
+            rows = {letter: p @ self.weight(f"w_{ending}{letter}").T + self.weight(f"b_{ending}{letter}") for letter in "qk"}
             table = {"c2p": attention.split_heads(rows["k"], heads), "p2c": attention.split_heads(rows["q"], heads)}
         else:
-            table = {to: self.weight(name, heads, 2 * span, self.d) for to, name in (("c2p", "pos_key"), ("p2c", "pos_query")) if to in self.types}
+            table = {to: self.weight(name, heads, last + 1, self.d) for to, name in (("c2p", "pos_key"), ("p2c", "pos_query")) if to in self.types}
         made = {"c2p": lambda t: attention.by_query(q, t, index), "p2c": lambda t: attention.by_key(k, t, index)}
         return {name: made[name](table[name]) for name in self.types}
-
-
-def query_factors(rule, positions):
-    p = np.asarray(positions, float)
-    beta, length = rule.get("beta", 0.1), rule.get("original_max_position_embeddings", 8192)
-    if rule["type"] == "logn":
-        return np.maximum(1, np.log(p + 1) / np.log(length))
-    return 1 + beta * np.log(1 + np.floor((p + (rule["type"] == "llama4")) / length))
 
 
 # ---- The answer ------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import truth
 
 def seen(q_pos, k_pos, causal=False, window=None, window_right=None, key_mask=None, lens=None):
     """[Q, K], or [B, Q, K] if key_mask is [B, K]: which query sees which key."""
-    out = np.array([[truth.sees(a, b, causal, window, window_right) for b in k_pos] for a in q_pos], bool)
+    out = truth.sees(np.asarray(q_pos)[:, None], np.asarray(k_pos)[None], causal, window, window_right)
     if lens is not None:
         piece = np.repeat(np.arange(len(lens)), lens)
         out &= piece[:, None] == piece[None]
@@ -87,12 +87,6 @@ def by_key(k, table, index):
     if table.ndim == 2:
         return np.einsum("bhjd,ijd->bhij", k, table[index])
     return np.einsum("bhjd,hijd->bhij", k, table[:, index])
-
-
-def nezha_table(rows, d):
-    """NEZHA (arXiv 1909.00204): the encoding of the row's number, interleaved."""
-    angle = np.arange(rows)[:, None] * 10000.0 ** (-2 * np.arange(d // 2) / d)
-    return np.stack([np.sin(angle), np.cos(angle)], -1).reshape(rows, d)
 
 
 def sinusoid(delta, d_model, halves, base=10000.0):

@@ -12,9 +12,13 @@ import truth
 
 def masked(bias, q, k, key_mask=None, causal=False, window=None, window_right=None):
     """[heads, q, k] with -inf where the key is not seen."""
-    seen = np.array([[truth.sees(a, b, causal, window, window_right) for b in k] for a in q])
+    seen = truth.sees(np.asarray(q)[:, None], np.asarray(k)[None], causal, window, window_right)
     seen &= np.ones(len(k), bool) if key_mask is None else np.asarray(key_mask, bool)
-    return np.where(seen[None], bias, -np.inf)
+    return np.where(seen, bias, -np.inf)
+
+
+def exactly(position):
+    return int(position) if position == int(position) else Fraction(position)
 
 
 def distance(q, k):
@@ -54,9 +58,9 @@ def t5_bucket_float32(rel, num_buckets=32, max_distance=128, bidirectional=True)
 
 
 def t5_buckets(q, k, arith="exact", **parameters):
-    known, bucket = {}, t5_bucket_float32 if arith == "float32" else t5_bucket
-    rels = [[Fraction(b) - Fraction(a) for b in k] for a in q]
-    return np.array([[known.setdefault(r, bucket(r, **parameters)) for r in row] for row in rels], "i4")
+    bucket, (q, k) = t5_bucket_float32 if arith == "float32" else t5_bucket, (list(map(exactly, at)) for at in (q, k))
+    known = {rel: bucket(rel, **parameters) for rel in {b - a for a in q for b in k}}
+    return np.array([[known[b - a] for b in k] for a in q], "i4")
 
 
 def t5(table, q, k, table_scale=1.0, **parameters):

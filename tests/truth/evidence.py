@@ -8,11 +8,12 @@ import numpy as np
 
 import truth
 import truth.absolute
-import truth.bias
+import truth.answers.bias
 import truth.rotary
 import truth.scaling
-import truth.segments
 import truth.window
+from truth.answers import relative, sequences
+from truth.answers.rotate import query_factor
 
 PRESETS = {
     "llama-2": {"scheme": "rope", "head_dim": 128, "base": 1e4, "layout": "half"},
@@ -42,41 +43,13 @@ def coordinates(f, n):
         if levels == "batch_axes":
             return at.swapaxes(0, 1)
         return at[None] if levels == "batch" or at.ndim == 1 else at
-    if "grid" in f:
-        return over_grid(f)
-    if "segments" in f:
-        rules = ("position_style", "spatial_merge_size", "tokens_per_second")
-        return truth.segments.positions(f["segments"], **{name: f[name] for name in rules if name in f})[0]
-    if "lens" in f:
-        return np.concatenate([np.arange(k) for k in f["lens"]])[None] + float(f.get("offset", 0))
-    return np.arange(n, dtype=float)[None] + f.get("offset", 0)
+    return np.array(sequences.axes({**f, "len": n}, coords=f.get("coords", "index")), float)
 
 
 def of_mask(f, mask):
-    """Positions [B, n] of a padded batch: those of its tokens, or its columns."""
-    if f.get("padding") == "counted":
-        return np.arange(mask.shape[-1]) + f.get("offset", 0) + 0 * mask
-    return np.where(mask == 1, mask.cumsum(-1) - 1 + f.get("offset", 0), f.get("pad_position", 1))
-
-
-def over_grid(f):
-    grid, coords = f["grid"], f.get("coords", "index")
-    axes = [np.arange(k, dtype=float) for k in grid]
-    if coords == "one_based":
-        axes = [a + 1 for a in axes]
-    elif coords == "normalized":
-        axes = [2 * (a + 0.5) / len(a) - 1 for a in axes]
-    elif coords == "pixel":
-        axes = [np.linspace(-1, 1, len(a)) for a in axes]
-    elif coords == "centered":
-        axes = [a - (len(a) - len(a) // 2) for a in axes]
-    elif coords == "resized":
-        axes = [a * ref / len(a) for a, ref in zip(axes, f["ref_grid"])]
-    at = np.stack(np.meshgrid(*axes, indexing="ij"))
-    if f.get("order") == "merge":
-        m, (h, w) = f.get("spatial_merge_size", 2), grid[-2:]
-        at = at.reshape(len(grid), -1, h // m, m, w // m, m).swapaxes(3, 4)
-    return at.reshape(len(grid), -1)
+    """Positions [n], or [B, n] of a padded batch: those of its tokens, or its columns."""
+    rows = np.array([sequences.positions_of_mask(row, f) for row in np.atleast_2d(mask)])
+    return rows.reshape(mask.shape)
 
 
 # ---- Rotary ---------------------------------------------------------------------------------------------------------------------
@@ -164,21 +137,13 @@ def rotate(f, q, is_key=False):
     size = m * (scale_of(f, at, r, is_key) if f.get("scheme") == "xpos" else 1.0)
     out = truth.rotary.rotate(q, size * np.cos(angle), size * np.sin(angle), f.get("layout", "interleaved"), blocks, f.get("rotary_offset", 0))
     if f.get("query_scale") and not is_key:
-        out = out * query_factors(f["query_scale"], at[0])[..., None]
+        out = out * query_factor(f["query_scale"], at[0])[..., None]
     return out, np.broadcast_to((np.minimum(lost.max(-1, keepdims=True), 1 / 8) + 16 * UNIT["f32"]) * np.abs(out).max(), out.shape)
 
 
 def scale_of(f, at, r, is_key):
     center = truth.rotary.xpos_center(f.get("center", 0), at.shape[-1], f.get("offset", 0))
     return truth.rotary.xpos_scale(at[0], r, f.get("scale_base", 512), f.get("gamma", 0.4), center) ** (-1 if is_key else 1)
-
-
-def query_factors(rule, at):
-    """Of queries by their positions: Ministral's and Llama 4's steps, and logarithms of the length."""
-    length = rule["original_max_position_embeddings"]
-    if rule["type"] == "logn":
-        return np.maximum(1, np.log(at + 1) / np.log(length))
-    return 1 + rule["beta"] * np.log(1 + np.floor((at + (rule["type"] == "llama4")) / length))
 
 
 # ---- Absolute -------------------------------------------------------------------------------------------------------------------
@@ -200,7 +165,7 @@ def columns(f, n, d):
         return truth.absolute.one_axis(0, d, **chosen(f, LINE)), coordinates(f, n).T
     style, axes = f.get("style", "axial"), len(f["grid"])
     names = {"axial": (*LINE, "axes_dim", "axis_order"), "detr": ("temperature",)}.get(style, ("base",))
-    rows = truth.absolute.detr_coordinates(f["grid"], **chosen(f, ("normalize", "angle_scale"))) if style == "detr" else over_grid({"grid": f["grid"]}).T
+    rows = truth.absolute.detr_coordinates(f["grid"], **chosen(f, ("normalize", "angle_scale"))) if style == "detr" else coordinates({"grid": f["grid"]}, 0).T
     return truth.absolute.STYLES[style](d, axes, **chosen(f, names)), np.array([[float(x) for x in row] for row in rows])
 
 
@@ -231,67 +196,29 @@ def encoding(f, shape):
 
 
 def distances(f, Q, K):
-    """Positions of queries and keys as columns and rows."""
-    return np.arange(Q)[:, None] + f.get("q_offset", K - Q), np.arange(K)[None]
+    """Positions of queries and keys."""
+    return np.arange(Q) + f.get("q_offset", K - Q), np.arange(K)
 
 
 def hidden(f, a, q, k):
-    unseen = np.zeros(a.shape[-2:], bool)
-    if f.get("causal"):
-        unseen |= k > q
-    if f.get("window"):
-        unseen |= (q - k >= f["window"]) | (k - q >= (1 if f.get("causal") else f["window"]))
-    if f.get("key_mask"):
-        unseen |= np.array(f["key_mask"])[None] == 0
-    return np.where(unseen, -np.inf, a)
+    return truth.bias.masked(a, q, k, **chosen(f, ("causal", "window", "key_mask")))
 
 
-def alibi(f, H, q, k):
-    m = np.array(f["slopes"]) if "slopes" in f else np.array([float(x) for x in truth.alibi_slopes(f.get("num_heads", H), f.get("bias_max", 8))])
-    keep = np.array(f.get("key_mask", np.ones(k.shape[1])))
-    far = {"symmetric": -np.abs(q - k), "relative": np.minimum(k - q, 0), "key": k + 0 * q, "key_end": k - (k.shape[1] - 1) + 0 * q,
-           "key_mask": (keep.cumsum() - 1) * keep + 0 * q}
-    return m[:, None, None] * far[f.get("form", "symmetric")]
+def of_pairs(f, arrays, H, q, k):
+    """As float32 code has T5's buckets."""
+    weights = {name: arrays[name] for name in ("table", "w1", "b1", "w2", "b2") if name in arrays}
+    arith = {"arith": "float32"} if f["scheme"] == "t5" else {}
+    return truth.answers.bias.PAIRS[f["scheme"]]({**f, **arith, **weights, "num_heads": f.get("num_heads", H)}, q.tolist(), k.tolist())
 
 
 def bias(f, arrays, shape):
-    H, Q, K = shape[-3:]
-    q, k = distances(f, Q, K)
-    if f["scheme"] == "alibi":
-        return hidden(f, alibi(f, H, q, k), q, k)
-    at = q[:, 0].tolist(), k[0].tolist()
-    r1, r2 = (np.broadcast_to(f.get(name, 1.0), H).tolist() for name in ("r1", "r2"))
-    a = {"t5": lambda: arrays["table"][t5_buckets(f, Q, K)].transpose(2, 0, 1).astype(float), "kerple": lambda: truth.bias.kerple(f["kind"], r1, r2, *at),
-         "sandwich": lambda: truth.bias.sandwich(H, *at, **chosen(f, ("bar_dim", "base"))),
-         "fire": lambda: truth.bias.fire(*(arrays[name] for name in ("w1", "b1", "w2", "b2")), *at)}
-    return hidden(f, a[f["scheme"]](), q, k)
+    at = distances(f, *shape[-2:])
+    return hidden(f, of_pairs(f, arrays, shape[-3], *at)["bias"], *at)
 
 
-def t5_buckets(f, Q, K):
-    q, k = distances(f, Q, K)
-    known = {rel: truth.bias.t5_bucket_float32(int(rel), **chosen(f, ("num_buckets", "max_distance", "bidirectional"))) for rel in np.unique(k - q)}
-    return np.vectorize(known.get)(k - q)
-
-
-def deberta_index(f, Q, K):
-    q, k = distances({"q_offset": 0, **f}, Q, K)
-    rel, buckets, most = q - k, f.get("position_buckets", -1), f.get("max_relative_positions", 512)
-    if buckets > 0:
-        rel = np.clip(rel, 1 - most, most - 1) if f.get("clamp_first") else rel
-        mid = buckets // 2
-        far = np.ceil(np.log(np.maximum(np.abs(rel), 1) / mid) / np.log((most - 1) / mid) * (mid - 1) - 1e-9) + mid
-        rel = np.where(np.abs(rel) <= mid, rel, np.sign(rel) * far).astype(int)
-    span = buckets if buckets > 0 else most
-    return np.clip(rel + span, 0, 2 * span - 1)
-
-
-def shaw_index(f, Q, K):
-    q, k = distances(f, Q, K)
-    reach = f["max_relative"]
-    return np.clip((q - k if f.get("direction") == "query_minus_key" else k - q), -reach, reach) + reach
-
-
-INDICES = {"t5": t5_buckets, "deberta": deberta_index, "shaw": shaw_index, "swin": lambda f, Q, K: truth.window.swin_index(*f["grid"])}
+SHAPE = ("num_buckets", "max_distance", "bidirectional")
+INDICES = {"t5": lambda f, q, k: truth.bias.t5_buckets(q, k, "float32", **chosen(f, SHAPE)), "deberta": lambda f, q, k: relative.deberta(f, q, k)[0],
+           "shaw": lambda f, q, k: relative.shaw(f, q, k)[0], "swin": lambda f, q, k: truth.window.swin_index(*f["grid"])}
 
 
 # ---- Maps -----------------------------------------------------------------------------------------------------------------------
@@ -318,7 +245,7 @@ def attend(f, arrays):
     lost = (24 * UNIT["f32"] + turning) * np.abs(size)
     at = distances(f, Q, K)
     if f["scheme"] == "alibi":
-        b = f.get("bias_factor", 1) * alibi(f, e.shape[-3], *at)
+        b = f.get("bias_factor", 1) * of_pairs(f, {}, e.shape[-3], *at)["bias"]
         e, lost = e + b, lost + 16 * UNIT["f32"] * np.abs(b)
     e = hidden(f, e, *at)
     lost = lost + 4 * UNIT["f32"] * np.where(np.isfinite(e), np.abs(e), 0)
@@ -383,7 +310,9 @@ def predicted(belief, arrays):
             may = np.where(np.isfinite(b), np.abs(b), 0) * 2 * max(b.shape[-3], 8) * UNIT["f32"]
             out[name] = b.reshape(a.shape), may.reshape(a.shape)
         elif name == "buckets":
-            out[name] = INDICES[f["scheme"]](f, *a.shape[-2:]).reshape(a.shape), np.zeros(a.shape)
+            usual = {"q_offset": 0} if f["scheme"] == "deberta" else {}
+            at = distances({**usual, **f}, *a.shape[-2:])
+            out[name] = INDICES[f["scheme"]](f, *at).reshape(a.shape), np.zeros(a.shape)
         elif name == "position_ids":
             at = coordinates(f, a.shape[-1])
             out[name] = np.broadcast_to(at if a.ndim > 1 else at[0], a.shape), np.zeros(a.shape)

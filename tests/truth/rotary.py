@@ -159,6 +159,16 @@ def rotate(x, cos, sin, layout="interleaved", blocks=(), rotary_offset=0):
     return out
 
 
+def at_angles(x, angle, layout="half", factor=1.0):
+    """x [..., n, r]: each pair turned by its angle [..., n, r/2], and multiplied by factor."""
+    return rotate(x, factor * np.cos(angle), factor * np.sin(angle), layout, (np.shape(x)[-1] // 2,))
+
+
+def at_positions(x, positions, base=10000.0, layout="interleaved"):
+    """x [..., n, head_dim]: pairs turned counter-clockwise by position times frequency."""
+    return at_angles(x, np.asarray(positions, float)[:, None] * base ** (-2.0 * np.arange(np.shape(x)[-1] // 2) / np.shape(x)[-1]), layout)
+
+
 # ---- xPos (arXiv 2212.10554) -------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import truth
 import truth.bias
 import truth.scaling
+from truth import absolute
 from truth.absolute import GOLDEN, WORD, fnv1a64, seeded, splitmix64
 
 VOCABULARY, WIDTH, HEADS, HEAD_WIDTH, FEED_FORWARD, LAYERS, BUCKETS = 8, 32, 4, 8, 128, 2, 32
@@ -113,7 +114,7 @@ class Positions:
         self.table = True
 
     def sinusoidal(self, **given):
-        self.rows = truth.sinusoidal(range(self.n), WIDTH, **given)
+        self.rows = absolute.table(absolute.one_axis(0, WIDTH, **given), [(p,) for p in range(self.n)])
 
     def rope(self, base=10000.0, scaling=None, head_dim=HEAD_WIDTH):
         scaling = scaling or {"type": "default"}

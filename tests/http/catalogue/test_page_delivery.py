@@ -76,6 +76,8 @@ def test_head(server, base):
             head, got = server.request("HEAD", path, headers=headers), server.get(path, headers)
             assert head.status == 200 and head.body == b"" and head.headers["Content-Length"] == str(len(got.body))
             assert all(head.headers[name] == got.headers[name] for name in ("ETag", "Content-Type", "Content-Encoding", "Vary", "Cache-Control"))
+            kept = server.get(path, {**headers, "If-None-Match": got.headers["ETag"]})
+            assert kept.status == 304 and kept.body == b"" and kept.headers["Content-Security-Policy"] == POLICY
         refused = server.post(path, {})
         assert refused.status == 405 and refused.headers["Allow"] == "GET, HEAD"
 

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from connection import at_once
 from tensors import multipart, npy
 
 LONG = {"type": "yarn", "factor": 4, "original_max_position_embeddings": 2048}
@@ -58,18 +59,22 @@ def pairs(changes, part):
 
 
 def complaints(server, base, changes, names, part, data=None):
-    found, asked = [], 0
+    """What is wrong, and how many questions were answered; four are asked at the same time."""
+    def asked(question):
+        right, wrong, lang = question
+        arrays = arrays_of(server, {**right, **(data or {})}, names)
+        if arrays is None:
+            return [], False
+        if data:
+            arrays = {"q": np.array(data["q"], "f4"), "q_out": arrays["q"]}
+        texts = sentences(server, wrong, arrays, lang)
+        return [(right, wrong, code, text) for code, text in texts if bad(text)], bool(texts)
+    questions = []
     for number, both in enumerate(pairs(changes, part)):
-        for right, wrong in ((merged(base, *both), base), (base, merged(base, *both))) + (((merged(base, both[0]), merged(base, both[1])),) if len(both) == 2 else ()):
-            arrays = arrays_of(server, {**right, **(data or {})}, names)
-            if arrays is None:
-                continue
-            if data:
-                arrays = {"q": np.array(data["q"], "f4"), "q_out": arrays["q"]}
-            texts = sentences(server, wrong, arrays, ("en", "zh")[number % 2])
-            asked += bool(texts)
-            found += [(right, wrong, code, text) for code, text in texts if bad(text)]
-    return found, asked
+        every = [(merged(base, *both), base), (base, merged(base, *both)), *([tuple(merged(base, one) for one in both)] if len(both) == 2 else [])]
+        questions += [(right, wrong, ("en", "zh")[number % 2]) for right, wrong in every]
+    answers = at_once(asked, questions, 4)
+    return [one for found, _ in answers for one in found], sum(is_asked for _, is_asked in answers)
 
 
 EVEN, ODD, ALL = slice(0, None, 2), slice(1, None, 2), slice(None)

@@ -102,16 +102,6 @@ def test_numpy_and_unzip_read_more_than_4_gib(tmp_path):
 # ---- Memory, workers, clients that leave -------------------------------------------------------------------------------
 
 
-def test_takes_little_memory():
-    with start_server() as server:
-        stream = Stream(server, {**HUGE, "format": "npz"})
-        n_bytes = GIB // 2 if not SANITIZED else GIB // 16
-        assert stream.read(n_bytes, 60) == n_bytes
-        peak = server.memory()
-        stream.close()
-        assert SANITIZED or peak < 64 * MIB, f"peak resident memory {peak / MIB:.1f} MiB"
-
-
 def test_same_bytes_with_any_workers():
     def digests(*flags):
         with start_server(*flags) as server:

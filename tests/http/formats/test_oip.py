@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import truth
-import truth.attention
 from conftest import start_server
 from oip_client import Client, Input, Output, Result, body_of
-from tensors import from_json, from_raw, to_bf16
+from tensors import from_raw, to_bf16
 
 
 @pytest.fixture
@@ -60,12 +59,6 @@ def test_every_scheme_is_a_model(server):
             assert server.get(path + "/stats").json()["model_stats"] == [{"name": name, "version": "1"}]
 
 
-@pytest.mark.parametrize("request_id", ["a", "", 'q"\\\u00e9\u4e2d', "x" * 1000])
-def test_ids_come_back(client, request_id):
-    for outputs in ([Output("cos")], [Output("cos", binary=False)]):
-        client.infer("rope", outputs=outputs, request_id=request_id, parameters={"len": 2})
-
-
 # ---- Every datatype, as JSON and as bytes -----------------------------------------------------------------------------------
 
 
@@ -84,89 +77,39 @@ def test_datatypes_follow_q(client, datatype, tolerance, binary_in, binary_out):
         np.testing.assert_allclose(result[name].astype(float), expected, atol=tolerance, rtol=tolerance)
 
 
+Q, K, V, TABLE = normal(1, 2, 5, 8), normal(1, 2, 5, 8, seed=1), normal(1, 2, 5, 4, seed=2), normal(32, 4)
+WORDS = ["the", "dog", "chased", "another", "d\u00f6g", "dog"]  # the textbook's dogs
+NUMBERS = ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "FP32", "FP64", "FP16", "BF16")
+LINEAR = {"head_dim": 8, "scaling": {"type": "linear", "factor": 2}}
+ASKED = [  # model, inputs (name, values, datatype), outputs, parameters, path, fields beside the same inputs and parameters
+    *(("sinusoidal", [("positions", [3, 0, 100, 7], datatype)], ["encoding"], {"dim": 16}, "/encode", {}) for datatype in NUMBERS),
+    *(("sinusoidal", [("positions", [1.5, 2.25], "FP64")], ["encoding"], {"dim": 8, "dtype": dtype}, "/encode", {}) for dtype in ("f64", "f16", "bf16", "f32")),
+    ("alibi", [("key_mask", [True, False, True], "BOOL")], ["bias"], {"len": 3, "num_heads": 2}, "/encode", {"key_mask": [1, 0, 1]}),
+    ("none", [("tokens", WORDS, "BYTES")], ["probs"], {}, "/attention", {}),
+    ("none", [], ["probs"], {"tokens": json.dumps(WORDS)}, "/attention", {"tokens": WORDS}),
+    ("rope", [("positions", [0, 5, 131071], "INT64")], ["sin", "cos"], {**LINEAR, "scaling": json.dumps(LINEAR["scaling"])}, "/encode", LINEAR),
+    ("rope", [], ["cos", "sin"], {"len": 5000}, "/encode", {}),
+    ("rope", [], ["cos", "sin"], {"preset": "llama-3.1", "positions": "[0,1,131071]"}, "/encode", {"positions": [0, 1, 131071]}),
+    *((model, [("q", Q, "FP32"), ("k", K, "FP32"), ("v", V, "FP32")], ["output", "probs"], {"causal": True}, "/attention", {}) for model in ("alibi", "attention-alibi")),
+    ("t5", [("table", TABLE, "FP32")], ["bias", "buckets"], {"len": 6}, "/encode", {}),
+]
+
+
 @pytest.mark.parametrize("binary", [False, True])
-@pytest.mark.parametrize("datatype", ["INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "FP32", "FP64", "FP16", "BF16"])
-def test_positions_of_every_datatype(client, server, datatype, binary):
-    positions = [3, 0, 100, 7]
-    got = client.infer("sinusoidal", [Input("positions", np.array(positions), datatype, binary)], parameters={"dim": 16})
-    expected = from_raw(server.ask("/encode", scheme="sinusoidal", dim=16, positions=positions, format="raw"))
-    assert got.names == ["encoding"] and got.datatype("encoding") == "FP32"
-    assert got["encoding"].tobytes() == expected["encoding"].tobytes()
-
-
-@pytest.mark.parametrize("sent", [Input("key_mask", np.array([True, False, True]), "BOOL"), Input("key_mask", np.array([True, False, True]), "BOOL", False)])
-def test_booleans(client, server, sent):
-    got = client.infer("alibi", [sent], parameters={"len": 3, "num_heads": 2})
-    expected = from_json(server.ask("/encode", scheme="alibi", len=3, num_heads=2, key_mask=[1, 0, 1]))
-    np.testing.assert_array_equal(got["bias"], expected["bias"])
-    assert np.isneginf(got["bias"][:, :, 1]).all()
-
-
-@pytest.mark.parametrize("binary", [False, True])
-def test_words(client, server, binary):
-    """The textbook's dogs: BYTES are welcome for tokens."""
-    words = ["the", "dog", "chased", "another", "d\u00f6g", "dog"]
-    got = client.infer("none", [Input("tokens", words, "BYTES", binary)], [Output("probs")])
-    expected = from_raw(server.ask("/attention", scheme="none", tokens=words, format="raw"))["probs"]
-    assert got["probs"].tobytes() == expected.tobytes()
-    as_text = client.infer("none", outputs=[Output("probs")], parameters={"tokens": json.dumps(words)})
-    assert as_text["probs"].tobytes() == expected.tobytes()
+@pytest.mark.parametrize("model, inputs, outputs, parameters, path, fields", ASKED)
+def test_an_inference_is_the_answer_of_its_endpoint(client, server, model, inputs, outputs, parameters, path, fields, binary):
+    """Inputs and parameters are the fields of a request; lists and objects in parameters are texts."""
+    given, wanted = [Input(*one, binary) for one in inputs], [Output(name, binary) for name in outputs]
+    got = client.infer(model, given, wanted, parameters=parameters)
+    sent = {name: np.asarray(values).tolist() for name, values, _ in inputs}
+    expected = from_raw(server.ask(path, scheme=model.rpartition("-")[2], **{**sent, **parameters, **fields}, outputs=outputs, format="raw"))
+    assert got.names == outputs == list(expected) and all(got[name].tobytes() == expected[name].tobytes() for name in outputs)
+    said = {"f4": "FP32", "f8": "FP64", "f2": "FP16", "i4": "INT32"}
+    assert all(got.datatype(name) in (said[expected[name].dtype.str[1:]], "BF16" if parameters.get("dtype") == "bf16" else "") for name in outputs)
+    assert "probs" not in outputs or got.json["parameters"] == {"empty_rows": 0}
 
 
 # ---- Which operation -------------------------------------------------------------------------------------------------------
-
-
-def test_encode(client, server):
-    got = client.infer("rope", [Input("positions", np.array([0, 5, 131071]), "INT64")], [Output("sin", False), Output("cos")],
-                       parameters={"head_dim": 8, "scaling": '{"type":"linear","factor":2}'})
-    expected = from_raw(server.ask("/encode", scheme="rope", head_dim=8, positions=[0, 5, 131071], scaling={"type": "linear", "factor": 2}, format="raw"))
-    assert got.names == ["sin", "cos"] and all(got[n].tobytes() == expected[n].tobytes() for n in expected)
-    angle = np.array([0, 2.5, 65535.5])[:, None] * 10000.0 ** (-np.arange(4) / 4)
-    np.testing.assert_allclose(got["cos"], np.cos(angle), atol=1e-6)
-
-
-def test_the_default_outputs_stream_as_bytes(client, server):
-    got = client.infer("rope", parameters={"len": 5000, "binary_data_output": True})
-    expected = from_raw(server.ask("/encode", scheme="rope", len=5000, format="raw"))
-    assert got.names == ["cos", "sin"] and all(got[n].tobytes() == expected[n].tobytes() for n in expected)
-
-
-@pytest.mark.parametrize("model", ["alibi", "attention-alibi"])
-@pytest.mark.parametrize("binary", [False, True])
-def test_attention(client, server, model, binary):
-    q, k, v = normal(1, 2, 5, 8), normal(1, 2, 5, 8, seed=1), normal(1, 2, 5, 4, seed=2)
-    got = client.infer(model, [Input("q", q), Input("k", k, binary=False), Input("v", v)], [Output("output", binary), Output("probs")], parameters={"causal": True})
-    slopes = 2.0 ** -np.array([4, 8])
-    bias = -slopes[:, None, None] * np.abs(np.arange(5)[:, None] - np.arange(5))
-    visible = truth.attention.seen(range(5), range(5), causal=True)
-    expected = truth.attention.attend(q, k, v, bias=bias, visible=visible)
-    np.testing.assert_allclose(got["probs"], expected["probs"], atol=1e-6)
-    np.testing.assert_allclose(got["output"], expected["probs"] @ v, atol=1e-5)
-    assert got.json["parameters"] == {"empty_rows": 0}
-    same = from_raw(server.ask("/attention", scheme="alibi", causal=True, q=q.tolist(), k=k.tolist(), v=v.tolist(), outputs=["output", "probs"], format="raw"))
-    assert all(got[n].tobytes() == same[n].tobytes() for n in same)
-
-
-def test_weights_are_inputs(client, server):
-    table = normal(32, 4)
-    got = client.infer("t5", [Input("table", table)], [Output("bias"), Output("buckets", False)], parameters={"len": 6})
-    expected = from_json(server.ask("/encode", scheme="t5", len=6, table=table.tolist(), outputs=["bias", "buckets"]))
-    assert got.datatype("buckets") == "INT32" and all((got[n] == expected[n]).all() for n in expected)
-    assert (got["bias"] == table[expected["buckets"]].transpose(2, 0, 1)).all()
-
-
-@pytest.mark.parametrize("dtype,datatype", [("f64", "FP64"), ("f16", "FP16"), ("bf16", "BF16"), ("f32", "FP32")])
-def test_dtype(client, server, dtype, datatype):
-    for outputs in ([Output("encoding")], [Output("encoding", False)]):
-        got = client.infer("sinusoidal", [Input("positions", np.array([1.5, 2.25]), "FP64")], outputs, parameters={"dim": 8, "dtype": dtype})
-        expected = from_raw(server.ask("/encode", scheme="sinusoidal", dim=8, positions=[1.5, 2.25], dtype=dtype, format="raw"))["encoding"]
-        assert got.datatype("encoding") == datatype and got["encoding"].tobytes() == expected.tobytes()
-
-
-def test_presets_and_lists_as_text(client, server):
-    got = client.infer("rope", parameters={"preset": "llama-3.1", "positions": "[0,1,131071]"})
-    expected = from_raw(server.ask("/encode", preset="llama-3.1", positions=[0, 1, 131071], format="raw"))
-    assert all(got[n].tobytes() == expected[n].tobytes() for n in expected)
 
 
 def test_content_types_of_mlserver_say_nothing_here(client):
@@ -184,9 +127,8 @@ def test_whole_numbers_may_have_a_point(client):
 def test_raw_requests(client, server):
     """Header 0: the body is the positions alone."""
     positions = np.array([5, 0, 9], "<i8")
-    response = client.post("rope", b"", positions.tobytes(), length="0")
+    got = Result(client.post("rope", b"", positions.tobytes(), length="0"))
     expected = from_raw(server.ask("/encode", scheme="rope", positions=positions.tolist(), format="raw"))
-    got = Result(response)
     assert got.names == ["cos", "sin"] and all(got[n].tobytes() == expected[n].tobytes() for n in expected)
     for bad in (b"1234567", b"123456789"):
         refused = client.post("rope", b"", bad, length="0")

@@ -1,5 +1,4 @@
-"""Pictures with the other parts of a request: GET and its tags, the sequences of models, clients that
-disconnect."""
+"""Pictures: what a tag costs, the sequences of models, clients that disconnect. GET and tags: ../cases/pictures.jsonl."""
 import json
 import socket
 import time
@@ -10,43 +9,6 @@ from conftest import start_server
 from connection import within
 from pictures import HEAT
 from png_reader import Picture
-
-# ---- GET ---------------------------------------------------------------------------------------------------------------
-
-TUTORIAL = "/encode?scheme=sinusoidal&len=50&dim=64"
-FORMS = ["png", "text"]
-
-
-@pytest.mark.parametrize("form,accept", [("png", "image/png"), ("text", "text/plain")])
-def test_get_is_post(server, form, accept):
-    posted = server.ask(**HEAT, format=form).body
-    assert server.get(f"{TUTORIAL}&format={form}").body == posted
-    got = server.get(TUTORIAL, {"Accept": accept})
-    assert got.body == posted and got.headers["Content-Type"].split(";")[0] == accept
-    head = server.request("HEAD", TUTORIAL, headers={"Accept": accept})
-    assert head.headers["Content-Length"] == str(len(posted)) and head.headers["ETag"] == got.headers["ETag"]
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_not_modified(server, form):
-    path = f"{TUTORIAL}&format={form}"
-    tag = server.get(path).headers["ETag"]
-    for value in (tag, f"W/{tag}", f'"a", {tag}', "*"):
-        answer = server.get(path, {"If-None-Match": value})
-        assert answer.status == 304 and answer.body == b"" and answer.headers["ETag"] == tag, value
-        assert "Vary" not in answer.headers and answer.headers["Cache-Control"] == "public, max-age=86400"
-    assert server.get(path, {"If-None-Match": '"x"'}).status == 200
-    refused_too = server.get("/encode?scheme=sinusoidal&len=9000&dim=2&format=png", {"If-None-Match": "*"})
-    assert refused_too.status == 413, "* stands for an answer that there is"
-
-
-def test_a_tag_for_each_picture(server):
-    paths = [f"{TUTORIAL}&format={rest}" for rest in (
-        "png", "text", "json", "png&cmap=magma", "png&vmin=-1", "png&vmin=0", "png&vmax=0", "png&zoom=1", "png&zoom=2", "png&dtype=f64",
-        "png&slice=[[0,9]]", "png&legend=true", "text&columns=10", "text&columns=11", "text&ascii=true", "text&cmap=gray", "text&vmin=0")]
-    tags = [server.get(path).headers["ETag"] for path in paths]
-    assert len(set(tags)) == len(tags)
-    assert tags == [server.get(path).headers["ETag"] for path in paths]
 
 
 def timed(server, do):
@@ -61,14 +23,6 @@ def test_a_tag_costs_no_picture(server):
     tag, drawn = timed(server, lambda: server.request("HEAD", path).headers["ETag"])
     known = [timed(server, lambda: server.get(path, {"If-None-Match": tag}).status) for _ in range(5)]
     assert {status for status, _ in known} == {304} and min(seconds for _, seconds in known) < drawn / 4
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_no_parts(server, form):
-    path = f"{TUTORIAL}&format={form}"
-    whole = server.get(path)
-    part = server.get(path, {"Range": "bytes=0-9"})
-    assert part.status == 200 and part.body == whole.body and "Accept-Ranges" not in whole.headers
 
 
 # ---- The request inside ------------------------------------------------------------------------------------------------

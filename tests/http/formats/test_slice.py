@@ -88,14 +88,6 @@ def test_reduce(server, request_, cuts, how):
     np.testing.assert_allclose(got[finite], expected[finite], rtol=1e-14, atol=1e-15)
 
 
-def test_a_slice_of_lists_alone(server):
-    """Lists of one length are read as one array of two axes."""
-    whole = encode(server, scheme="rope", head_dim=16, len=12)
-    for cuts in ([[1, 9], [2, 6]], [[0, 12, 3], [1, 8, 2]]):
-        got = encode(server, scheme="rope", head_dim=16, len=12, slice=cuts)
-        assert all(np.array_equal(got[name], array[as_numpy(cuts)]) for name, array in whole.items()), cuts
-
-
 def test_attention_and_rotation(server):
     q = np.random.default_rng(0).standard_normal((2, 3, 40, 4)).astype("f4")
     ask = lambda path, **f: from_raw(server.ask(path, **f, format="raw"))

@@ -4,8 +4,6 @@ import math
 
 import pytest
 
-from asking import refused
-from tensors import encode
 
 RELATIVE = {"shaw", "deberta", "transformer_xl", "xlnet", "conformer"}
 CERTAINTY = {"checkpoint", "class default", "unverified"}
@@ -60,9 +58,11 @@ def test_every_preset_plans_and_fills(server, presets):
                     assert body["config"][name] == value, (named, name)
 
 
-def test_names_and_aliases_are_unique(presets):
+def test_names_and_labels_are_unique(presets):
     names = [n for p in presets for n in [p["name"], *p.get("aliases", [])]]
     assert len(names) == len(set(names))
+    for label in ("label", "label_zh"):
+        assert len({preset[label] for preset in presets}) == len(presets) > 100
 
 
 def test_one_by_name(server, presets):
@@ -71,23 +71,6 @@ def test_one_by_name(server, presets):
             assert server.get(f"/presets/{name}").json() == preset
     answer = server.get("/presets/lama-3.1")
     assert answer.status == 404 and "llama-3.1" in answer.json()["detail"]
-
-
-def frequencies(server, **fields):
-    return encode(server, outputs=["inv_freq"], **fields)["inv_freq"]
-
-
-def test_reference_values_by_name(server):
-    llama = frequencies(server, preset="llama-3.1-8b", len=1)
-    assert llama[29] == pytest.approx(0.0021665707635, rel=5e-12) and llama[63] == pytest.approx(3.06892598891e-07, rel=5e-12)
-    oss = frequencies(server, preset="gpt-oss-20b", len=1)
-    assert oss[8] == pytest.approx(0.0508132748155, rel=5e-12) and oss[31] == pytest.approx(3.02351142812e-07, rel=5e-12)
-    deepseek = server.ask("/encode", preset="deepseek-v3", len=1, outputs=["inv_freq"]).json()
-    assert deepseek["tensors"]["inv_freq"]["data"][11] == pytest.approx(0.0390069265671, rel=5e-12)
-    assert deepseek["config"]["scaling"]["softmax_scale_factor"] == pytest.approx(1.87385, rel=1e-5)
-    assert deepseek["config"]["rotary_offset"] == 128 and deepseek["config"]["attention_factor"] == 1
-    phi = server.ask("/encode", preset="phi-3-mini-128k", len=4097, data=False).json()["config"]
-    assert phi["attention_factor"] == pytest.approx(1.19023807142, rel=1e-11) and phi["scaling"]["list"] == "long"
 
 
 def test_presets_whose_layers_differ_state_which_are_answered(server, presets):
@@ -103,40 +86,6 @@ def test_presets_whose_layers_differ_state_which_are_answered(server, presets):
             if answer.status == 422:  # no weights to draw
                 answer = server.post("/encode", {"preset": preset["name"], **{k: v for k, v in fields.items() if k != "seed"}, **({"layer_type": asked} if asked else {})})
             assert answer.json()["preset"]["layer_type"] == (asked or kinds[0]), answer
-
-
-def test_windows_have_as_many_distances_as_their_tables_rows(server):
-    for fields, rows in (({"preset": "swin-tiny"}, 169), ({"preset": "swin-base-384", "layer_type": "stage3"}, 529), ({"preset": "beit-base-384"}, 2212)):
-        assert encode(server, **fields)["index"].max() == rows - 1
-
-
-def test_a_stored_preset_and_a_preset_of_one(server):
-    """A preset of a team is one too, and what is stored under one may name one itself."""
-    put = server.request("PUT", "/presets/pointed", b'{"config":{"scheme":"rope","head_dim":128,"rotary_dim":64}}')
-    assert put.status == 201, put
-    try:
-        refused(server, "/preset", 'rotary_dim is set by the preset "pointed"', preset="pointed", head_dim=32, len=4)
-        refused(server, "/configs/0/preset", "rotary_dim", path="/analyze", configs=[{"preset": "pointed", "head_dim": 32}], len=4)
-    finally:
-        assert server.request("DELETE", "/presets/pointed").status == 204
-    answer = server.request("PUT", "/presets/pointed", b'{"config":{"preset":"gpt-j","head_dim":32}}')
-    assert answer.status == 422 and answer.json()["pointer"] == "/config/preset" and "rotary_dim" in answer.json()["detail"]
-
-
-LLAMA = {"architectures": ["LlamaForCausalLM"], "attention_bias": False, "hidden_size": 4096, "max_position_embeddings": 131072,
-         "model_type": "llama", "num_attention_heads": 32, "num_key_value_heads": 8, "rope_theta": 500000.0,
-         "rope_scaling": {"factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
-                          "original_max_position_embeddings": 8192, "rope_type": "llama3"}, "torch_dtype": "bfloat16",
-         "use_cache": True, "vocab_size": 128256, "pretraining_tp": 1, "bos_token_id": None, "eos_token_id": [128001, 128008]}
-SWIN = {"model_type": "swinv2", "embed_dim": 128, "image_size": 384, "num_heads": [4, 8, 16, 32], "patch_size": 4,
-        "pretrained_window_sizes": [12, 12, 12, 6], "window_size": 24, "depths": [2, 2, 18, 2]}
-
-
-def test_a_pasted_config_is_the_preset(server):
-    for hf, preset, fields in ((LLAMA, "llama-3.1", {"len": 4, "outputs": ["cos", "inv_freq"]}), (SWIN, "swinv2-base-w12to24", {"layer_type": "stage1"}),
-                               (SWIN, "swinv2-base-w12to24", {"layer_type": "stage4"})):
-        named, pasted = (server.ask(**model, **fields).json() for model in ({"preset": preset}, {"hf_config": hf}))
-        assert pasted["tensors"] == named["tensors"] and pasted["config"] == named["config"]
 
 
 # Of the published decimals, added exactly: how many, the first, the last, the sum.

@@ -1,5 +1,6 @@
 """Presets that a team stores: PUT, GET, DELETE /presets/{name}, guards, tokens, their use on every endpoint, and servers that share a folder
-or a bucket of them. What is no preset that may be stored: tests/cases/presets.jsonl."""
+or a bucket of them. What is no preset that may be stored: tests/cases/presets.jsonl; what a stored one does on each endpoint:
+presets_team.jsonl."""
 import contextlib
 import hashlib
 import json
@@ -8,14 +9,12 @@ import re
 import signal
 import socket
 import threading
-import urllib.parse
 
 import pytest
 
 from conftest import start_server
 from connection import within
 from s3_store import S3Store
-from tensors import encode
 from token_files import LINES, READER, WRITER, bearer, token_server
 from weights_asking import T5, TABLE, file
 
@@ -176,37 +175,6 @@ def test_there_is_a_most(clean):
 # ---- Their use -----------------------------------------------------------------------------------------------------------------
 
 
-def test_on_every_endpoint(clean):
-    put(clean, "mine", {**YARN, "head_dim": 4}, source="here", note="ours")
-    plain = {**YARN, "head_dim": 4}
-    answer = clean.ask("/encode", preset="mine", len=3).json()
-    assert answer["tensors"] == clean.ask("/encode", **plain, len=3).json()["tensors"]
-    assert answer["preset"] == {"name": "mine", "source": "here", "note": "ours"}
-    assert clean.ask("/encode", preset="mine", len=3, format="safetensors").body
-    assert clean.ask("/encode", preset="mine", len=3, format="png").body[:4] == b"\x89PNG"
-    got = clean.get("/encode?preset=mine&len=3&base=20&format=raw&dtype=f64")
-    assert got.body == clean.ask("/encode", **{**plain, "base": 20}, len=3, format="raw", dtype="f64").body
-    assert clean.request("QUERY", "/encode", b'{"preset":"mine","len":3}').json()["tensors"] == answer["tensors"]
-    q = [[1.0, 2.0, 3.0, 4.0]]
-    assert clean.ask("/rotate", preset="mine", q=q, offset=5).json()["tensors"] == clean.ask("/rotate", **plain, q=q, offset=5).json()["tensors"]
-    assert clean.ask("/attention", preset="mine", q=q, k=q).json()["tensors"] == clean.ask("/attention", **plain, q=q, k=q).json()["tensors"]
-    both = clean.ask("/analyze", configs=[{"preset": "mine"}, {"preset": "mine", "base": 20.0}], len=16, metrics=["bounds"], outputs=[]).json()
-    assert [one["base"] for one in both["configs"]] == [500000, 20]
-    same = clean.ask("/analyze", preset="mine", configs=[{}, {"base": 20.0}], len=16, metrics=["bounds"], outputs=[]).json()
-    assert same["configs"] == both["configs"]
-    read = clean.get("/analyze?preset=mine&len=16&metrics=bounds&outputs=[]")
-    assert read.status == 200 and read.json()["configs"][0]["base"] == 500000
-    made = clean.ask("/rotate", **plain, q=q, offset=5).json()["tensors"]["q"]["data"]
-    told = clean.ask("/diagnose", preset="mine", offset=5, q=q, q_out=made).json()
-    assert told["belief"]["first_bad"] is None, told
-    lines = clean.post("/experiments", {"task": "local", "steps": 1, "train_len": 16, "eval_len": 32, "configs": [{"preset": "mine", "head_dim": 8}]})
-    assert lines.status == 200 and json.loads(lines.body.splitlines()[0])["configs"][0]["base"] == 500000
-    told = {"inputs": [{"name": "q", "shape": [1, 1, 1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}], "parameters": {"preset": "mine", "offset": 5}}
-    assert clean.post("/v2/models/rope/infer", told).json()["outputs"][0]["data"] == made[0]
-    store = urllib.parse.quote("preset=mine&len=3", safe="")
-    assert clean.get(f"/zarr/{store}/.zattrs").json()["config"]["base"] == 500000
-
-
 def test_variants_that_are_evaluated(clean):
     """`eval` of an experiment holds configurations too: its presets may be stored ones, in a configuration and beside `configs`."""
     put(clean, "team", {"scheme": "rope", "base": 500.0})
@@ -228,41 +196,6 @@ def test_variants_that_are_evaluated(clean):
         assert answer.status == 422 and answer.json()["pointer"] == pointer and '"team"' in answer.json()["detail"], answer
     assert clean.post("/experiments", {**sizes, "scheme": "rope", "eval": [{"preset": 5}]}).status == 422
     delete(clean, "team")
-
-
-def test_own_fields_win(clean):
-    put(clean, "mine", YARN)
-    assert config_of(clean, "mine", rope_theta=1e4)["base"] == 1e4
-    assert config_of(clean, "mine", scaling={"type": "default"})["scaling"] == {"type": "default"}
-    assert config_of(clean, "mine", layer_type="full_attention")["base"] == 500000
-    assert clean.post("/encode", {"preset": "mine", "scheme": "alibi", "len": 1}).json()["pointer"] == "/scheme"
-    assert clean.post("/encode", {"preset": "mine", "layer_type": "x", "len": 1}).json()["pointer"] == "/layer_type"
-    put(clean, "alibi", {"scheme": "alibi", "num_heads": 4, "softmax_scale": 3, "head_dim": 2})
-    assert config_of(clean, "alibi")["num_heads"] == 4  # softmax_scale is attention's
-    seen = clean.ask("/attention", preset="alibi", q=[[[[1.0, 1.0]]] * 4], k=[[[[1.0, 1.0]]] * 4], outputs=["scores"]).json()
-    assert seen["config"]["softmax_scale"] == 3
-
-
-def test_windows_and_lookups(clean):
-    put(clean, "windows", {"scheme": "swin", "num_heads": 3})
-    put(clean, "window", {"scheme": "swin", "num_heads": 3, "grid": [2, 2]})
-    assert encode(clean, preset="window")["index"].shape == (4, 4) and encode(clean, preset="windows", grid=[3, 1])["index"].shape == (3, 3)
-    assert encode(clean, preset="window", grid=[3, 3])["index"].shape == (9, 9)
-    put(clean, "table", {"scheme": "learned", "dim": 4})
-    assert clean.post("/encode", {"preset": "table", "len": 2, "seed": 1}).status == 200
-    assert "seed" in clean.post("/encode", {"preset": "table", "len": 2}).json()["detail"]
-
-
-def test_unknown_names(clean):
-    put(clean, "team-a-yarn8", YARN)
-    for path, body, pointer in (("/encode", {"preset": "team-a-yarn", "len": 1}, "/preset"),
-                                ("/analyze", {"configs": [{"scheme": "rope"}, {"preset": "team-a-yarn"}], "len": 8, "metrics": ["bounds"]}, "/configs/1/preset"),
-                                ("/v2/models/rope/infer", {"inputs": [], "parameters": {"preset": "team-a-yarn"}}, "/parameters/preset")):
-        problem = clean.post(path, body).json()
-        assert problem["status"] == 422 and problem["pointer"] == pointer and '"team-a-yarn8"' in problem["detail"], problem
-    assert '"team-a-yarn8"' in clean.get("/presets/team-a-yarn").json()["detail"]
-    assert '"llama-3' in clean.get("/presets/llama-3.").json()["detail"]
-    assert clean.get("/encode?preset=../x&len=1").status == 422
 
 
 def test_an_answer_is_never_that_of_the_preset_before(clean):

@@ -7,41 +7,18 @@ import numpy as np
 import pytest
 
 from believed import inline
+from truth import scaling
+from truth.answers.rotate import query_factor
+from truth.attention import softmax
+from truth.rotary import rotate
 
 N, HEADS = 6, 2
+OF_64 = {"beta": 0.1, "original_max_position_embeddings": 64}
 f4 = np.float32
 
 
-def ladder(base, width, factor=1):
-    return (1 / f4(base) ** (np.arange(0, width, 2, dtype=f4) / f4(width)) / f4(factor)).astype(f4)
-
-
-def proportional(base, width, share):
-    """_compute_proportional_rope_parameters: the exponents are those of the whole head, the other pairs stand still."""
-    w = ladder(base, width)
-    return np.where(np.arange(len(w)) < int(share * width // 2), w, f4(0))
-
-
-def yarn(base, width, factor, length):
-    """arXiv 2309.00071, section 3.2, with 32 and 1 turns."""
-    def pair(turns):
-        return width * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(base))
-    low, high = max(math.floor(pair(32)), 0), min(math.ceil(pair(1)), width - 1)
-    ramp = np.clip((np.arange(width // 2, dtype=f4) - low) / (high - low), 0, 1).astype(f4)
-    return ladder(base, width) * (1 - ramp) + ladder(base, width, factor) * ramp
-
-
-def magnitude(factor, k):
-    return 0.1 * k * math.log(factor) + 1
-
-
-def rotated(x, cos, sin, layout, first):
-    r, half = 2 * cos.shape[-1], cos.shape[-1]
-    pairs = (slice(first, first + half), slice(first + half, first + r)) if layout == "half" else (
-        slice(first, first + r, 2), slice(first + 1, first + r, 2))
-    out, (a, b) = x.copy(), (x[..., pairs[0]], x[..., pairs[1]])
-    out[..., pairs[0]], out[..., pairs[1]] = a * cos - b * sin, b * cos + a * sin
-    return out
+def ladder(base, width, **rule):
+    return np.array([float(w) for w in scaling.inv_freq(rule, base, width, N)], f4)
 
 
 class Port:
@@ -52,14 +29,14 @@ class Port:
         random = np.random.default_rng(width + offset)
         self.q, self.k = (size * random.normal(size=(1, HEADS, N, width)).astype(f4) for _ in "qk")
         positions = np.arange(offset, offset + N)
-        self.factor = np.ones(N, f4) if factor is None else factor(positions).astype(f4)
+        self.factor = np.ones(N, f4) if factor is None else query_factor({"type": factor, **OF_64}, positions).astype(f4)
         self.turns = w is not None
         if self.turns:
             angles = positions.astype(f4)[:, None] * w
             self.cos, self.sin = np.cos(angles), np.sin(angles)
 
     def turned(self, x):
-        return rotated(x, self.cos, self.sin, self.layout, self.first) if self.turns else x
+        return rotate(x, self.cos, self.sin, self.layout, [self.cos.shape[-1]], self.first).astype(f4) if self.turns else x
 
     def scores(self, scale, cap, factor):
         q = self.turned(self.q) * factor[:, None]
@@ -68,31 +45,18 @@ class Port:
         return np.where(np.tri(N, dtype=bool), s if self.bias is None else s + self.bias, f4(-np.inf)).astype(f4)
 
 
-def softmax(s):
-    e = np.exp(s - s.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
 YARN = {"rope_type": "yarn", "rope_theta": 1e4, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 1.0}
 OF_V3 = {"rope_scaling": {**YARN, "factor": 40, "original_max_position_embeddings": 4096}, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64}
-LATENT = {"w": yarn(1e4, 64, 40, 4096), "layout": "interleaved", "first": 128}
+LATENT = {"w": ladder(1e4, 64, type="yarn", factor=40, original_max_position_embeddings=4096), "layout": "interleaved", "first": 128}
 OF_MINISTRAL = {**YARN, "rope_theta": 1e6, "factor": 16, "original_max_position_embeddings": 64, "llama_4_scaling_beta": 0.1}
 SLOPES = 2.0 ** (-8 / HEADS * np.arange(1, HEADS + 1))
 
 
-def ministral(p):
-    return 1 + 0.1 * np.log(1 + np.floor(p / 64))
-
-
-def llama4(p):
-    return np.log1p(np.floor((p + 1.0) / 64)) * 0.1 + 1
-
-
 PORTS = {
     "gemma3_27b": Port({"model_type": "gemma3_text", "num_hidden_layers": 62, "head_dim": 128, "query_pre_attn_scalar": 168, "rope_theta": 1e6,
-                        "rope_scaling": {"rope_type": "linear", "factor": 8.0}}, 128, 168 ** -0.5, w=ladder(1e6, 128, 8),
+                        "rope_scaling": {"rope_type": "linear", "factor": 8.0}}, 128, 168 ** -0.5, w=ladder(1e6, 128, type="linear", factor=8),
                        layer_type="full_attention"),
-    "gemma4": Port({"model_type": "gemma4_text"}, 512, 1, w=proportional(1e6, 512, 0.25), layer_type="full_attention"),
+    "gemma4": Port({"model_type": "gemma4_text"}, 512, 1, w=ladder(1e6, 512, type="proportional", partial_rotary_factor=0.25), layer_type="full_attention"),
     "granite": Port({"model_type": "granite", "hidden_size": 128, "num_attention_heads": 2, "attention_multiplier": 0.015625}, 64, 0.015625,
                     w=ladder(1e4, 64)),
     "mpt": Port({"model_type": "mpt", "d_model": 32, "n_heads": HEADS, "attn_config": {"softmax_scale": 0.5, "alibi": True}}, 16, 0.5,
@@ -101,15 +65,15 @@ PORTS = {
     "gpt_neo": Port({"model_type": "gpt_neo", "hidden_size": 32}, 16, 1),
     "gemma2_27b": Port({"model_type": "gemma2", "head_dim": 128, "query_pre_attn_scalar": 144}, 128, 144 ** -0.5, w=ladder(1e4, 128), cap=50, size=3),
     "vaultgemma": Port({"model_type": "vaultgemma", "head_dim": 64}, 64, 256 ** -0.5, w=ladder(1e4, 64), cap=50, size=4),
-    "deepseek_v3": Port({"model_type": "deepseek_v3", **OF_V3}, 192, magnitude(40, 1) ** 2 * 192 ** -0.5, **LATENT),
+    "deepseek_v3": Port({"model_type": "deepseek_v3", **OF_V3}, 192, float(scaling.magnitude(40, 1)) ** 2 * 192 ** -0.5, **LATENT),
     "zamba2": Port({"model_type": "zamba2", "hidden_size": 64, "num_attention_heads": 2, "use_mem_rope": True, "rope_theta": 1e4}, 64, 32 ** -0.5,
                    w=ladder(1e4, 64)),
     "granitemoe": Port({"model_type": "granitemoe", "hidden_size": 64, "num_attention_heads": 2, "attention_multiplier": 0.25}, 32, 0.25,
                        w=ladder(1e4, 32)),
     "dia": Port({"model_type": "dia_decoder", "head_dim": 32}, 32, 1, w=ladder(1e4, 32)),
     "ministral3": Port({"model_type": "ministral3", "head_dim": 32, "rope_parameters": OF_MINISTRAL}, 32, 32 ** -0.5,
-                       w=yarn(1e6, 32, 16, 64), factor=ministral, offset=300),
-    "llama4": Port({"model_type": "llama4_text", "attn_temperature_tuning": 4, "floor_scale": 64}, 32, 32 ** -0.5, factor=llama4, offset=300,
+                       w=ladder(1e6, 32, type="yarn", factor=16, original_max_position_embeddings=64), factor="ministral", offset=300),
+    "llama4": Port({"model_type": "llama4_text", "attn_temperature_tuning": 4, "floor_scale": 64}, 32, 32 ** -0.5, factor="llama4", offset=300,
                    layer_type="full_attention"),
 }
 

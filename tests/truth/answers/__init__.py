@@ -23,7 +23,9 @@ def of(path):
 
 
 def tensor(value, name):
-    """A tensor of a request in float64: nested lists (which are f32), {dtype, shape, data}, {npy}, or drawn: {shape, seed, std}."""
+    """A tensor of a request in float64: nested lists (which are f32), {dtype, shape, data}, {npy}, or drawn: {shape, seed, std}; or an array."""
+    if isinstance(value, np.ndarray):
+        return value.astype(float)
     if not isinstance(value, dict):
         return np.array(value, "f4").astype(float)
     if "npy" in value:

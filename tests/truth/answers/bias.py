@@ -54,15 +54,17 @@ def sandwich(request, q, k):
 PAIRS = {"alibi": alibi, "t5": t5, "kerple": kerple, "fire": fire, "sandwich": sandwich}
 
 
-def of_pairs(request):
+def of_pairs(request, queries=slice(None)):
+    """Of all queries, or of a slice of them."""
     q, k = sequences.pairs(request)
+    q = q[queries]
     found = PAIRS[request["scheme"]](request, q, k)
     if "bias" in found:
         found["bias"] = formulas.masked(found["bias"], q, k, **some(request, "key_mask", "causal", "window", "window_right"))
         many = sequences.lengths(request)
         if many:  # packed sequences do not see each other
             piece = np.repeat(range(len(many)), many)
-            found["bias"][:, piece[:, None] != piece] = -np.inf
+            found["bias"][:, piece[queries, None] != piece] = -np.inf
     return found, usual(found)
 
 

@@ -3,25 +3,33 @@ import numpy as np
 
 import truth.absolute
 import truth.attention as formulas
-from truth.answers import sequences
+from truth.answers import sequences, tensor
 from truth.answers.absolute import some
 
 
-def shaw(request):
-    q, k = sequences.pairs(request)
-    most = request.get("max_relative")
+def shaw(request, q, k):
+    most, direction = request.get("max_relative"), request.get("direction", "key_minus_query")
+    if request.get("table_style", "").startswith("relative_key"):
+        direction = "query_minus_key"
+        most = (len(tensor(request["rel_k"], "rel_k")) - 1) // 2 if "rel_k" in request else most
     low, high = (request.get("p_min", -4), request.get("p_max", 4)) if most is None else (-most, most)
-    direction = "query_minus_key" if request.get("table_style", "").startswith("relative_key") else request.get("direction", "key_minus_query")
-    return {"index": formulas.shaw_index(q, k, low, high, direction)}, ["index"]
+    return formulas.shaw_index(q, k, low, high, direction).astype(int), high - low
 
 
-def deberta(request):
-    q, k = sequences.pairs(request)
+def deberta(request, q, k):
     rules = some(request, "position_buckets", "max_relative_positions", "clamp_first")
     rules |= {"max_relative_positions": request["max_relative"]} if "max_relative" in request else {}
     if rules.get("max_relative_positions", 1) < 1:
         rules["max_relative_positions"] = 512
-    return {"index": formulas.deberta_index(q, k, **rules)}, ["index"]
+    buckets = rules.get("position_buckets", -1)
+    return formulas.deberta_index(q, k, **rules), 2 * (buckets if buckets > 0 else rules.get("max_relative_positions", 512)) - 1
+
+
+ROWS = {"shaw": shaw, "deberta": deberta}  # (the row of a table for each query and key, the last row)
+
+
+def index(request):
+    return {"index": ROWS[request["scheme"]](request, *sequences.pairs(request))[0]}, ["index"]
 
 
 def distances(scheme, q, k, causal):
@@ -43,4 +51,4 @@ def sinusoids(request):
     return {"encoding": truth.absolute.table(columns, [(d,) for d in clamped]), "distances": np.array(listed)}, ["encoding", "distances"]
 
 
-SCHEMES = {"shaw": shaw, "deberta": deberta, **dict.fromkeys(("transformer_xl", "xlnet", "conformer"), sinusoids)}
+SCHEMES = {**dict.fromkeys(ROWS, index), **dict.fromkeys(("transformer_xl", "xlnet", "conformer"), sinusoids)}

@@ -27,7 +27,7 @@ def in_order(x, request):
 
 
 def query_factor(rule, positions):
-    """The factor on the rows of q, by their positions."""
+    """The factor on the rows of q, by their positions: Ministral's and Llama 4's steps, and logarithms of the length."""
     p, original = np.array(positions, float), rule.get("original_max_position_embeddings", 8192)
     if rule["type"] == "logn":
         return np.maximum(1, np.log(p + 1) / np.log(original))
