@@ -74,6 +74,20 @@ def test_progress_is_shown_after_300_ms_and_the_last_picture_stays(open_page, ro
     assert page.run("return performance.getEntriesByName('posenc:first-picture').length") == 1
 
 
+def test_a_choice_taken_back_while_its_picture_comes_is_the_one_shown(open_page, rough):
+    """The picture on the way is not the newest wish, though what was shown when it was asked for is."""
+    page = open_page(fragment("table", {"scheme": "rope", "head_dim": 512, "len": 4000}), rough.url)
+    reduced = "return document.querySelector('figure canvas[tabindex]').dataset.reduce"
+    assert page.run(reduced) == "mean"
+    rough.delay = 0.5
+    on_canvas = """document.querySelector('figure canvas[tabindex]').dispatchEvent(new KeyboardEvent('keydown', { key: 'r', bubbles: true }))"""
+    page.run(on_canvas)
+    time.sleep(0.2)
+    page.run(f"for (let i = 0; i < 4; i++) {on_canvas}")
+    page.settle()
+    assert "red" not in page.address() and page.run(reduced) == "mean"
+
+
 # ---- busy ---------------------------------------------------------------------------------------------------------------
 
 

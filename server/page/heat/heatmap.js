@@ -248,6 +248,8 @@ export class HeatMap {
         await step.call(this, get, stage);
         if (stage.over()) return;
       }
+      /* A choice that was made and taken back meanwhile asked for nothing: what it had taken back was still shown. */
+      if (this.#wish() !== wish) this.refresh();
     } catch (error) {
       if (error.problem || error instanceof NoCommon) this.#failed = wish;
       if (!(error instanceof NoCommon)) throw error;
