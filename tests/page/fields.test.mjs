@@ -1,10 +1,7 @@
-/* Fields: laws of texts, sliders and kinds; what single calls answer are rows of cases/modules.jsonl. */
+/* Fields: laws of texts and sliders; what single calls answer are rows of cases/modules.jsonl. */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { loadCatalogue } from '../../server/page/catalogue.js';
 import { print, read, sentence, slider, words } from '../../server/page/forms/fields.js';
-import { kindsFor } from '../../server/page/forms/edits.js';
 
 test('tokens become the sentence that gives them back', () => {
   const cases = [['The', 'dog', '.'], [...'狗追狗。'], ['GPT', '会', '说', 'hi'], ['<s>', 'new york', ''], ['a b'],
@@ -38,14 +35,4 @@ test('logarithmic sliders have both ends, powers of two, and no step that stands
 test('a typed value stands at the nearest stop', () => {
   const { values, nearest } = slider({ usual: [1, 512], spacing: 'log', type: 'integer' });
   for (const [typed, stop] of [[100, 100], [-5, 1], [9999, 512]]) assert.equal(values[nearest(typed)], stop);
-});
-
-const { common } = JSON.parse(readFileSync(new URL('cases/fields.json', import.meta.url), 'utf8'));
-const answers = { '/schemes?view=page': { schemes: [], common }, '/presets': { presets: [] }, '/cmaps': { cmaps: [] } };
-await loadCatalogue(async (path) => answers[path]);
-
-test('kinds of sequence are those that the outputs have, and the chosen one', () => {
-  assert.ok(!kindsFor([{ shape: 'n,dim' }], 'len').includes('q_len'));
-  assert.ok(kindsFor([{ shape: 'n,dim' }], 'q_len').includes('q_len'));
-  assert.ok(kindsFor([{ shape: 'num_heads,q_len,k_len' }], 'len').includes('q_positions'));
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import {
-  fieldRows, groupsOf, hasExample, keyed, responsesOf, schemeRows, searchRows, stepsOf,
+  fieldRows, groupsOf, keyed, responsesOf, schemeRows, searchRows, stepsOf,
 } from '../../server/page/views/docs/openapi.js';
 
 const { description, scheme, common } = JSON.parse(readFileSync(new URL('cases/openapi.json', import.meta.url), 'utf8'));
@@ -27,10 +27,6 @@ test('texts by keys that are the same in every language', () => {
   const chinese = keyed(JSON.parse(before.replaceAll('"compute"', '"计算"')));
   assert.equal(chinese.description.paths['/encode'].get.summary, get.summary);
   assert.equal(chinese.texts[get.summary], '计算');
-});
-
-test('a grid is no example of attention', () => {
-  assert.ok(!hasExample('/attention', { ...scheme, example: { scheme: 'waves', grid: [2, 2] } }));
 });
 
 test('rows of parameters keep both languages where there are two', () => {
