@@ -53,6 +53,10 @@ document.body.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, b
 DROP = """const [name, content] = arguments, data = new DataTransfer();
 data.items.add(new File([typeof content === 'string' ? content : Uint8Array.from(content)], name));
 document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));"""
+# Files of these names and bytes at once.
+DROP_FILES = """const data = new DataTransfer();
+for (const [name, bytes] of arguments[0]) data.items.add(new File([Uint8Array.from(bytes)], name));
+document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));"""
 # What a hand does to a field.
 PUT = """const [selector, value, event] = arguments, field = document.querySelector(selector);
 field.value = value;

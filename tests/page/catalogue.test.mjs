@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import {
-  catalogue, complete, learn, loadCatalogue, outputsOf, preset, requestFor, scheme, schemeOf,
+  catalogue, complete, learn, loadCatalogue, outputsOf, requestFor, scheme, schemeOf,
 } from '../../server/page/catalogue.js';
 
 const answers = JSON.parse(readFileSync(new URL('cases/catalogue.json', import.meta.url), 'utf8'));
@@ -39,16 +39,6 @@ test('a scheme is learned from an answer', () => {
   assert.deepEqual(outputsOf(config, '/encode'), []);
   learn(config, { scheme: 'turning' });
   assert.equal(schemeOf({ hf_config: { model_type: 'some' }, len: 9 }).name, 'turning');
-});
-
-test('a stored preset is called by its name in both languages', () => {
-  const { label, label_zh, note_zh } = preset('ours');
-  assert.deepEqual([label, label_zh, note_zh], ['ours', 'ours', 'stored']);
-});
-
-test('outputs are those of the configuration', () => {
-  const outputs = outputsOf({ scheme: 'turning' }, '/encode');
-  assert.deepEqual(outputs.map((row) => [row.name, row.shape]), [['cos', 'n,c'], ['inv_freq', 'c']]);
 });
 
 test('a configuration whose scheme is not known stays whole, and is never changed in place', () => {

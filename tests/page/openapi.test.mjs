@@ -1,19 +1,16 @@
-/* What the docs view reads in a description such as ours. */
+/* What the docs view reads in a description such as ours; single calls are rows of cases/modules.jsonl. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import {
-  curlOf, fieldRows, groupsOf, hasExample, keyed, requestOf, responsesOf, schemeRows, searchRows, stepsOf,
+  fieldRows, groupsOf, keyed, responsesOf, schemeRows, searchRows, stepsOf,
 } from '../../server/page/views/docs/openapi.js';
 
 const { description, scheme, common } = JSON.parse(readFileSync(new URL('cases/openapi.json', import.meta.url), 'utf8'));
 const catalogue = { common, metrics: [{ parameters: [] }], schemes: [scheme] };
 
-test('routes by tag, with what can be run', () => {
-  const [[tag, [encode, analyze]], [, [weights]]] = groupsOf(description);
-  assert.equal(tag, 'compute');
-  assert.deepEqual([encode.methods, encode.runs], [['GET', 'HEAD', 'QUERY', 'POST'], ['POST', 'GET', 'QUERY']]);
-  assert.deepEqual([analyze.path, weights.methods], ['/analyze', ['PUT', 'GET']]);
+test('steps and answers of a route', () => {
+  const [, [, [weights]]] = groupsOf(description);
   assert.deepEqual(stepsOf(weights.operation).map(({ name }) => name), ['name']);
   const answers = responsesOf(weights.operation, description.components.responses);
   assert.deepEqual(answers.map(([, { description: text }]) => text), ['the answer', 'nothing of this name']);
@@ -30,20 +27,6 @@ test('texts by keys that are the same in every language', () => {
   const chinese = keyed(JSON.parse(before.replaceAll('"compute"', '"计算"')));
   assert.equal(chinese.description.paths['/encode'].get.summary, get.summary);
   assert.equal(chinese.texts[get.summary], '计算');
-});
-
-test('examples for each endpoint', () => {
-  assert.ok(hasExample('/analyze', scheme) && !hasExample('/diagnose', scheme));
-  assert.ok(!hasExample('/attention', { ...scheme, example: { scheme: 'waves', grid: [2, 2] } }));
-});
-
-test('requests, and as curl', () => {
-  const where = { origin: 'http://h:1', token: false };
-  const get = requestOf('GET', '/encode', {}, '{"a":"x y","n":[1,2]}');
-  assert.deepEqual(get, { method: 'GET', target: '/encode?a=x%20y&n=%5B1%2C2%5D' });
-  const query = curlOf(requestOf('QUERY', '/p', {}, '{}'), { ...where, token: true });
-  assert.equal(query, `curl -H "Authorization: Bearer $TOKEN" -X QUERY -d '{}' 'http://h:1/p'`);
-  assert.throws(() => requestOf('GET', '/encode', {}, '{'), SyntaxError);
 });
 
 test('rows of parameters keep both languages where there are two', () => {

@@ -4,11 +4,6 @@ import { recognise } from '../../server/page/forms/paste.js';
 import { texts } from '../../server/page/copying/request.js';
 
 const rope = { scheme: 'rope', len: 128 };
-test('other endpoints', () => {
-  const several = recognise(`curl -d '{"configs":[{"scheme":"rope"},{"scheme":"xpos"}],"len":9}' localhost:8080/analyze`);
-  assert.deepEqual(Object.keys(several.state.configs), ['a', 'b']);
-});
-
 const odd = { scheme: 'rope', tokens: ["it's", 'a "word"', '$HOME \\ `x`', '狗'], channels_first: true, weights: null };
 
 test('whatever the request panel writes comes back', () => {

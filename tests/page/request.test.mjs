@@ -32,8 +32,3 @@ test('a body too long for one argument goes through a here-document', () => {
   const read = execFileSync('sh', ['-c', `curl() { cat; }\n${curl}`]).toString();
   assert.deepEqual(JSON.parse(read), { ...body, outputs: ['cos'], format: 'npy' });
 });
-
-test('bf16, which NumPy does not have, is saved as safetensors', () => {
-  const body = { scheme: 'rope', dtype: 'bf16' };
-  assert.match(texts({ path: '/encode', body }, about).python, /"format": "raw"/);
-});

@@ -2,6 +2,7 @@
 import json
 import operator
 import pathlib
+import time
 
 import numpy as np
 
@@ -29,6 +30,16 @@ def check(shown, row, before=None):
     """All that a row expects of what is shown; before: numbers as they were before a hand changed something."""
     for name, wanted in row["expect"].items():
         KINDS[name](shown, wanted, {**row, "before": before or {}})
+
+
+def patiently(check):
+    """A browser hands on what a hand does when it next draws, and some texts come when nothing else is to be done."""
+    for _ in range(25):
+        try:
+            return check()
+        except (AssertionError, IndexError, KeyError):
+            time.sleep(0.1)
+    return check()
 
 
 def kind(function):
@@ -70,6 +81,13 @@ def numbers(shown, wanted, row):
     for name, value in wanted.items():
         found = number(shown, name)
         near(found[:np.size(value)], np.atleast_1d(value), row, name)
+
+
+@kind
+def data(shown, wanted, row):
+    """Values of elements of this kind, by selector."""
+    for selector, value in wanted.items():
+        near(float(shown.all(selector, "e.value")[0]), value, row, selector)
 
 
 @kind
@@ -225,6 +243,11 @@ def starts(shown, wanted, row):
 def count(shown, wanted, row):
     for selector, many in wanted.items():
         assert len(shown.all(selector, "0")) == many, (row["id"], selector)
+
+
+@kind
+def findings(shown, wanted, row):
+    assert shown.all("[data-finding]", "e.dataset.finding") == wanted, row["id"]
 
 
 # ---- of views alone --------------------------------------------------------------------------------------------------------

@@ -5,12 +5,11 @@ import urllib.parse
 
 import numpy as np
 import pytest
-from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from browser import Page, fragment, until
-from conftest import BROWSER
+from browser import fragment, until
+from conftest import forget_choices
 from probes import Heat, readout
 
 pytestmark = pytest.mark.fresh  # what loading does is what is tested
@@ -88,20 +87,8 @@ def test_bad_values_are_all_named_and_their_defaults_stand(open_page):
 # ---- Links ---------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def stranger(driver):
-    """Another browser, whose profile nobody has used."""
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1440,900", "--lang=en"):
-        options.add_argument(flag)
-    other = webdriver.Chrome(options=options)
-    yield other
-    other.quit()
-
-
-def test_a_link_shows_a_stranger_the_same(open_page, stranger):
-    """The link as copied, after changes by hand."""
+def test_a_link_shows_a_stranger_the_same(driver, server, open_page):
+    """The link as copied, after changes by hand, in a browser without settings."""
     page = open_page(fragment("table", LARGE, {**LARGE, "base": 5000}))
     page.run("arguments[0].focus()", Heat(page, "b").canvas)
     ActionChains(page.driver).send_keys("1", Keys.ARROW_DOWN * 3, Keys.PAGE_DOWN, "m", "r").perform()
@@ -109,33 +96,12 @@ def test_a_link_shows_a_stranger_the_same(open_page, stranger):
     link = page.copied("url").strip()
     assert link.startswith(page.url + "/#") and "lang=" not in link and "theme=" not in link
     here = [(Heat(page, slot).pixels(), Heat(page, slot).window([5003, 512]), readout(page)[slot]) for slot in "ab"]
-    other = Page(stranger, page.url)
-    stranger.get(link)
-    other.settle()
+    forget_choices(driver, server)
+    page.open(link.partition("#")[2])
     for slot, (pixels, window, cell) in zip("ab", here):
-        there = Heat(other, slot)
-        assert there.window([5003, 512]) == window and readout(other)[slot] == cell
-        assert there.cmap == Heat(page, slot).cmap != "viridis"
-        size = [min(a, b) for a, b in zip(pixels.shape, there.pixels().shape)]
-        assert np.array_equal(there.pixels()[:size[0], :size[1]], pixels[:size[0], :size[1]])
-
-
-def test_language_and_theme_are_kept_by_the_browser_not_by_the_link(open_page):
-    looks = "return [document.documentElement.lang, document.documentElement.dataset.theme]"
-    page = open_page(fragment("table", ROPE))
-    try:
-        page.click('[data-action="lang"]')
-        until(lambda: page.attribute("html", "lang") == "zh-CN", what="Chinese")
-        page.click('[data-action="theme"]')
-        chosen = page.run(looks)
-        page.settle()
-        assert not {"lang", "theme"} & page.address().keys() and "lang=" not in page.copied("url")
-        page.open(fragment("table", ROPE))
-        assert page.run(looks) == chosen
-        page.open(fragment("table", ROPE, lang="en"))
-        assert page.attribute("html", "lang") == "en"
-    finally:
-        page.run("localStorage.clear()")
+        there = Heat(page, slot)
+        assert there.window([5003, 512]) == window and readout(page)[slot] == cell
+        assert there.cmap != "viridis" and np.array_equal(there.pixels(), pixels)
 
 
 # ---- Back, forward, undo ---------------------------------------------------------------------------------------------------------------
@@ -184,22 +150,6 @@ def test_undo_takes_back_a_drag_as_one_step(open_page):
     for action, config in (("undo", SINUSOIDAL), ("redo", changed)):
         page.click(f'[data-action="{action}"]')
         wait_for(page, a=config)
-
-
-def test_everything_can_be_undone(open_page):
-    """Adding, removing, another scheme, another view's keys: back to the first picture, step by step."""
-    page = open_page(fragment("table", ROPE))
-    first = Heat(page).pixels()
-    page.click('[data-action="add"]')
-    page.comes(lambda: "b" in page.address(), "a second configuration")
-    page.do('[data-action="remove"][data-config="a"], [data-config="a"] [data-action="remove"]')
-    page.put("[data-field=cmap]", "magma", "change")
-    page.run("document.activeElement.blur()")
-    for _ in range(6):
-        press(page, "z")
-        page.settle()
-    assert page.config() == ROPE and "b" not in page.address()
-    assert np.array_equal(Heat(page).pixels(), first)
 
 
 def test_the_cursor_is_no_step_and_a_field_s_own_undo_is_one(open_page):

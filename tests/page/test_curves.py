@@ -137,3 +137,13 @@ def test_both_lengths_of_extrapolation_can_be_dragged(open_page):
         found = int(page.address()[key])
         assert abs(found - other) < 0.05 * other and page.data(f"{key}_len")[0] == found
         assert page.attribute(f"[data-field={key}]", "type") == "number" and int(page.find(f"[data-field={key}]").get_property("value")) == found
+
+
+def test_no_two_rules_of_two_models_look_alike(visit):
+    """The rule of a configuration has its colour in both charts, and no other rule has it."""
+    page = visit(fragment("scaling", {"preset": "llama-3.1", "len": 64}, {"preset": "qwen2.5", "len": 64}, lang="en"))
+    charts = [Lines(page, slot).legend for slot in "ab"]
+    assert len(charts[0]) > 5 and charts[0]["a:llama3"][0] == charts[1]["a:llama3"][0] != charts[0]["b:default"][0]
+    for legend in charts:
+        colors = [color for color, _ in legend.values()]
+        assert len(set(colors)) == len(colors), legend

@@ -75,15 +75,6 @@ def test_a_card_says_what_the_service_says(open_page, server):
     assert int(page.attribute(f"{CARD} data[data-what=position]", "value")) == consequence["position"]
 
 
-def test_a_tool_that_refuses_takes_no_numbers(open_page, server):
-    """Without a finding the card has the service's own sentence."""
-    config = {"model_type": "persimmon", "rope_theta": 25000.0}
-    page = open_page(fragment("explain", {"hf_config": config, "len": 128}))
-    answer = ask(server, "/explain", hf_config=config)
-    assert answer["findings"] == [] and answer["detail"].endswith("refuse the model: llama.cpp.")
-    assert answer["detail"] in page.run(f"return document.querySelector('{CARD} [data-section=findings]').textContent")
-
-
 def float_or_word(text):
     return float(text) if text[0].isdigit() else text
 

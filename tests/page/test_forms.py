@@ -1,6 +1,5 @@
 """Forms: a card for each configuration, made from /schemes alone, that changes the request while it is used."""
 import json
-import re
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -203,50 +202,6 @@ def test_every_kind_of_sequence_and_of_scaling_shows_a_picture(visit):
     until(lambda: request_of(page)["scaling"].get("beta_fast") == 16, 5, "beta_fast")
 
 
-def test_another_scheme_keeps_the_sequence_and_a_preset_replaces_the_parameters(open_page):
-    page = open_page(fragment("table", {"scheme": "rope", "len": 48, "base": 500, "dtype": "f64"}))
-    choose(page, "scheme", "learned")
-    becomes(page, {"scheme": "learned", "len": 48, "dtype": "f64", "seed": 0})
-    page.settle()
-    assert page.state() == "ready" and page.focused_field() in ("scheme", None)
-    page.type("preset", "qwen2.5")
-    becomes(page, {"preset": "qwen2.5", "len": 48, "dtype": "f64"})
-    page.type("preset", "Llama 2")
-    becomes(page, {"preset": "llama-2", "len": 48, "dtype": "f64"})
-    page.field("preset").clear()
-    becomes(page, {"scheme": "rope", "head_dim": 128, "base": 10000, "layout": "half", "len": 48, "dtype": "f64"})
-    page.settle()
-
-
-@pytest.mark.parametrize("of", [{"preset": "gemma-3"}, {"hf_config": {"model_type": "gemma3_text", "num_hidden_layers": 12}}], ids=["listed", "named in a refusal"])
-def test_layers_of_a_model(visit, of):
-    page = visit(fragment("table", {**of, "len": 16}))
-    until(lambda: page.field("layer_type").is_displayed(), 5, "kinds of layers")
-    assert "preset" not in of or page.field("base").get_attribute("value") == "1000000"
-    choose(page, "layer_type", "sliding_attention")
-    becomes(page, {**of, "len": 16, "layer_type": "sliding_attention"})
-    page.settle()
-    assert page.field("base").get_attribute("value") == "10000"
-    page.hash(fragment("table", ROPE))
-    page.comes(lambda: not page.field("layer_type").is_displayed(), "no layers", 5)
-
-
-def test_the_json_can_be_edited_and_nothing_of_it_is_lost(open_page):
-    page = open_page(fragment("table", ROPE))
-    open_details(page)
-    text = page.field("json")
-    page.run("arguments[0].focus(); arguments[0].select()", text)
-    text.send_keys('{"scheme":"alibi","len":9')
-    assert text.get_attribute("aria-invalid") == "true"
-    assert page.run("return document.getElementById(arguments[0].getAttribute('aria-describedby')).textContent", text)
-    assert page.config() == ROPE
-    text.send_keys("}")
-    becomes(page, {"scheme": "alibi", "len": 9})
-    assert text.get_attribute("aria-invalid") is None and page.focused_field() == "json"
-    page.settle()
-    assert page.field("len").get_attribute("value") == "9"
-
-
 # ---- refusals -------------------------------------------------------------------------------------------------------------
 
 
@@ -313,21 +268,3 @@ def test_what_was_read_of_a_model_file_is_reported(open_page, server):
         assert request_of(page)["base"] == 500000 and request_of(page)["head_dim"] == 64
         page.settle()
         assert page.state() == "ready"
-
-
-def test_a_card_links_to_the_paper_of_its_scheme(visit, server):
-    for row in server.get("/schemes").json()["schemes"]:
-        if row["name"] in ("rope", "deberta", "binary"):
-            page = visit(fragment("table" if row["name"] != "deberta" else "attention", row["example"], lang="zh"))
-            assert row["paper"] in page.text(".form-card .papers")
-            links = page.run("return [...document.querySelectorAll('.form-card .papers a')].map((a) => a.href)")
-            assert links == [f"https://arxiv.org/abs/{number}" for number in re.findall(r"\d{4}\.\d{5}", row["paper"])]
-
-
-def test_an_empty_field_of_the_sequence_shows_what_it_may_hold(open_page):
-    page = open_page(fragment("table", {"scheme": "rope", "head_dim": 8, "positions": [3, 5]}))
-    page.field("positions").send_keys(Keys.CONTROL, "a", Keys.DELETE)
-    page.settle()
-    assert page.field("positions").get_attribute("value") == ""
-    example = json.loads(page.field("positions").get_attribute("placeholder"))
-    assert len(example) > 1 and all(isinstance(one, int) for one in example)

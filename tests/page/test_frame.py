@@ -179,11 +179,15 @@ def test_another_language_rewrites_texts_and_draws_nothing(open_page):
     page.comes(lambda: page.run("return document.documentElement.lang") == "zh-CN", "Chinese")
     assert page.driver.title == "数值表 · posenc" and page.text("h1") == "数值表"
     assert page.run("return [location.hash, window.drawn]") == [before, 0]
+    page.click("[data-action=theme]")
+    theme = page.attribute("html", "data-theme")
     page.driver.refresh()
     page.settle()
-    assert page.text("h1") == "数值表"  # the last choice holds
+    assert page.text("h1") == "数值表" and page.attribute("html", "data-theme") == theme  # the last choice holds
+    assert not {"lang", "theme"} & page.address().keys()
     page.hash(fragment("table", ROPE, lang="en"))
     until(lambda: page.text("h1") == "Table", what="the language of the address")
+    page.run("localStorage.clear()")
 
 
 # ---- themes -------------------------------------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
-"""What stands beside a heat map, and how it is repainted; the colours of its cells are rows of cases/views.jsonl."""
+"""What stands beside a heat map; the colours of its cells are rows of cases/views.jsonl."""
 import urllib.request
 
 import png_reader
 import pytest
 
 from browser import fragment
-from probes import Heat, array, attributes
+from probes import Heat, array
 
 ROPE = {"scheme": "rope", "head_dim": 64, "len": 256}
 
@@ -46,29 +46,6 @@ def test_texts_of_a_colour_bar_do_not_meet_and_stand_at_their_numbers(visit, nar
             is_end = min(abs(value - low), abs(value - high)) < (high - low) / 100
             assert has_fields or from_ - 1 <= left and right <= to + 1
             assert is_end or abs(at - (from_ + (value - low) / (high - low) * (to - from_))) < 2, (slot, text)
-
-
-def test_numbers_in_the_caption_and_of_the_colour_bar_are_those_of_the_map(visit, server):
-    page = visit(fragment("table", {"scheme": "learned", "dim": 48, "len": 70, "seed": 5}))
-    heat = Heat(page)
-    bar = attributes(page, page.find("[data-colorbar]"))
-    assert (float(bar["data-min"]), float(bar["data-max"]), bar["data-cmap"]) == (heat.min, heat.max, heat.cmap)
-    for datum in page.all("figcaption data[value][data-what]"):
-        given = attributes(page, datum)
-        assert given["data-what"] not in ("min", "max") or float(given["value"]) in (heat.min, heat.max)
-
-
-def test_a_repaint_is_quick(open_page, server):
-    """At most one putImageData a repaint, measured as posenc:paint."""
-    page = open_page(fragment("table", {"scheme": "alibi", "num_heads": 1, "len": 4096}))
-    page.run("""window.puts = 0; const old = CanvasRenderingContext2D.prototype.putImageData;
-        CanvasRenderingContext2D.prototype.putImageData = function (...given) { puts += this.canvas.hasAttribute('data-heat'); return old.apply(this, given); };
-        performance.clearMeasures('posenc:paint');""")
-    page.hash(fragment("table", {"scheme": "alibi", "num_heads": 1, "len": 4096}, cmap="magma"))
-    page.comes(lambda: Heat(page).cmap == "magma", "other colours")
-    paints = page.run("return performance.getEntriesByName('posenc:paint').map((e) => e.duration)")
-    assert paints and page.run("return puts") == 1
-    assert min(paints) < 100
 
 
 def test_png_has_the_same_colours(visit, server):

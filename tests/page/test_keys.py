@@ -195,18 +195,6 @@ def test_two_fingers_zoom_and_pan(open_page, server):
     heat.check_against(server, wide, shape_of(server, wide, "cos"))
 
 
-# ---- Several figures ---------------------------------------------------------------------------------------------------------
-
-
-def test_drawn_cells_are_what_the_address_asks_for_when_changed_by_hand(visit, server):
-    page = visit(fragment("table", SINUSOIDAL))
-    page.hash(fragment("table", SINUSOIDAL, zoom="3x1/2", win="11,7"))
-    page.comes(lambda: Heat(page).row_px == 3, "the new zoom")
-    heat = Heat(page)
-    assert (heat.row0, heat.col0, heat.col_step, heat.col_px) == (11, 6, 2, 1), "the first column is a multiple of the step"
-    heat.check_against(server, SINUSOIDAL, (128, 64))
-
-
 # ---- What is read out and said ---------------------------------------------------------------------------------------------------
 
 

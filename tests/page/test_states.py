@@ -1,9 +1,7 @@
-"""The states of a figure, each brought about for real: by a server that refuses, is full, dies or wants a token, and by
-a proxy that is slow."""
+"""The states of a figure: of a server that dies or wants a token, and behind a proxy that is slow or refuses. That a full server refuses so
+is tested in tests/http."""
 import contextlib
-import json
 import re
-import threading
 import time
 
 import pytest
@@ -11,7 +9,6 @@ import pytest
 from browser import fragment, until
 from conftest import start_server
 from rough_proxy import rough_proxy
-from connection import Client, metric, post
 from token_files import LINES, READER, token_server
 
 pytestmark = pytest.mark.fresh  # what loading does is what is tested
@@ -19,7 +16,6 @@ pytestmark = pytest.mark.fresh  # what loading does is what is tested
 ROPE = {"scheme": "rope", "head_dim": 64, "len": 256}
 TABLE = fragment("table", ROPE)
 CURVES = fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 64})
-ROOM = 16  # of the queue: the page asks several things at once when it opens
 
 
 @pytest.fixture
@@ -91,50 +87,6 @@ def test_a_choice_taken_back_while_its_picture_comes_is_the_one_shown(open_page,
 # ---- busy ---------------------------------------------------------------------------------------------------------------
 
 
-LONG = {"scheme": "floater", "dim": 512, "positions": [1000], "format": "raw"}  # seconds for one worker
-
-
-def keep_asking(server, seed, over):
-    """So long a body waits unread for a worker, and keeps its place in the queue."""
-    body = json.dumps({**LONG, "seed": seed}).encode() + b" " * 20_000
-    while not over.is_set():
-        with contextlib.suppress(OSError, ValueError, AssertionError), Client(server) as client:
-            client.socket.settimeout(2)
-            client.send(post(body))
-            client.answer()
-
-
-@contextlib.contextmanager
-def full(server):
-    """A worker at work and a queue without room, for as long as the block lasts."""
-    over = threading.Event()
-    threads = [threading.Thread(target=keep_asking, args=(server, seed, over), daemon=True) for seed in range(2 * ROOM)]
-    for thread in threads:
-        thread.start()
-    try:
-        until(lambda: metric(server, 'posenc_rejected_total{reason="queue"}') > 0, what="a full queue")
-        yield
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
-
-
-def test_a_full_queue_counts_down_and_tries_again(open_page):
-    with start_server("--workers", "1", "--max-queue", str(ROOM)) as server:
-        page = open_page(TABLE, server.url)
-        with full(server):
-            for length in range(3000, 3010):  # one may find the place that an answer has just left
-                page.hash(fragment("table", {"scheme": "alibi", "num_heads": 8, "len": length}))
-                with contextlib.suppress(AssertionError):
-                    page.wait_state("busy", seconds=5)
-                    break
-            seconds = int(page.attribute('figure [data-notice="busy"]', "data-seconds"))
-            assert seconds >= 1 and str(seconds) in page.notice("busy")
-            assert page.all('figure [data-action="retry"]') and page.all('figure [data-action="stop"]')
-        page.wait_state("ready")
-
-
 def test_it_tries_five_times_and_stops(quick, open_page, rough):
     page = open_page(CURVES, rough.url)
     rough.refuse, seen = (429, 1), set()
@@ -151,13 +103,13 @@ def test_it_tries_five_times_and_stops(quick, open_page, rough):
     page.wait_state("ready")
 
 
-def test_countdown_goes_down_retry_and_stop(open_page, rough):
+def test_countdown_goes_down_retry_and_stop(quick, open_page, rough):
     page = open_page(CURVES, rough.url)
-    rough.refuse = (503, 9)
+    rough.refuse = (503, 40)
     page.hash(fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 67}))
     seconds = lambda: page.attribute('figure [data-notice="busy"]', "data-seconds")
-    until(lambda: seconds() == "9", what="9 s")
-    until(lambda: seconds() == "7", what="7 s")
+    until(lambda: seconds() == "40", what="40 s")
+    until(lambda: seconds() == "38", what="38 s")
     rough.clear()
     page.hash(fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 68}))
     time.sleep(0.3)
@@ -165,7 +117,7 @@ def test_countdown_goes_down_retry_and_stop(open_page, rough):
     page.click('figure [data-action="retry"]')
     until(lambda: rough.take("asked"), what="another try")
     assert "68" in rough.take("asked")[-1][1], "the newest"
-    until(lambda: seconds() == "9", what="9 s anew")
+    until(lambda: seconds() == "40", what="40 s anew")
     page.click('figure [data-action="stop"]')
     assert page.state() == "cancelled"
     rough.refuse = None

@@ -146,15 +146,6 @@ def test_the_slow_pairs_of_llama_never_turned_once(server):
     assert ask(server, "/encode", preset="qwen2.5", len=1, data=False)["config"]["base"] != 500000
 
 
-def test_by_scores_only_the_distance_counts(server):
-    q, k = np.random.default_rng(3).normal(size=(2, 8))
-
-    def score(m, n):
-        return array(server, {"scheme": "rope", "q": [q.tolist()], "k": [k.tolist()], "q_positions": [m], "k_positions": [n]}, "scores", "/attention").item()
-
-    assert np.isclose(score(9, 6), score(109, 106), rtol=0, atol=1e-12) and not np.isclose(score(9, 6), score(10, 6), atol=1e-3)
-
-
 @pytest.mark.slow
 def test_what_training_is_said_to_give(server):
     results = {}

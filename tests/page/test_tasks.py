@@ -9,8 +9,8 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from browser import until
-from test_diagnose_view import drop, rotated
+from browser import DROP_FILES, until
+from test_diagnose_view import array_of, npy
 from test_requests import save
 
 pytestmark = pytest.mark.fresh
@@ -89,8 +89,9 @@ def test_paste_a_configuration(newcomer):
 
 
 def test_drop_a_pair_that_was_rotated_otherwise(newcomer):
-    page = newcomer.page
-    drop(page, **rotated())
+    page, q = newcomer.page, {"$normal": [8, 64], "seed": 5, "dtype": "f32"}
+    pair = {"q": q, "q_out": {"$truth": {"scheme": "rope", "layout": "interleaved", "q": q}, "tensor": "q_out"}}
+    page.run(DROP_FILES, [[f"{name}.npy", list(npy(array_of(spec)))] for name, spec in pair.items()])
     newcomer.comes_to("diagnose")
     assert newcomer.clicks == 0
     newcomer.sees("[data-candidate]")

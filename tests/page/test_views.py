@@ -61,9 +61,7 @@ def test_a_link(visit, row):
         if gesture.__name__ in hand:
             gesture(page, hand[gesture.__name__], hand)
             page.settle()
-    if hand:
-        holds(shown, row, before)
-    rows.check(shown, row, before)
+    rows.patiently(lambda: rows.check(shown, row, before))
     if row.get("undo"):
         assert shown.address() != address
         page.click("[data-action=undo]")
@@ -72,18 +70,3 @@ def test_a_link(visit, row):
 
 def configs(address):
     return {key: value for key, value in address.items() if key not in ("lang", "theme", "cur")}
-
-
-def holds(shown, row, before):
-    """A browser hands on what a hand does when it next draws."""
-    def tried():
-        try:
-            rows.check(shown, {**row, "expect": {name: value for name, value in row["expect"].items() if name != "open_dialog"}}, before)
-            return True
-        except (AssertionError, IndexError, KeyError):
-            return False
-
-    for _ in range(25):
-        if tried():
-            return
-        shown.page.driver.execute_async_script("setTimeout(arguments[0], 100)")
