@@ -231,6 +231,8 @@ enum pe_status pe_explain_new(const struct pe_explain_request *request, struct p
                               struct pe_failure *err);
 void pe_explain_free(struct pe_explain *explain);                           /* NULL is accepted */
 const struct pe_value *pe_explain_answer(const struct pe_explain *explain); /* borrowed until pe_explain_free */
+/* The same as lines of text, a list of strings in the request's language, borrowed likewise; NULL: no memory. */
+const struct pe_value *pe_explain_sentences(struct pe_explain *explain);
 extern const struct pe_member pe_explain_members[];
 
 /* ---- Translations: the same positions in the words of other tools --------------------------------------------------

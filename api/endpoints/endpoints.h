@@ -38,7 +38,7 @@ bool api_compute(struct api_request *request, struct api_opening *opening);
 struct api_explaining {
     enum pe_status (*ask)(const struct pe_explain_request *, struct pe_explain **, struct pe_failure *);
     void (*put)(struct api_text *text, const struct pe_value *answer);
-    void (*put_sentences)(struct api_text *text, const struct pe_value *answer);
+    void (*put_sentences)(struct api_text *text, struct pe_explain *explain);
 };
 /* Builds the answer of either; NULL: request->problem is set. */
 struct api_reply *api_explained(struct api_request *request, const struct api_explaining *how);

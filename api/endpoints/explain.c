@@ -32,13 +32,6 @@ static bool explain_read(struct api_request *request)
 
 /* ---- The answer ---- */
 
-static void put_line(struct api_text *text, const char *before, const char *sentence)
-{
-    api_text_put(text, before);
-    api_text_put(text, sentence);
-    api_text_put(text, "\n");
-}
-
 static const struct pe_value *member(const struct pe_value *object, const char *name)
 {
     static const struct pe_value none = {.kind = PE_NULL};
@@ -48,39 +41,17 @@ static const struct pe_value *member(const struct pe_value *object, const char *
     return &none;
 }
 
-static const char *word(const struct pe_value *object, const char *name)
+static void put_explained(struct api_text *text, struct pe_explain *explain)
 {
-    const struct pe_value *v = member(object, name);
-    return v->kind == PE_STRING ? v->string : "";
-}
-
-/* A line for each kind of layers, one for each finding, tool that refuses, and note, then the verdict. */
-static void put_explained(struct api_text *text, const struct pe_value *answer)
-{
-    const struct pe_value *kinds = member(answer, "layers"), *findings = member(answer, "findings"),
-                          *notes = member(answer, "notes"), *readers = member(answer, "readers");
-    for (size_t i = 0; i < kinds->list.n; i++) {
-        const char *summary = word(&kinds->list.items[i], "summary");
-        api_text_put(text, word(&kinds->list.items[i], "layer_type"));
-        put_line(text, ": ", *summary ? summary : word(&kinds->list.items[i], "refused"));
+    const struct pe_value *lines = pe_explain_sentences(explain);
+    if (!lines) {
+        text->state = API_TEXT_NO_MEMORY;
+        return;
     }
-    for (size_t i = 0; i < findings->list.n; i++) {
-        api_text_put(text, word(&findings->list.items[i], "level"));
-        api_text_put(text, " ");
-        api_text_put(text, word(&findings->list.items[i], "code"));
-        put_line(text, ": ", word(&findings->list.items[i], "detail"));
+    for (size_t i = 0; i < lines->list.n; i++) {
+        api_text_put(text, lines->list.items[i].string);
+        api_text_put(text, "\n");
     }
-    for (size_t i = 0; i < readers->object.n; i++) {
-        const struct pe_field *reader = &readers->object.fields[i];
-        const char *refusal = word(&reader->value, "refuses");
-        if (!*refusal)
-            continue;
-        api_text_put(text, reader->name);
-        put_line(text, ": ", refusal);
-    }
-    for (size_t i = 0; i < notes->list.n; i++)
-        put_line(text, "note: ", notes->list.items[i].string);
-    put_line(text, "", word(answer, "detail"));
 }
 
 /* One that may be kept has a tag. */
@@ -113,7 +84,10 @@ struct api_reply *api_explained(struct api_request *request, const struct api_ex
         return NULL;
     }
     api_text_init(&text, API_TEXT_MAX);
-    (api_study_is_sentences(request) ? how->put_sentences : how->put)(&text, pe_explain_answer(explain));
+    if (api_study_is_sentences(request))
+        how->put_sentences(&text, explain);
+    else
+        how->put(&text, pe_explain_answer(explain));
     pe_explain_free(explain);
     return reply_of(request, &text);
 }
@@ -304,9 +278,9 @@ static void put_answer(struct api_text *text, const struct pe_value *answer)
 }
 
 /* The words of each target, then a line for each loss; at the end how many are exact. */
-static void put_translated(struct api_text *text, const struct pe_value *answer)
+static void put_translated(struct api_text *text, struct pe_explain *translation)
 {
-    const struct pe_value *targets = member(answer, "targets");
+    const struct pe_value *answer = pe_explain_answer(translation), *targets = member(answer, "targets");
     for (size_t k = 0; k < targets->list.n; k++) {
         struct api_text words;
         const struct pe_value *entry = &targets->list.items[k], *losses = member(entry, "loses"),

@@ -177,6 +177,7 @@ struct pe_explain {
     struct pe_measured *measured; /* consequences that are known */
     bool has_errors;              /* among the findings */
     const struct pe_value *answer;
+    struct pe_values *sentences; /* of the answer as text; NULL: not asked for */
 };
 
 /* ---- explain.c: what every answer begins and ends with ---- */
@@ -234,6 +235,7 @@ enum pe_status pe_dialect_tools(struct pe_explain *ex);
 enum pe_status pe_dialect_check_readers(const struct pe_explain *ex); /* the names of `readers` */
 size_t pe_dialect_n_wanted(const struct pe_explain *ex);              /* how many tools they name */
 void pe_dialect_tools_drop(struct pe_explain *ex);
+const char *pe_tool_refusal(const struct pe_explain *ex, const struct pe_dialect_reader *tool); /* "": it reads all */
 bool pe_tool_agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool, size_t kind);
 /* In every kind, and every layer. */
 bool pe_dialect_agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool);

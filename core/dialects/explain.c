@@ -273,14 +273,31 @@ static bool put_notes(const struct pe_explain *ex, struct pe_node *root)
     return is_long || has_notes;
 }
 
-/* A part of the answer's own words: {tools} in patterns. */
-static void put_verdict_of(const struct pe_explain *ex, struct pe_node *root, const char *pattern, const char *tools)
+/* The labels of tools that refuse the model, or that compute other numbers. */
+static void list_tools(const struct pe_explain *ex, bool refuses, char *out)
+{
+    *out = '\0';
+    for (size_t t = 0; t < ex->n_readers; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        if (!pe_dialect_agrees(ex, tool) && (*pe_tool_refusal(ex, tool) != '\0') == refuses)
+            strcat(strcat(out, *out ? ", " : ""), tool->reader->label);
+    }
+}
+
+/* The tools that compute other numbers, then those that refuse the model. */
+static void put_apart(const struct pe_explain *ex, struct pe_node *root, const char *others, const char *refusing)
 {
     char patterns[PE_N_LANGS][PE_DETAIL_MAX];
     for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
-        const char *text = pe_text_in(lang, pattern), *at = strstr(text, "{tools}");
-        snprintf(patterns[lang], sizeof patterns[lang], "%.*s%s%s", (int)(at ? (size_t)(at - text) : strlen(text)),
-                 text, at ? tools : "", at ? at + strlen("{tools}") : "");
+        char *text = patterns[lang];
+        size_t n = 0;
+        if (*others)
+            n += (size_t)snprintf(text, PE_DETAIL_MAX, pe_text_in(lang, "These tools compute other numbers: %s."),
+                                  others);
+        if (*refusing)
+            snprintf(text + n, PE_DETAIL_MAX - n,
+                     pe_text_in(lang, n ? " These tools refuse the model: %s." : "These tools refuse the model: %s."),
+                     refusing);
     }
     pe_put_details(root, ex->request->lang, (const char *const[]){patterns[PE_EN], patterns[PE_ZH]});
 }
@@ -290,20 +307,21 @@ static void put_verdict_of(const struct pe_explain *ex, struct pe_node *root, co
  */
 static void put_verdict(const struct pe_explain *ex, struct pe_node *root, bool has_notes)
 {
-    char tools[160] = "";
-    for (size_t t = 0; t < ex->n_readers; t++)
-        if (!pe_dialect_agrees(ex, &ex->readers[t]))
-            strcat(strcat(tools, *tools ? ", " : ""), ex->readers[t].reader->label);
-    put_verdict_of(ex, root,
-                   *tools                        ? "These tools compute other numbers, or refuse the model: {tools}."
-                   : !ex->n_readers && ex->hf    ? "No tool was asked."
-                   : !ex->n_readers              ? "Only these numbers are known; no other tool reads this dialect."
-                   : ex->has_errors || has_notes ? "The tools that were asked compute these numbers, but not in "
-                                                   "every case: see the findings and notes."
-                   : ex->n_kinds > ex->n_text    ? "Every tool that was asked computes these numbers of the "
-                                                   "language model; how tools read its other parts is not known."
-                                                 : "Every tool that was asked computes these numbers.",
-                   tools);
+    char others[160], refusing[160];
+    list_tools(ex, false, others);
+    list_tools(ex, true, refusing);
+    if (*others || *refusing) {
+        put_apart(ex, root, others, refusing);
+        return;
+    }
+    pe_put_detail(root, ex->request->lang,
+                  !ex->n_readers && ex->hf      ? "No tool was asked."
+                  : !ex->n_readers              ? "Only these numbers are known; no other tool reads this dialect."
+                  : ex->has_errors || has_notes ? "The tools that were asked compute these numbers, but not in "
+                                                  "every case: see the findings and notes."
+                  : ex->n_kinds > ex->n_text    ? "Every tool that was asked computes these numbers of the "
+                                                  "language model; how tools read its other parts is not known."
+                                                : "Every tool that was asked computes these numbers.");
 }
 
 const char *pe_dialect_name(const struct pe_explain *ex)
@@ -398,6 +416,7 @@ void pe_explain_free(struct pe_explain *ex)
     pe_dialect_kinds_drop(ex);
     pe_gguf_about_free(ex->about);
     pe_values_free(ex->values);
+    pe_values_free(ex->sentences);
     free(ex->buffer);
     free(ex);
 }

@@ -300,17 +300,21 @@ bool pe_dialect_agrees(const struct pe_explain *ex, const struct pe_dialect_read
     return !*tool->refused;
 }
 
+const char *pe_tool_refusal(const struct pe_explain *ex, const struct pe_dialect_reader *tool)
+{
+    const char *refused = tool->refused;
+    for (size_t k = 0; k < ex->n_text && !*refused; k++)
+        refused = tool->readings[k].refused;
+    return refused;
+}
+
 static void put_tool(const struct pe_explain *ex, struct pe_node *tools, const struct pe_dialect_reader *tool)
 {
     struct pe_node *node = pe_put_object(tools, tool->reader->name), *configs = pe_put_list(node, "configs");
-    const char *refused = tool->refused;
-    for (size_t k = 0; k < ex->n_kinds; k++) {
+    for (size_t k = 0; k < ex->n_kinds; k++)
         put_config(configs, k < ex->n_text ? &tool->readings[k] : &ex->kinds[k].own);
-        if (k < ex->n_text && !*refused)
-            refused = tool->readings[k].refused;
-    }
     pe_put_boolean(node, "agrees", pe_dialect_agrees(ex, tool));
-    pe_put_string_or_null(node, "refuses", refused);
+    pe_put_string_or_null(node, "refuses", pe_tool_refusal(ex, tool));
     if (tool->architecture) {
         pe_put_string(node, "architecture", tool->architecture);
         pe_put_string(node, "rows", tool->is_permuted ? "permuted" : "as_published");
