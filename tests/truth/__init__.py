@@ -19,8 +19,8 @@ def nearest(x, dtype):
     x = mpf(x)
     if x == 0:
         return 0.0
-    exponent = int(mpmath.floor(mpmath.log(abs(x), 2)))
-    exponent += (abs(x) >= mpf(2) ** (exponent + 1)) - (abs(x) < mpf(2) ** exponent)
+    _, _, e, n_bits = x._mpf_
+    exponent = e + n_bits - 1  # the floor of its logarithm
     quantum = max(exponent - bits + 1, smallest)
     value = mpmath.nint(x / mpf(2) ** quantum) * mpf(2) ** quantum
     if abs(value) >= mpf(2) ** (largest + 1):
