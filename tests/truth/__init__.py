@@ -105,12 +105,12 @@ FINE = 320  # bits after the point of turns
 def phases(places, frequencies, times_pi=False):
     """[n, C] in float64: place times frequency (radians; half turns if times_pi) without its whole turns, which are taken away exactly."""
     turn = mpf(2) ** FINE / (2 if times_pi else 2 * mpmath.pi)
-    steps, half = [int(mpmath.nint(mpf(w) * turn)) for w in frequencies], 1 << FINE - 1
+    steps, half, whole = [int(mpmath.nint(mpf(w) * turn)) for w in frequencies], 1 << FINE - 1, 1 << FINE
     out = np.empty((len(places), len(steps)))
     for i, (m, e) in enumerate(map(dyadic, places)):
         for c, step in enumerate(steps):
             turns = m * step << e if e >= 0 else m * step >> -e
-            out[i, c] = ((turns + half) % (2 * half) - half) / (2 * half)
+            out[i, c] = ((turns + half & whole - 1) - half) / whole
     return 2 * np.pi * out
 
 
