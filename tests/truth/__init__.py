@@ -1,5 +1,6 @@
 """The formulas, implemented independently from the papers: mpmath where a value must be the nearest one, NumPy in
 float64 where many values must be close. Nothing here comes from the C code."""
+import functools
 import math
 from fractions import Fraction
 
@@ -88,6 +89,7 @@ def wave(column, p):
     return function(mpf(p) * column[1])
 
 
+@functools.lru_cache(1 << 16)
 def dyadic(x):
     """(m, e) with x = m 2^e, exactly; x is a whole number, a double, a Fraction of a power of two or an mpf."""
     if isinstance(x, int):
