@@ -348,11 +348,10 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection():
-    """Python looks for garbage neither while tests are collected, of which none is given up, nor among them afterwards."""
+    """Python does not look for garbage while tests are collected: none of them is given up."""
     gc.disable()
     yield
     gc.enable()
-    gc.freeze()
 
 
 def spread(items, is_long):
