@@ -24,7 +24,8 @@ def number(x):
 def inline(values, dtype="f32"):
     """A tensor in JSON, rounded to its dtype, with infinities."""
     values = rounded(values, dtype)
-    return {"dtype": dtype, "shape": list(values.shape), "data": [number(x) for x in values.ravel().tolist()]}
+    numbers = values.ravel().tolist()
+    return {"dtype": dtype, "shape": list(values.shape), "data": numbers if np.isfinite(values).all() else list(map(number, numbers))}
 
 
 def put(a, place, value):

@@ -4,6 +4,7 @@ The fixture `server` is one posencd for the whole session (path in POSENCD, defa
 start_server(*flags) starts another one for tests that need their own flags or that end the server."""
 import contextlib
 import functools
+import gc
 import http.client
 import importlib.util
 import itertools
@@ -287,9 +288,10 @@ PATIENT = {"test_cancel", "test_fairness", "test_faults_network", "test_faults_s
            "test_timing", "test_tokens", "test_turns", "test_weights_many"}
 # All others wait for sockets more than they compute, and run side by side: a file is one process's, and those that take longest come
 # first, so that none is left when all others are done.
-LONG = ["test_stated_work", "test_experiments_reference", "test_faults_memory", "test_diagnose_field", "test_diagnose_families", "test_diagnose_rounding",
-        "test_diagnose_believes", "test_random", "test_attention_random", "test_analyze_random", "test_experiments", "test_container_memory",
-        "test_store_waits", "test_cases"]
+LONG = ["test_stated_work", "test_experiments_reference", "test_faults_memory", "test_diagnose_field", "test_diagnose_families", "test_diagnose_grids",
+        "test_diagnose_rounding", "test_diagnose_sentences", "test_diagnose_believes", "test_diagnose_maps", "test_hf_truth", "test_attention", "test_install",
+        "test_experiments", "test_random", "test_attention_random", "test_analyze_random", "test_diagnose_arithmetic", "test_languages", "test_zarr",
+        "test_container_memory", "test_cases"]
 
 
 def pytest_addoption(parser):
@@ -342,6 +344,14 @@ def pytest_collection_modifyitems(config, items):
         items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
     if part == "waiting":
         spread(items, lambda item: item.get_closest_marker("waiting"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection():
+    """Python does not look for garbage while tests are collected: none of them is given up."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def spread(items, is_long):

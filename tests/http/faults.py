@@ -5,6 +5,7 @@ lists them with their meaning): `server.faults.wall_offset = 3600`. With all fie
 import collections
 import contextlib
 import ctypes
+import functools
 import json
 import mmap
 import pathlib
@@ -199,6 +200,7 @@ def probe():
     return ask(scheme="alibi", num_heads=2, len=N_PROBE, outputs=["bias"], format="raw")
 
 
+@functools.cache
 def probe_answer():
     """From Press et al.: slope 2^(-8 h / H) times the distance, negative; both directions alike."""
     position = np.arange(N_PROBE)

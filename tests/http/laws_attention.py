@@ -5,8 +5,9 @@ import numpy as np
 
 import safetensors_reader
 import tensors
-import truth.answers_attention  # registers /attention
+import truth.answers_attention  # noqa: F401 (registers /attention)
 from laws import law
+from truth.answers.rotate import query_factor
 
 
 def arrays_of(server, row, **fields):
@@ -51,7 +52,7 @@ def queries_scaled(answer, row, server):
     from run import arrays
     request, got = row["request"], arrays(answer)
     plain, exact = arrays_of(server, row, query_scale=None), arrays_of(server, row, query_scale=None, dtype="f64")
-    factors = truth.answers_attention.query_factors(request["query_scale"], request["positions"])
+    factors = query_factor(request["query_scale"], request["positions"])
     factors = factors[:, None, :, None] if factors.ndim == 2 else factors[:, None, None] if request.get("tensor_layout") == "bnhd" else factors[:, None]
     np.testing.assert_allclose(got["q"].astype(float), exact["q"] * factors, rtol=0, atol={"f8": 1e-14, "f4": 6e-7, "f2": 4e-3}[got["q"].dtype.str[1:]])
     equal({name: plain[name] for name in got if name == "k"}, {name: got[name] for name in got if name == "k"}, "keys")

@@ -98,7 +98,7 @@ run_replay() {
 # pytest with additional arguments. Python's large blocks are taken in huge pages: where each page that is touched is a call of the
 # hypervisor, tests over a socket take a quarter less of the kernel's time.
 pytest() {
-    GLIBC_TUNABLES=glibc.malloc.hugetlb=1 "$PYTHON" -m pytest -q -p no:cacheprovider --durations=10 --durations-min=1 ${PYTEST_FLAGS-} "$@"
+    GLIBC_TUNABLES=glibc.malloc.hugetlb=1 "$PYTHON" -m pytest -q -p no:cacheprovider -p no:logging --durations=10 --durations-min=1 ${PYTEST_FLAGS-} "$@"
 }
 
 count_pytest() { # status [log]
@@ -129,10 +129,10 @@ run_http() {
         return
     fi
     # The tools' own tests and those of the kept tensors go with the first part; they neither measure nor fuzz.
-    { pytest --part=waiting -n 6 tests/http; echo $? >"$logs/waiting.status"; } >"$logs/waiting" 2>&1 &
+    { pytest --part=waiting -n 4 tests/http; echo $? >"$logs/waiting.status"; } >"$logs/waiting" 2>&1 &
     [ -z "${POSENC_SANITIZED-}" ] || wait # ten times slower, which is load enough
-    # Collected once before, so that not every process compiles all of them.
-    "$PYTHON" -m pytest -q -p no:cacheprovider --collect-only tests/http tests/field tests/bench tests/fuzz >"$log" || cat "$log"
+    # The first time they are collected once before, so that not every process compiles all of them.
+    [ -d "$PYTHONPYCACHEPREFIX" ] || "$PYTHON" -m pytest -q -p no:cacheprovider --collect-only tests/http tests/field tests/bench tests/fuzz >"$log" || cat "$log"
     run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadgroup tests/http tests/field tests/bench tests/fuzz tests/deploy/test_install.py tests/deploy/test_command.py
     wait
     echo "== meanwhile, those that wait"

@@ -1,5 +1,6 @@
 """The formulas, implemented independently from the papers: mpmath where a value must be the nearest one, NumPy in
 float64 where many values must be close. Nothing here comes from the C code."""
+import functools
 import math
 from fractions import Fraction
 
@@ -19,8 +20,8 @@ def nearest(x, dtype):
     x = mpf(x)
     if x == 0:
         return 0.0
-    exponent = int(mpmath.floor(mpmath.log(abs(x), 2)))
-    exponent += (abs(x) >= mpf(2) ** (exponent + 1)) - (abs(x) < mpf(2) ** exponent)
+    _, _, e, n_bits = x._mpf_
+    exponent = e + n_bits - 1  # the floor of its logarithm
     quantum = max(exponent - bits + 1, smallest)
     value = mpmath.nint(x / mpf(2) ** quantum) * mpf(2) ** quantum
     if abs(value) >= mpf(2) ** (largest + 1):
@@ -88,6 +89,7 @@ def wave(column, p):
     return function(mpf(p) * column[1])
 
 
+@functools.lru_cache(1 << 16)
 def dyadic(x):
     """(m, e) with x = m 2^e, exactly; x is a whole number, a double, a Fraction of a power of two or an mpf."""
     if isinstance(x, int):
@@ -105,12 +107,12 @@ FINE = 320  # bits after the point of turns
 def phases(places, frequencies, times_pi=False):
     """[n, C] in float64: place times frequency (radians; half turns if times_pi) without its whole turns, which are taken away exactly."""
     turn = mpf(2) ** FINE / (2 if times_pi else 2 * mpmath.pi)
-    steps, half = [int(mpmath.nint(mpf(w) * turn)) for w in frequencies], 1 << FINE - 1
+    steps, half, whole = [int(mpmath.nint(mpf(w) * turn)) for w in frequencies], 1 << FINE - 1, 1 << FINE
     out = np.empty((len(places), len(steps)))
     for i, (m, e) in enumerate(map(dyadic, places)):
         for c, step in enumerate(steps):
             turns = m * step << e if e >= 0 else m * step >> -e
-            out[i, c] = ((turns + half) % (2 * half) - half) / (2 * half)
+            out[i, c] = ((turns + half & whole - 1) - half) / whole
     return 2 * np.pi * out
 
 

@@ -1,5 +1,7 @@
 """Attention under any scheme in float64 NumPy, every formula as in its paper: relative terms gather tensors of pairs
 times channels, masks are looked up pair by pair. Slow and simple; nothing here comes from the C code."""
+import math
+
 import numpy as np
 
 import truth
@@ -123,7 +125,7 @@ def deberta_bucket(delta, position_buckets, max_relative_positions):
     mid, n, m = position_buckets // 2, abs(delta), max_relative_positions - 1
     if position_buckets <= 0 or n <= mid:
         return delta
-    s = 0
+    s = max(0, math.ceil((mid - 1) * math.log(n / mid) / math.log(m / mid)) - 2)  # below it, so that integers decide
     while n ** (mid - 1) * mid ** s > m ** s * mid ** (mid - 1):
         s += 1
     return (mid + s) * (1 if delta > 0 else -1)

@@ -1,5 +1,6 @@
 """Biases on the logits, from the papers' formulas: T5's buckets with integers, KERPLE and Sandwich in mpmath, FIRE in NumPy.
 Nothing here comes from the C code."""
+import functools
 import math
 from fractions import Fraction
 
@@ -24,6 +25,16 @@ def exactly(position):
 def distance(q, k):
     """|q - k| of two doubles, exactly."""
     return abs(Fraction(q) - Fraction(k))
+
+
+def distances(q, k):
+    """|q - k| of doubles [q, k]; a difference is rounded once."""
+    return np.abs(np.subtract.outer(np.asarray(q), np.asarray(k))).astype(float)
+
+
+@functools.cache
+def log_float32(x):
+    return np.float32(truth.nearest(mpmath.log(mpf(x)), "f32"))
 
 
 # ---- T5 ----------------------------------------------------------------------------------------------------------------
@@ -53,8 +64,7 @@ def t5_bucket_float32(rel, num_buckets=32, max_distance=128, bidirectional=True)
     if n < e:
         return off + n
     f = np.float32
-    logarithm = f(truth.nearest(mpmath.log(mpf(float(f(n) / f(e)))), "f32"))
-    return off + min(side - 1, e + int(logarithm / f(math.log(max_distance / e)) * f(side - e)))
+    return off + min(side - 1, e + int(log_float32(float(f(n) / f(e))) / f(math.log(max_distance / e)) * f(side - e)))
 
 
 def t5_buckets(q, k, arith="exact", **parameters):
@@ -79,15 +89,15 @@ def kerple_exact(kind, r1, r2, n):
 
 
 def kerple(kind, r1, r2, q, k):
-    n = np.array([[float(distance(a, b)) for b in k] for a in q])
+    n = distances(q, k)
     return np.stack([-a * (np.log1p(b * n) if kind == "log" else np.where(n > 0, n, 0.0) ** b) + 0.0 for a, b in zip(r1, r2)])
 
 
 def kerple_float32(r1, r2, q, k):
     """kind log with each step rounded to float32."""
     f = np.float32
-    n = np.array([[f(distance(a, b)) for b in k] for a in q])
-    logarithm = [np.vectorize(lambda x: f(truth.nearest(mpmath.log(mpf(float(x))), "f32")))(f(1) + f(b) * n) for b in r2]
+    n = distances(q, k).astype(f)
+    logarithm = [np.vectorize(lambda x: log_float32(float(x)))(f(1) + f(b) * n) for b in r2]
     return np.stack([-f(a) * table + f(0) for a, table in zip(r1, logarithm)])
 
 
@@ -115,7 +125,8 @@ def sandwich_exact(h, num_heads, n, bar_dim=128, base=10000.0):
 
 
 def sandwich(num_heads, q, k, bar_dim=128, base=10000.0):
-    n = [[distance(a, b) for b in k] for a in q]
+    q, k = (list(map(exactly, at)) for at in (q, k))
+    n = [[abs(a - b) for b in k] for a in q]
     known, w = sorted({d for row in n for d in row}), [truth.frequency(base, 2 * t, bar_dim) for t in range(bar_dim // 2)]
     sums = dict(zip(known, np.cos(truth.phases(known, w)).sum(-1)))
     return np.array([[sums[d] for d in row] for row in n])[None] * (num_heads / (8 * np.arange(1, num_heads + 1)))[:, None, None]

@@ -19,16 +19,16 @@ def text(word):
     return struct.pack("<Q", len(raw)) + raw
 
 
-def element(kind, value):
-    return text(value) if kind == "string" else struct.pack("<" + LETTERS[kind], value)
+def elements(kind, values):
+    return b"".join(map(text, values)) if kind == "string" else struct.pack(f"<{len(values)}{LETTERS[kind]}", *values)
 
 
 def value(kind, x):
     """kind: "u32", or "u32[]" for an array."""
     if kind.endswith("[]"):
         inner = kind[:-2]
-        return struct.pack("<IIQ", TYPES["array"], TYPES[inner], len(x)) + b"".join(element(inner, e) for e in x)
-    return struct.pack("<I", TYPES[kind]) + element(kind, x)
+        return struct.pack("<IIQ", TYPES["array"], TYPES[inner], len(x)) + elements(inner, x)
+    return struct.pack("<I", TYPES[kind]) + elements(kind, [x])
 
 
 def key(name, kind, x):

@@ -46,9 +46,10 @@ U = 2.0**-24
 SQUARES = [(14, 17), (14, 20), (14, 32), (16, 14), (16, 17), (16, 20), (16, 24), (16, 32), (16, 37), (24, 14), (24, 16), (24, 27), (24, 37), (32, 14),
            (32, 24), (32, 48), (37, 14), (37, 16), (37, 24), (37, 64), (64, 14), (64, 24), (64, 37)]
 RESIZES = [((n, n), (g, g)) for n, g in SQUARES] + [((16, 16), (17, 23)), ((24, 20), (31, 14)), ((14, 14), (20, 30)), ((9, 64), (37, 16))]
-TABLES = {"trained": lambda rng, h, w: 0.02 * rng.standard_normal((h, w, 8)),  # as ViT's
-          "level": lambda rng, h, w: 1 + 1e-3 * rng.standard_normal((h, w, 8)),  # where the roundings of weights show
-          "smooth": lambda rng, h, w: np.sin(0.3 * np.arange(h)[:, None, None] + 0.2 * np.arange(w)[:, None] + np.arange(8))}
+DIM = 4  # each channel is resized alike
+TABLES = {"trained": lambda rng, h, w: 0.02 * rng.standard_normal((h, w, DIM)),  # as ViT's
+          "level": lambda rng, h, w: 1 + 1e-3 * rng.standard_normal((h, w, DIM)),  # where the roundings of weights show
+          "smooth": lambda rng, h, w: np.sin(0.3 * np.arange(h)[:, None, None] + 0.2 * np.arange(w)[:, None] + np.arange(DIM))}
 
 
 def drawn(kind, n, seed=0):
@@ -125,9 +126,9 @@ def test_the_limit_of_coordinates(server, kind, of_coordinates, of_weights):
 
 def test_the_sentence_of_float32_coordinates(server):
     n, g, way = (16, 16), (37, 37), ("bicubic", 0)
-    table, prefix = drawn("trained", n).reshape(-1, 8), np.zeros((1, 8), np.float32)
-    exact = np.concatenate([prefix, resample.resample_grid("bicubic", table.reshape(16, 16, 8), *g).reshape(-1, 8)])
-    found = np.concatenate([prefix, resample.resample_grid_f32("bicubic", table.reshape(16, 16, 8), *g).reshape(-1, 8)])
+    table, prefix = drawn("trained", n).reshape(-1, DIM), np.zeros((1, DIM), np.float32)
+    exact = np.concatenate([prefix, resample.resample_grid("bicubic", table.reshape(16, 16, DIM), *g).reshape(-1, DIM)])
+    found = np.concatenate([prefix, resample.resample_grid_f32("bicubic", table.reshape(16, 16, DIM), *g).reshape(-1, DIM)])
     whole = np.concatenate([prefix, table])
     answer = ask_resized(server, "/diagnose", whole, found, way, n, g, num_prefix=1)
     assert codes_of(answer) == ["coordinates_f32"] and answer["candidates"][0]["verdict"] == "rounding"
