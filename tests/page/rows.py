@@ -9,7 +9,7 @@ import numpy as np
 from browser import until
 from figures import PATHS
 from lines import Lines
-from probes import array, attributes, colours, json_text, readout
+from probes import array, colours, json_text, readout
 
 CASES = pathlib.Path(__file__).resolve().parent / "cases"
 KINDS = {}
@@ -154,7 +154,7 @@ COMPARE = {">": operator.gt, "<": operator.lt}
 def map_(shown, wanted, row):
     """Attributes of a heat map, without their data-; with > or < behind the name a bound."""
     for slot, fields in wanted.items():
-        found = attributes(shown.page, shown.heat(slot).canvas)
+        found = shown.heat(slot).attributes
         for name, value in fields.items():
             got = found[f"data-{name.rstrip('<>')}"]
             compare = COMPARE.get(name[-1], operator.eq)
@@ -301,7 +301,7 @@ def attributes_(shown, wanted, row):
 def labels(shown, wanted, row):
     """Words in the name that a map has for who does not see it."""
     for slot, words in wanted.items():
-        found = attributes(shown.page, shown.heat(slot).canvas)["aria-label"].replace(",", "").replace("\u202f", "")
+        found = shown.heat(slot).attributes["aria-label"].replace(",", "").replace("\u202f", "")
         assert all(word in found for word in words), (row["id"], found)
 
 
