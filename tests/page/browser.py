@@ -47,6 +47,10 @@ addEventListener('hashchange', told, { once: true });
 location.hash = hash;
 if (location.href === before) { removeEventListener('hashchange', told); done(); }"""
 
+# To another address, until it is shown or so many seconds are over.
+GO = f"""const [hash, seconds, done] = arguments;
+(function () {{ {TOLD} }})(hash, () => (function () {{ {SETTLED} }})(seconds, done));"""
+
 PASTE = """const data = new DataTransfer(); data.setData('text/plain', arguments[0]);
 document.body.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));"""
 # A file of this name with this text or these bytes.
@@ -93,6 +97,14 @@ class Page:
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
 
+    def read(self, script, *arguments):
+        """The same for plain values, in half the time: without chromedriver's own script around it, which looks for elements."""
+        call = f"(function () {{ {script} }})(...{json.dumps(arguments)})"
+        found = self.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": call, "returnByValue": True})
+        if "exceptionDetails" in found:
+            raise JavascriptException(str(found["exceptionDetails"].get("exception", {}).get("description")))
+        return found["result"].get("value")
+
     def find(self, selector):
         return self.driver.find_element(By.CSS_SELECTOR, selector)
 
@@ -101,10 +113,10 @@ class Page:
 
     def text(self, selector):
         """textContent, also of what a tab hides."""
-        return self.run("return document.querySelector(arguments[0])?.textContent", selector)
+        return self.read("return document.querySelector(arguments[0])?.textContent", selector)
 
     def attribute(self, selector, name):
-        return self.run("return document.querySelector(arguments[0])?.getAttribute(arguments[1])", selector, name)
+        return self.read("return document.querySelector(arguments[0])?.getAttribute(arguments[1])", selector, name)
 
     def is_busy(self):
         return self.run("return document.documentElement.dataset.busy") != "0"
@@ -145,14 +157,14 @@ class Page:
         self.run("document.querySelector(arguments[0]).click()", selector)
 
     def focused_field(self):
-        return self.run("return document.activeElement?.dataset.field")
+        return self.read("return document.activeElement?.dataset.field")
 
     def copied(self, kind):
         return self.text(f'pre[data-copy="{kind}"]')
 
     def address(self):
         """{view, a, b…}; keys that stand at their default are not in it."""
-        return keys_of(self.run("return location.hash"))
+        return keys_of(self.read("return location.hash"))
 
     def config(self, slot="a"):
         return self.address()[slot]
@@ -163,19 +175,19 @@ class Page:
 
     def data(self, what, slot="a"):
         """The numbers of a figure by their data-what."""
-        return self.run(DATA, slot, what)
+        return self.read(DATA, slot, what)
 
     def press(self, selector, *keys):
         self.find(selector).send_keys(*keys)
         self.settle()
 
     def count(self, selector):
-        return self.run("return document.querySelectorAll(arguments[0]).length", selector)
+        return self.read("return document.querySelectorAll(arguments[0]).length", selector)
 
     def go(self, fragment):
         """To another address, until it is shown."""
-        self.hash(fragment)
-        self.settle()
+        if not self.driver.execute_async_script(GO, fragment, 5):
+            self.settle()
 
     def do(self, selector):
         """A click, until what it brings about is shown."""

@@ -107,8 +107,7 @@ def open_page(request, driver, server, console):
         page = Page(driver, url)
         if may_link and settle and url == server.url:
             page.hash("view=server" if "view=weights" in fragment else "view=weights")  # of all views these take the least time
-            page.hash(fragment)
-            page.settle()
+            page.go(fragment)
         else:
             page.open(fragment, settle)
         may_link = False
@@ -123,23 +122,21 @@ def open_page(request, driver, server, console):
         driver.get("about:blank")
 
 
-def speaks_english(driver):
-    return driver.execute_script("return document.documentElement.lang") == "en"
-
-
 def forget_choices(driver, server):
     driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "local_storage"})
 
 
-# Nothing in front of the page, no map under the pointer, and no function of the browser replaced.
-AS_IT_WAS = """return !document.querySelector('dialog[open], canvas:hover')
+# The page of this server in this language, if it matters; nothing in front of it, no map under the pointer, and no function of the browser
+# replaced.
+AS_IT_WAS = """const [start, lang] = arguments;
+return location.href.startsWith(start) && [null, document.documentElement.lang].includes(lang) && !document.querySelector('dialog[open], canvas:hover')
   && [fetch, URL.createObjectURL, HTMLAnchorElement.prototype.click, CanvasRenderingContext2D.prototype.putImageData]
     .every((one) => String(one).includes('[native code]'));"""
 
 
-def is_left_open(driver, server):
+def is_left_open(driver, server, lang=None):
     """Has the test before left a page that another may go on from?"""
-    return driver.current_url.startswith(f"{server.url}/#") and driver.execute_script(AS_IT_WAS)
+    return driver.execute_script(AS_IT_WAS, f"{server.url}/#", lang)
 
 
 @pytest.fixture
@@ -150,9 +147,8 @@ def visit(request, driver, server, console):
 
     def visit_at(fragment):
         page = Page(driver, server.url)
-        if is_left_open(driver, server) and (speaks_english(driver) or "lang=" in fragment):
-            page.hash(fragment)
-            page.settle()
+        if is_left_open(driver, server, None if "lang=" in fragment else "en"):
+            page.go(fragment)
         else:
             driver.get("about:blank")
             forget_choices(driver, server)

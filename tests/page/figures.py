@@ -4,7 +4,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 
 from browser import PUT, keys_of, until
 from lines import Hands, Lines, Path, column, vectors
-from probes import Heat, array, ask
+from probes import HEATS, Heat, array, ask
 
 REAL = {"sinusoidal", "rope", "fourier"}  # have values at real positions
 PATHS = {"attention": "/attention"}
@@ -148,7 +148,7 @@ class Shown:
 
     def all(self, selector, what="e.textContent"):
         """This of every element e that matches."""
-        return self.page.run(f"return [...document.querySelectorAll(arguments[0])].map((e) => {what})", f"{self.at} {selector}")
+        return self.page.read(f"return [...document.querySelectorAll(arguments[0])].map((e) => {what})", f"{self.at} {selector}")
 
     def snapshot(self, row):
         """The numbers that a row compares with those of before."""
@@ -160,8 +160,8 @@ class Shown:
 
     def numbers(self, what, slot="a"):
         """Those of the caption; if it has none, all."""
-        values = [self.all(f'[data-config="{slot}"] {within} data[data-what="{what}"]', "Number(e.value)") for within in ("figcaption", "")]
-        return values[0] or values[1]
+        found = self.all(f'[data-config="{slot}"] data[data-what="{what}"]', f"[Number(e.value), e.closest('[data-config={slot}] figcaption') !== null]")
+        return [value for value, is_in in found if is_in] or [value for value, _ in found]
 
     def refusal(self, slot="a"):
         return " ".join(self.all(f'figure[data-config="{slot}"] [role=alert]'))
@@ -172,16 +172,15 @@ class Shown:
         return {slot: tuple(cell) for slot, *cell in cells}
 
     def heats(self, slot="a"):
-        count = len(self.all(f'figure[data-figure][data-config="{slot}"] canvas[data-heat]', "0"))
-        return [self.heat(slot, nth) for nth in range(count)]
+        return [Heat(self.page, slot, found=found) for found in self.page.run(HEATS, f"{self.at} figure[data-figure]", slot)]
 
     def heat(self, slot="a", nth=0):
         return Heat(self.page, slot, nth, f"{self.at} figure[data-figure]")
 
-    def has(self, kind, slot):
-        """Is there such a picture, and is it drawn?"""
-        what = {"lines": "x0", "hands": "m", "path": "cols"}[kind]
-        return any(self.all(f'figure[data-figure][data-config="{slot}"] canvas[data-{kind}]', f"e.dataset.{what} !== undefined"))
+    def has(self, slot):
+        """Which of these pictures are there, and drawn?"""
+        drawn = "[['lines', 'x0'], ['hands', 'm'], ['path', 'cols']].filter(([kind, what]) => kind in e.dataset && what in e.dataset).map(([kind]) => kind)"
+        return sum(self.all(f'figure[data-figure][data-config="{slot}"] canvas', drawn), [])
 
     def slots(self):
         return [slot for slot, state in self.all("figure[data-figure]", "[e.dataset.config, e.dataset.state]") if state == "ready"]
@@ -209,16 +208,17 @@ class Shown:
                 assert shown == [[name, str(one["holds"]).lower()] for name, one in wishes.items()]
 
     def check_lines(self, keys, config, slot):
-        if self.has("lines", slot):
+        has = self.has(slot)
+        if "lines" in has:
             lines = Lines(self.page, slot, self.at)
             marks = max(self.MARKS, keys["view"] == "scaling")  # of the pair where a length ends
             lines.check(lines_of(self.page, keys, config, slot, lines.legend), marks)
-        if self.has("hands", slot):
+        if "hands" in has:
             hands = Hands(self.page, slot, self.at)
             assert hands.positions == {name: float(keys.get(name, hands.positions[name])) for name in "mn"}
             hands.check(*vectors(self.page, config, hands.positions["m"], hands.positions["n"]))
             keys = {**keys, **hands.positions}
-        if self.has("path", slot):
+        if "path" in has:
             path = Path(self.page, slot, self.at)
             path.check(array(self.page, config, output_of(config, keys))[:, path.cols])
         return keys
@@ -231,12 +231,18 @@ class Shown:
             rows, cols = (min(sizes) for sizes in zip(one.shape, other.shape))
             heat.check(other[:rows, :cols] - one[:rows, :cols])
             assert heat.min == -heat.max < 0
-        if self.has("lines", "b-a"):
+        if "lines" in self.has("b-a"):
             lines = Lines(self.page, "b-a", self.at)
             series = {name.replace("b-a:", "a:"): name for name in lines.legend}
             one, other = (list(lines_of(self.page, keys, config, "a", series).values()) for config in (a, b))
             differences = [[(x, v - u) for (x, u), (_, v) in zip(*pair)] for pair in zip(one, other)]
             lines.check(dict(zip(lines.legend, differences)))
+
+
+# Scrolls to a figure, above which others take their room meanwhile, until it has pictures.
+NEAR = """const [at] = arguments;
+document.querySelector(at).scrollIntoView();
+return document.querySelector(`${at} figure[data-figure]`) && (document.querySelector('canvas:hover') ? 'under the pointer' : 'near');"""
 
 
 class Figure(Shown):
@@ -246,18 +252,12 @@ class Figure(Shown):
 
     def __init__(self, page, name, states=("ready",)):
         super().__init__(page, f"#fig-{name}")
-        until(self.near, what=f"figure {name}")
-        if page.run("return document.querySelector('canvas:hover') !== null"):  # which reads out what is under the pointer
+        if until(lambda: page.read(NEAR, self.at), what=f"figure {name}") == "under the pointer":  # which reads out what is there
             away = ActionChains(page.driver)
             away.w3c_actions.pointer_action.move_to_location(0, 0)
             away.perform()
         page.settle()
-        assert states is None or set(self.states()) == set(states), (name, self.states())
-
-    def near(self):
-        """Figures above it take their room meanwhile."""
-        self.page.run("document.querySelector(arguments[0]).scrollIntoView()", self.at)
-        return self.states()
+        assert states is None or set(found := self.states()) == set(states), (name, found)
 
     def link(self):
         return self.page.attribute(f"{self.at} a[data-action=open]", "href")

@@ -9,7 +9,7 @@ import numpy as np
 from browser import until
 from figures import PATHS
 from lines import Lines
-from probes import array, attributes, colours, json_text, readout
+from probes import array, colours, json_text, readout
 
 CASES = pathlib.Path(__file__).resolve().parent / "cases"
 KINDS = {}
@@ -33,7 +33,7 @@ def check(shown, row, before=None):
 
 
 def patiently(check):
-    """A browser hands on what a hand does when it next draws, and some texts come when nothing else is to be done."""
+    """For what is not there when nothing is under way: a browser hands on what a hand does when it next draws."""
     for _ in range(25):
         try:
             return check()
@@ -154,7 +154,7 @@ COMPARE = {">": operator.gt, "<": operator.lt}
 def map_(shown, wanted, row):
     """Attributes of a heat map, without their data-; with > or < behind the name a bound."""
     for slot, fields in wanted.items():
-        found = attributes(shown.page, shown.heat(slot).canvas)
+        found = shown.heat(slot).attributes
         for name, value in fields.items():
             got = found[f"data-{name.rstrip('<>')}"]
             compare = COMPARE.get(name[-1], operator.eq)
@@ -273,11 +273,15 @@ def all_told(shown, wanted):
 
 @kind
 def range_(shown, wanted, row):
-    """The colours of these figures end at the least and the largest value of all of their outputs, also of what is not shown."""
+    """The colours of these figures end at the least and the largest value of all of their outputs, also of what is not shown; so do bar and caption."""
     keys, heats = shown.address(), [shown.heat(slot) for slot in wanted]
     wholes = [array(shown.page, keys[slot], heat.output, dtype="f32") for slot, heat in zip(wanted, heats)]
     finite = np.concatenate([whole[np.isfinite(whole)].ravel() for whole in wholes])
-    assert {(heat.min, heat.max) for heat in heats} == {(float(finite.min()), float(finite.max()))}, row["id"]
+    ends = float(finite.min()), float(finite.max())
+    for slot, heat in zip(wanted, heats):
+        bar = shown.all(f'figure[data-config="{slot}"] [data-colorbar]', "[Number(e.dataset.min), Number(e.dataset.max), e.dataset.cmap]")
+        caption = (*shown.numbers("min", slot), *shown.numbers("max", slot))
+        assert (heat.min, heat.max) == ends == caption and bar == [[*ends, heat.cmap]], (row["id"], slot, ends, caption, bar)
 
 
 @kind
@@ -297,7 +301,7 @@ def attributes_(shown, wanted, row):
 def labels(shown, wanted, row):
     """Words in the name that a map has for who does not see it."""
     for slot, words in wanted.items():
-        found = attributes(shown.page, shown.heat(slot).canvas)["aria-label"].replace(",", "").replace("\u202f", "")
+        found = shown.heat(slot).attributes["aria-label"].replace(",", "").replace("\u202f", "")
         assert all(word in found for word in words), (row["id"], found)
 
 
@@ -323,6 +327,11 @@ def invalid(shown, wanted, row):
     ids = field.get_attribute("aria-describedby").split()
     described = page.run("return arguments[0].map((id) => document.getElementById(id).textContent)", ids)
     assert field.get_attribute("aria-invalid") == "true" and page.notice("refused").strip() in described, (row["id"], described)
+
+
+@kind
+def focus(shown, wanted, row):
+    assert shown.page.focused_field() == wanted, row["id"]
 
 
 @kind

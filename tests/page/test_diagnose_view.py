@@ -172,6 +172,13 @@ def test_a_file(open_page, server, tmp_path, row):
             rows.patiently(lambda: copies_agree(page, tmp_path, row["expect"]["findings"], row["copies"]))
 
 
+def test_angles_of_float32_are_named(open_page, server, tmp_path):
+    page, data = open_page("view=table"), npz(table(np.arange(2048, dtype="f4")[:, None] * FREQUENCIES.astype("f4")))
+    choose(page, tmp_path, "some.npz", data, "input[type=file][data-drop]")
+    agrees(page, diagnose(server, data))
+    assert "angles_f32" in dict(findings(page))
+
+
 @pytest.mark.fresh
 def test_a_candidate_becomes_a_configuration_of_the_first_free_slot(open_page, server, tmp_path):
     page = open_page(fragment("diagnose", {"scheme": "rope", "head_dim": 64, "len": 8}))

@@ -1,8 +1,9 @@
-"""What stands beside a heat map; the colours of its cells are rows of cases/views.jsonl."""
+"""What stands beside a heat map, repaints; the colours of its cells are rows of cases/views.jsonl."""
 import urllib.request
 
 import png_reader
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from browser import fragment
 from probes import Heat, array
@@ -46,6 +47,19 @@ def test_texts_of_a_colour_bar_do_not_meet_and_stand_at_their_numbers(visit, nar
             is_end = min(abs(value - low), abs(value - high)) < (high - low) / 100
             assert has_fields or from_ - 1 <= left and right <= to + 1
             assert is_end or abs(at - (from_ + (value - low) / (high - low) * (to - from_))) < 2, (slot, text)
+
+
+def test_a_map_is_painted_once_for_other_colours_and_not_for_another_cell(open_page):
+    page = open_page(fragment("table", {"scheme": "alibi", "num_heads": 1, "len": 4096}))
+    page.run("""window.puts = 0; const old = CanvasRenderingContext2D.prototype.putImageData;
+        CanvasRenderingContext2D.prototype.putImageData = function (...given) { puts += this.canvas.hasAttribute('data-heat'); return old.apply(this, given); };
+        performance.clearMeasures('posenc:paint');""")
+    for key, puts in ((Keys.ARROW_DOWN, 0), ("m", 1)):
+        before = page.address()
+        page.press("canvas[data-heat]", key)
+        page.comes(lambda: page.address() != before, "what the key changes")
+        assert page.run("return puts") == puts
+    assert min(page.run("return performance.getEntriesByName('posenc:paint').map((e) => e.duration)")) < 100
 
 
 def test_png_has_the_same_colours(visit, server):

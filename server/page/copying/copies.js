@@ -151,7 +151,8 @@ export class Copies {
     this.element.hidden = !this.source;
     if (!this.source) return;
     const { request, about } = this.source;
-    const key = JSON.stringify([request, about]);
+    /* of texts of its own a request is not all: a file's name is in them alone */
+    const key = JSON.stringify([request, about, request.texts?.curl(about)]);
     if (key !== this.#last) {
       this.#last = key;
       Object.entries(texts(request, about)).forEach(([kind, text]) => this.#write(kind, text));
