@@ -205,10 +205,10 @@ def make_map():
         status, seconds = run_unit(tree, "build/coverage", command, {"GCOV_PREFIX": str(data)})
         executed = {}
         for file in sorted({row["file"] for row in rows}):
-            gcda = pathlib.Path(f"{data}{tree}/build/coverage/obj/{file[:-2]}.gcda")
-            if gcda.exists():
-                gcda.with_suffix(".gcno").write_bytes((tree / f"build/coverage/obj/{file[:-2]}.gcno").read_bytes())
-                executed[file] = lines_of(gcda, file)
+            objects = pathlib.Path(f"{data}{tree}/build/coverage/obj") / file
+            for gcda in objects.parent.glob(f"{objects.stem}.*gcda"):  # a kernel's has its instruction set in the name
+                gcda.with_suffix(".gcno").write_bytes((tree / "build/coverage/obj" / file).with_name(gcda.name).with_suffix(".gcno").read_bytes())
+                executed[file] = sorted({*executed.get(file, []), *lines_of(gcda, file)})
         subprocess.run(["rm", "-rf", str(data)], check=True)
         known[name] = {"seconds": round(seconds, 2), "status": status, "lines": executed}
         path.write_text(json.dumps(known))
