@@ -8,7 +8,7 @@
 
 #include "core/models/gguf/gguf.h"
 #include "core/models/models.h"
-#include "core/models/readers/readers.h"
+#include "core/tools/lens.h"
 #include "core/params.h"
 #include "core/values.h"
 
@@ -121,15 +121,14 @@ struct pe_other_layers {
 
 /* The config of a tool, with what it makes of each kind. */
 struct pe_dialect_reader {
-    const struct pe_reader *reader;
-    struct pe_reader_view view;
+    const struct pe_tool *reader;
+    struct pe_config_view view;
     char refused[PE_DETAIL_MAX];                         /* the whole; "": it reads it */
-    const struct pe_reader_type *type;                   /* of a converter; NULL: none */
     const char *architecture;                            /* of the file that it writes; NULL: none */
     bool is_permuted;                                    /* … with rows in the order of neighbours */
     struct pe_other_layers layers[PE_DIALECT_KINDS_MAX]; /* of each kind */
     struct pe_value keys;                                /* of that file */
-    const struct pe_field *read[PE_READER_COPIES_MAX];   /* fields of the given config that it reads */
+    const struct pe_field *read[PE_CONFIG_COPIES_MAX];   /* fields of the given config that it reads */
     size_t n_read;
     struct pe_reading readings[PE_DIALECT_KINDS_MAX]; /* at the answer's length */
     struct pe_apart {

@@ -19,7 +19,7 @@ static double number(const struct pe_value *v) /* 0: none */
 static struct pe_finding *add(struct pe_findings *f, enum pe_contradiction_id id, const char *name)
 {
     struct pe_finding *finding = pe_finding_add(f, id, "/gguf", name);
-    finding->reader = pe_reader_of_files();
+    finding->reader = pe_tool_of_files();
     return finding;
 }
 

@@ -199,7 +199,7 @@ static void find_base(struct pe_findings *f, const struct facts *facts)
     for (size_t t = 0; t < ex->n_readers; t++) {
         const struct pe_dialect_reader *tool = &ex->readers[t];
         unsigned kinds = kinds_apart(ex, tool, "base");
-        if (!*tool->refused && tool->type && tool->type->has_no_rope && kinds)
+        if (!*tool->refused && pe_is_among(tool->reader->writes_no_rope, ex->language.model_type) && kinds)
             blame(f, PE_THETA_NOT_WRITTEN, isnan(inside) ? facts->at : facts->rope_at, "rope_theta", tool, kinds,
                   "base");
         else if (*tool->refused || isnan(inside))
@@ -244,7 +244,7 @@ static void find_dropped(struct pe_findings *f, const struct facts *facts)
     struct pe_explain *ex = f->ex;
     for (size_t t = 0; t < ex->n_readers; t++) {
         const struct pe_dialect_reader *tool = &ex->readers[t];
-        const struct pe_field *object = pe_reader_object(tool->reader, facts->config);
+        const struct pe_field *object = pe_config_rope(tool->reader, facts->config);
         unsigned kinds = kinds_apart(ex, tool, NULL), scaled = kinds & kinds_with_rule(ex);
         if (*tool->refused)
             continue;
@@ -302,7 +302,7 @@ static void find_unknown_rules(struct pe_findings *f, const struct facts *facts)
     struct pe_explain *ex = f->ex;
     for (size_t t = 0; t < ex->n_readers; t++) {
         const struct pe_dialect_reader *tool = &ex->readers[t];
-        const struct pe_field *object = pe_reader_object(tool->reader, facts->config);
+        const struct pe_field *object = pe_config_rope(tool->reader, facts->config);
         unsigned kinds = 0;
         const char *rule = "default";
         if (!object || &object->value != facts->whole) /* another one, or none: that is another finding */
@@ -310,15 +310,15 @@ static void find_unknown_rules(struct pe_findings *f, const struct facts *facts)
         for (size_t k = 0; k < ex->n_text; k++) {
             const char *ours = pe_config_word(ex->kinds[k].own.config, "scaling.type");
             const char *theirs = pe_config_word(tool->readings[k].config, "scaling.type");
-            bool is_lost = tool->reader->types && tool->readings[k].config && pe_same(theirs, "default") &&
+            bool is_lost = tool->reader->architecture && tool->readings[k].config && pe_same(theirs, "default") &&
                            pe_config_at(tool->readings[k].config, "scaling.divisors").kind == PE_NULL;
-            bool is_unknown = *ours && !pe_reader_rule_find(tool->reader, ours);
+            bool is_unknown = *ours && !pe_rope_rule_find(tool->reader, ours);
             if (!*ours || pe_same(ours, "default") || !(is_lost || is_unknown) || pe_tool_agrees(ex, tool, k))
                 continue;
             kinds |= 1U << k;
             rule = ours;
         }
-        if (kinds && !(tool->reader->types && !tool->architecture)) {
+        if (kinds && !(tool->reader->architecture && !tool->architecture)) {
             struct pe_finding *finding = blame(f, PE_RULE_UNKNOWN, facts->rope_at, "rope_type", tool, kinds, NULL);
             finding->found = word(rule);
             finding->taken = word("default");
@@ -341,18 +341,16 @@ static void find_factor(struct pe_findings *f, const struct facts *facts)
     for (size_t t = 0; t < ex->n_readers; t++) {
         const struct pe_dialect_reader *tool = &ex->readers[t];
         if (!tool->reader->before || !pe_is_among(tool->reader->rules_before, rule) || *tool->refused ||
-            !pe_reader_object(tool->reader, facts->config))
+            !pe_config_rope(tool->reader, facts->config))
             continue;
         struct pe_finding *finding = pe_finding_add(f, PE_FACTOR_MISMATCH, facts->rope_at, "factor");
         finding->reader = tool->reader;
         finding->before = tool->reader->before;
         finding->found = real(s);
         finding->taken = real(m / o);
-        struct pe_reader before = *tool->reader;
-        struct pe_reader_view view;
+        struct pe_config_view view;
         struct pe_failure err;
-        before.unread = before.unread_before;
-        enum pe_status status = pe_reader_view(&before, ex->hf, &ex->language, ex->values, &view, &err);
+        enum pe_status status = pe_config_view(tool->reader, true, ex->hf, &ex->language, ex->values, &view, &err);
         f->no_memory |= status == PE_NO_MEMORY;
         if (status)
             continue;
@@ -396,7 +394,7 @@ static void find_original(struct pe_findings *f, const struct facts *facts)
         if (length)
             finding->taken = length->value;
         for (size_t t = 0; t < ex->n_readers; t++) {
-            const struct pe_reader_rule *own = pe_reader_rule_find(ex->readers[t].reader, rule->name);
+            const struct pe_rope_rule *own = pe_rope_rule_find(ex->readers[t].reader, rule->name);
             if (own && own->original_is_needed)
                 finding->reader = ex->readers[t].reader;
         }
@@ -413,7 +411,7 @@ static void find_original_of_file(struct pe_findings *f, const struct facts *fac
     double inside = number(stated(facts->rope, name));
     for (size_t t = 0; t < ex->n_readers; t++) {
         const struct pe_dialect_reader *tool = &ex->readers[t];
-        const struct pe_reader_rule *own = pe_reader_rule_find(tool->reader, rule);
+        const struct pe_rope_rule *own = pe_rope_rule_find(tool->reader, rule);
         unsigned kinds = kinds_apart(ex, tool, NULL);
         double outside = number(stated(facts->config, name));
         if (!own || own->original != PE_OUTSIDE || !(own->original_else > 0) || !kinds || isnan(inside) ||

@@ -43,9 +43,9 @@ static int in_order(const void *a, const void *b)
     int by_pointer = by_code ? by_code : strcmp(x->pointer, y->pointer);
     if (by_pointer)
         return by_pointer;
-    for (size_t i = 0; pe_readers[i]; i++) /* then as the tools are listed */
-        if (x->reader != y->reader && (pe_readers[i] == x->reader || pe_readers[i] == y->reader))
-            return pe_readers[i] == x->reader ? -1 : 1;
+    for (size_t i = 0; pe_tools[i]; i++) /* then as the tools are listed */
+        if (x->reader != y->reader && (pe_tools[i] == x->reader || pe_tools[i] == y->reader))
+            return pe_tools[i] == x->reader ? -1 : 1;
     return 0;
 }
 

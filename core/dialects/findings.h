@@ -47,8 +47,8 @@ struct pe_finding {
     enum pe_contradiction_id id;
     bool is_note; /* also where the row is an error */
     char pointer[PE_POINTER_MAX];
-    const struct pe_reader *reader; /* NULL: none in particular */
-    unsigned kinds;                 /* bits; 0: all of the language model */
+    const struct pe_tool *reader; /* NULL: none in particular */
+    unsigned kinds;               /* bits; 0: all of the language model */
     struct pe_value found, taken;
     const char *before;     /* a version of the reader; NULL: the present one */
     const char *layer_type; /* of the layers in found and taken; NULL: these are no layers */

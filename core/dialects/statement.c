@@ -58,7 +58,7 @@ static enum pe_status name_kind(struct pe_statement *e, const struct pe_dialect_
 {
     struct pe_failure ignored;
     snprintf(name, PE_HF_KIND_BYTES, "%s", kind->layer_type);
-    if (e->target->info.members)
+    if (e->target->lenses)
         return PE_OK;
     struct file *file = malloc(sizeof *file);
     if (!file)
@@ -74,7 +74,7 @@ static enum pe_status name_kind(struct pe_statement *e, const struct pe_dialect_
 
 static enum pe_status read_back(struct pe_statement *e, const struct pe_dialect_kind *kind, struct pe_reading *theirs)
 {
-    const struct pe_field said[] = {{"to", {.kind = PE_STRING, .string = e->target->info.name}}, {"value", e->value}};
+    const struct pe_field said[] = {{"to", {.kind = PE_STRING, .string = e->target->name}}, {"value", e->value}};
     struct pe_field fields[PE_NEEDS_MAX + 2] = {{"said", {.kind = PE_OBJECT, .object = {said, 2}}}};
     char name[PE_HF_KIND_BYTES];
     size_t n = 1;
@@ -82,7 +82,7 @@ static enum pe_status read_back(struct pe_statement *e, const struct pe_dialect_
         fields[n++] = e->needs[i];
     if (name_kind(e, kind, name))
         return e->ex->err->status;
-    if (e->target->has_kinds && (e->n_kinds > 1 || !e->target->info.members))
+    if (e->target->has_kinds && (e->n_kinds > 1 || !e->target->lenses))
         fields[n++] = (struct pe_field){"layer_type", {.kind = PE_STRING, .string = name}};
     return pe_dialect_read_fields(e->ex, fields, n, theirs);
 }
@@ -189,8 +189,8 @@ static double window_of(const struct pe_explain *ex)
 static bool can_be_said(const struct pe_statement *e, const struct pe_dialect_kind *kind)
 {
     const char *scheme = pe_config_word(kind->own.config, "scheme");
-    return pe_same(scheme, "rope") || (e->target->says_none && pe_same(scheme, "none")) ||
-           (!e->target->info.members && e->n_kinds > 1);
+    return pe_same(scheme, "rope") || (e->target->states_none && pe_same(scheme, "none")) ||
+           (!e->target->lenses && e->n_kinds > 1);
 }
 
 static enum pe_status say(struct pe_statement *e)
@@ -199,14 +199,14 @@ static enum pe_status say(struct pe_statement *e)
     struct pe_stated_kind *stated = pe_values_room(ex->values, PE_DIALECT_KINDS_MAX * sizeof *stated);
     if (!stated)
         return pe_no_memory(ex->err);
-    bool are_all = !e->target->info.members || e->n_kinds > 1; /* also those whose numbers another kind has */
+    bool are_all = !e->target->lenses || e->n_kinds > 1; /* also those whose numbers another kind has */
     size_t n = are_all ? ex->n_text : e->n_kinds, first = 0;
     for (size_t k = 0; k < n; k++)
         stated[k] = are_all ? pe_dialect_state(&ex->kinds[k], &ex->kinds[k].own)
                             : pe_dialect_state(e->kinds[k], &e->kinds[k]->own);
     while (first + 1 < n && !stated[first].n)
         first++;
-    struct pe_saying s = {.target = e->target,
+    struct pe_export s = {.tool = e->target,
                           .kind = stated[are_all ? first : 0],
                           .length = ex->is_length_assumed ? 0 : ex->length,
                           .is_local = pe_is_local(ex, e->kinds[0]),
@@ -216,8 +216,8 @@ static enum pe_status say(struct pe_statement *e)
                           .window = window_of(ex),
                           .architecture = e->architecture,
                           .values = ex->values};
-    pe_saying_open(&s);
-    e->target->say(&s);
+    pe_export_open(&s);
+    pe_export_members(&s);
     if (s.failed)
         return pe_no_memory(ex->err);
     e->layout = s.layout;
@@ -232,7 +232,7 @@ enum pe_status pe_statement_fill(struct pe_statement *e)
     const struct pe_dialect_kind *first = e->kinds[0];
     e->value = (struct pe_value){.kind = PE_NULL};
     e->layout = pe_config_word(first->own.config, "layout");
-    if (e->ex->layer_type && !e->target->info.members) { /* its architecture lays out all of them */
+    if (e->ex->layer_type && !e->target->lenses) { /* its architecture lays out all of them */
         pe_lose(e,
                 (struct pe_loss){.what = "layers",
                                  .wanted = {.kind = PE_NULL},
@@ -336,12 +336,12 @@ static void put_loss(const struct pe_statement *e, struct pe_node *list, const s
 /* Entries live as long as the answer, which borrows of them. */
 void pe_statement_put(struct pe_statement *e, struct pe_node *list, const char *layer_type)
 {
-    const struct pe_target *target = e->target;
+    const struct pe_tool *target = e->target;
     struct pe_node *node = pe_put_object(list, NULL);
-    pe_put_string(node, "to", target->info.name);
+    pe_put_string(node, "to", target->name);
     if (layer_type)
         pe_put_string(node, "layer_type", layer_type);
-    if (!target->info.members) {
+    if (!target->lenses) {
         pe_put_string(node, "architecture", e->architecture);
         pe_put_boolean(node, "architecture_assumed", e->is_assumed);
     }
@@ -358,5 +358,5 @@ void pe_statement_put(struct pe_statement *e, struct pe_node *list, const char *
         put_loss(e, losses, &e->losses[i]);
     pe_put_distance(node, "consequence", e->has_distance ? &e->distance : NULL);
     pe_put_string(node, "certainty", target->info.certainty);
-    pe_put_string(node, "source", target->info.source);
+    pe_put_string(node, "source", target->source);
 }

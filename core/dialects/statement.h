@@ -3,7 +3,6 @@
 #define PE_STATEMENT_H
 
 #include "core/dialects/dialects.h"
-#include "core/models/targets/targets.h"
 
 enum { PE_LOSSES_MAX = 24, PE_NEEDS_MAX = 8 };
 
@@ -18,7 +17,7 @@ struct pe_loss {
 /* One entry of the answer: a target, and one kind or all. */
 struct pe_statement {
     struct pe_explain *ex;
-    const struct pe_target *target;
+    const struct pe_tool *target;
     const struct pe_dialect_kind *const *kinds;
     size_t n_kinds;
     const char *architecture;

@@ -72,9 +72,10 @@ static enum pe_status check_architecture(const struct pe_explain *ex, const stru
 
 static const char *choose_architecture(const struct pe_explain *ex, const struct pe_value *asked, bool *is_assumed)
 {
-    const struct pe_reader_type *type =
-        ex->hf ? pe_reader_type_find(pe_reader_of_files(), ex->language.model_type) : NULL;
-    const char *named = asked ? asked->string : ex->gguf ? ex->outline->architecture : type ? type->architecture : NULL;
+    const char *named = asked      ? asked->string
+                        : ex->gguf ? ex->outline->architecture
+                        : ex->hf   ? pe_tool_of_files()->architecture(ex->language.model_type)
+                                   : NULL;
     const struct pe_value *config = ex->kinds[0].own.config;
     for (size_t k = 0; k < ex->n_text && !ex->kinds[0].own.turn.n; k++)
         if (ex->kinds[k].own.turn.n) {
@@ -112,10 +113,10 @@ static void list_kinds(struct job *job)
 
 /* One value states all kinds: a file's architecture decides about them, of a config.json each turns the same channels.
  */
-static bool are_joined(const struct job *job, const struct pe_target *target)
+static bool are_joined(const struct job *job, const struct pe_tool *target)
 {
     static const char *const common[] = {"head_dim", "rotary_offset", "layout"};
-    if (!target->has_kinds || !target->info.members)
+    if (!target->has_kinds || !target->lenses)
         return target->has_kinds;
     for (size_t k = 0; k < job->n_kinds; k++) {
         const struct pe_value *config = job->kinds[k]->own.config, *first = job->kinds[0]->own.config;
@@ -130,7 +131,7 @@ static bool are_joined(const struct job *job, const struct pe_target *target)
     return true;
 }
 
-static enum pe_status add_entry(struct job *job, const struct pe_target *target, size_t first, size_t n)
+static enum pe_status add_entry(struct job *job, const struct pe_tool *target, size_t first, size_t n)
 {
     struct pe_statement *e = pe_values_room(job->ex->values, sizeof *e);
     if (!e)
@@ -152,7 +153,7 @@ static enum pe_status add_entry(struct job *job, const struct pe_target *target,
 /* Once, however often it is named. */
 static enum pe_status add_target(struct job *job, size_t i)
 {
-    const struct pe_target *target = pe_targets[i];
+    const struct pe_tool *target = pe_tools[i];
     if (job->has >> i & 1)
         return PE_OK;
     job->has |= UINT64_C(1) << i;
@@ -178,15 +179,15 @@ static enum pe_status check_to(const struct pe_explain *ex, const struct pe_valu
     for (size_t i = 0; i < *n; i++) {
         if ((*names)[i].kind != PE_STRING)
             return pe_fail(ex->err, "/to", "to is neither a name nor a list of names");
-        if (!pe_same((*names)[i].string, "all") && !pe_target_find((*names)[i].string))
-            return pe_target_unknown((*names)[i].string, "/to", ex->err);
+        if (!pe_same((*names)[i].string, "all") && !pe_tool_find((*names)[i].string))
+            return pe_tool_unknown((*names)[i].string, "/to", ex->err);
     }
     return PE_OK;
 }
 
 static enum pe_status add_all(struct job *job)
 {
-    for (size_t i = 0; pe_targets[i]; i++)
+    for (size_t i = 0; pe_tools[i]; i++)
         if (add_target(job, i))
             return job->ex->err->status;
     return PE_OK;
@@ -197,7 +198,7 @@ static enum pe_status add_named(struct job *job, const char *name)
     size_t i = 0;
     if (pe_same(name, "all"))
         return add_all(job);
-    while (pe_targets[i] != pe_target_find(name))
+    while (pe_tools[i] != pe_tool_find(name))
         i++;
     return add_target(job, i);
 }

@@ -7,8 +7,6 @@
 #include "core/models/models.h"
 #include "core/values.h"
 
-struct pe_reader_type; /* core/models/readers/readers.h */
-
 /* ---- The tables: core/models/gguf/llama_cpp.c ---- */
 
 enum pe_gguf_key_id {
@@ -197,11 +195,11 @@ struct pe_gguf_wish {
     const struct pe_stated_kind *full, *local; /* local NULL: all layers are alike */
     const struct pe_stated_kind *kinds;        /* whose layers they are */
     size_t n_kinds;
-    int64_t length;                    /* 0: not known */
-    double window;                     /* of sliding layers; 0: not known */
-    int64_t width, heads;              /* of the model; 0: not known */
-    bool is_converter;                 /* as the converter writes it; else as well as the keys can */
-    const struct pe_reader_type *type; /* … by its class; NULL: none */
+    int64_t length;                   /* 0: not known */
+    double window;                    /* of sliding layers; 0: not known */
+    int64_t width, heads;             /* of the model; 0: not known */
+    bool is_converter;                /* as the converter writes it; else as well as the keys can */
+    bool has_no_rope, has_lists_only; /* … by its class: neither a base nor a rule; of the rules only longrope */
 };
 bool pe_gguf_slides(const char *layer_type);
 /* Chooses full and local among the kinds that turn; full stays NULL if none does. */

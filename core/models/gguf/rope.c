@@ -9,6 +9,7 @@
 #include "core/models/gguf/gguf.h"
 #include "core/numeric/numeric.h"
 #include "core/params.h"
+#include "core/schemes/scalings/scaling.h"
 
 #include <math.h>
 #include <string.h>
@@ -255,19 +256,13 @@ static enum pe_status read_scaling(struct pe_gguf_reader *r, struct scaling *s)
     return pe_gguf_original(r, &s->original) ? r->err->status : read_betas(r, s);
 }
 
-/* m(s, k) */
-static struct pe_dd magnitude(double s, double k)
-{
-    return s <= 1 ? dd(1) : dd_add(dd(1), dd_div(dd_mul_d(pe_dd_log(dd(s)), k), dd(10)));
-}
-
 /* a·Y */
 static struct pe_dd attention_of(const struct pe_gguf_reader *r, const struct scaling *s)
 {
     double l = s->log_multiplier, k = r->row->log_multiplier_is_scale && l != 0 ? l : 1;
     if (!s->ramps)
         return dd_mul_d(dd(s->attn), s->yarn_attn);
-    return dd_mul_d(dd_div(magnitude(s->factor, k), magnitude(s->factor, l)), s->attn);
+    return dd_mul_d(dd_div(pe_scaling_magnitude(s->factor, k), pe_scaling_magnitude(s->factor, l)), s->attn);
 }
 
 static double softmax_of(const struct pe_gguf_reader *r, const struct scaling *s)

@@ -2,9 +2,8 @@
  *
  * Reals are stored as f32. What the keys have no word for is said by divisors d_c = w_c/w'_c where the architecture's
  * graph uses them: then its frequency is w'_c, rounded. The converter writes fewer keys than the program would read;
- * what it leaves out has been left out of the configuration before (core/models/readers/llama_cpp.c). */
+ * what it leaves out has been left out of the configuration before (core/tools/tools/llama_cpp.c). */
 #include "core/models/gguf/gguf.h"
-#include "core/models/readers/readers.h"
 #include "core/numeric/numeric.h"
 #include "core/params.h"
 
@@ -316,8 +315,7 @@ static void put_longrope(struct keys *k)
 /* A converter's class may write no rule, or longrope only. */
 static bool is_written(const struct keys *k, const char *rule)
 {
-    const struct pe_reader_type *type = k->wish->type;
-    return !type || (!type->has_no_rope && (!type->has_lists_only || pe_same(rule, "longrope")));
+    return !k->wish->has_no_rope && (!k->wish->has_lists_only || pe_same(rule, "longrope"));
 }
 
 /* Can yarn's keys state the ramp? Few architectures read its ends, none reads that they are not rounded. */
@@ -438,7 +436,7 @@ enum pe_status pe_gguf_write(const struct pe_gguf_wish *wish, struct pe_values *
     k.fields[k.n++] = (struct pe_field){"general.architecture", {.kind = PE_STRING, .string = wish->architecture}};
     put_layers(&k);
     put_widths(&k);
-    if (!wish->type || !wish->type->has_no_rope)
+    if (!wish->has_no_rope)
         put_base(&k);
     put_sections(&k);
     put_scaling(&k);

@@ -148,11 +148,13 @@ struct pe_scaling_rule {
     const struct pe_param *fields; /* its own, in its own struct; a default is the value that changes nothing */
     const struct pe_param *pasted; /* those of pasted objects, which other rules ignore; NULL: none */
     struct pe_scaling_need needs[4];
-    const char *takes;    /* other common fields, "a|b" */
-    bool factor_is_ratio; /* without a factor: max_position_embeddings/original_max_position_embeddings */
-    bool has_whole_head;  /* rotates every channel of the head; partial_rotary_factor is its own */
-    bool has_one_ladder;  /* its fields fit one list of frequencies only */
-    bool in_transformers; /* transformers' own code has it */
+    const char *takes;     /* other common fields, "a|b" */
+    const char *object[6]; /* members of its rope object in a config.json, in their usual order, but … */
+    const char *attention; /* … those that give attention_factor, "a|b" */
+    bool factor_is_ratio;  /* without a factor: max_position_embeddings/original_max_position_embeddings */
+    bool has_whole_head;   /* rotates every channel of the head; partial_rotary_factor is its own */
+    bool has_one_ladder;   /* its fields fit one list of frequencies only */
+    bool in_transformers;  /* transformers' own code has it */
     /* Of a rule that depends on the length of the sequence: the common field up to which length it is one rule, and
      * beyond which another. NULL: the length does not matter. */
     const char *border;
@@ -201,6 +203,12 @@ static inline const struct pe_scaling_rule *pe_scaling_rule_of_word(int word)
 #define PE_SCALING_SEQ_LEN_MAX 0x1p53
 
 /* ---- For rules ---- */
+
+/* m(s, k) = 0.1·k·ln s + 1, and 1 for s ≤ 1 (YaRN, equation 22; DeepSeek-V2's yarn_get_mscale). */
+static inline struct pe_dd pe_scaling_magnitude(double s, double k)
+{
+    return s <= 1 ? dd(1) : dd_add(dd(1), dd_div(dd_mul_d(pe_dd_log(dd(s)), k), dd(10)));
+}
 
 /* "/scaling/name" */
 static inline void pe_scaling_pointer(char pointer[PE_POINTER_MAX], const char *name)
