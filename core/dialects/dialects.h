@@ -82,6 +82,7 @@ void pe_lengths_add(struct pe_lengths *lengths, const struct pe_stretch *stretch
 void pe_lengths_done(struct pe_lengths *lengths, const struct pe_stretch *last);                 /* are those all? */
 void pe_put_lengths(struct pe_node *node,
                     const struct pe_lengths *lengths); /* lengths: [[from, to], …]; to null: no end */
+void pe_replace(char *text, size_t room, const char *name, const char *by); /* {name} by a text that is not empty */
 void pe_lengths_print(const struct pe_lengths *lengths, enum pe_lang lang, char *out, size_t room); /* a sentence */
 #define PE_LENGTHS_MEMBER                                                                                              \
     {                                                                                                                  \

@@ -104,10 +104,10 @@ static struct pe_value taken_of(const struct pe_explain *ex, const struct pe_dia
                                 const struct pe_reading *reading)
 {
     if (pe_same(field->path, "length"))
-        return (struct pe_value){.kind = PE_INTEGER, .integer = ex->length};
+        return pe_integer(ex->length);
     struct pe_value value = pe_config_at(reading->config, field->path);
     if (value.kind == PE_NULL && pe_same(field->path, "scaling.type") && reading->turn.n)
-        return (struct pe_value){.kind = PE_STRING, .string = "default"};
+        return pe_word("default");
     return value;
 }
 

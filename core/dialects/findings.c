@@ -71,8 +71,7 @@ static void print_number(const struct pe_value *v, char *out, size_t room)
         snprintf(out, room, "%lld", (long long)v->integer);
 }
 
-/* Replaces {name} by a text; what is not replaced is a member of the finding. */
-static void replace(char *text, size_t room, const char *name, const char *by)
+void pe_replace(char *text, size_t room, const char *name, const char *by)
 {
     char rest[PE_DETAIL_MAX];
     size_t n = strlen(name), n_by = strlen(by);
@@ -90,15 +89,15 @@ static void replace(char *text, size_t room, const char *name, const char *by)
 static void expand_layers(const struct pe_finding *finding, enum pe_lang lang, char *out, size_t room)
 {
     char layers[PE_LAYERS_TEXT], number[24];
-    replace(out, room, "{kind}", finding->layer_type);
+    pe_replace(out, room, "{kind}", finding->layer_type);
     pe_layers_name(finding->found.string, lang, layers);
-    replace(out, room, "{found}", layers);
+    pe_replace(out, room, "{found}", layers);
     pe_layers_name(finding->taken.string, lang, layers);
-    replace(out, room, "{taken}", layers);
+    pe_replace(out, room, "{taken}", layers);
     snprintf(number, sizeof number, "%zu", finding->n);
-    replace(out, room, "{n}", number);
+    pe_replace(out, room, "{n}", number);
     snprintf(number, sizeof number, "%zu", finding->of);
-    replace(out, room, "{of}", number);
+    pe_replace(out, room, "{of}", number);
 }
 
 /* The pattern with the tool's name and the numbers. */
@@ -110,15 +109,15 @@ static void expand(const struct pe_finding *finding, enum pe_lang lang, char *ou
     pe_lengths_print(&finding->lengths, lang, lengths, sizeof lengths);
     snprintf(out, room, "%s%s%s", pe_text_in(lang, pattern), lengths,
              finding->has_distance ? pe_text_in(lang, has_first ? off_from : off) : "");
-    replace(out, room, "{label}", finding->reader ? finding->reader->label : "-");
+    pe_replace(out, room, "{label}", finding->reader ? finding->reader->label : "-");
     print_number(&finding->found, number, sizeof number);
-    replace(out, room, "{found}", number);
+    pe_replace(out, room, "{found}", number);
     print_number(&finding->taken, number, sizeof number);
-    replace(out, room, "{taken}", number);
+    pe_replace(out, room, "{taken}", number);
     if (finding->layer_type)
         expand_layers(finding, lang, out, room);
     snprintf(number, sizeof number, "%.2f", finding->distance.cos);
-    replace(out, room, "{consequence.max_abs_cos}", number);
+    pe_replace(out, room, "{consequence.max_abs_cos}", number);
 }
 
 const struct pe_member pe_dialect_finding_members[] = {
@@ -173,7 +172,7 @@ void pe_find_kinds(struct pe_findings *f, const char *at)
         n += is_new;
     }
     if (n > 1)
-        pe_finding_add(f, PE_LAYERS_DIFFER, at, NULL)->found = (struct pe_value){.kind = PE_INTEGER, .integer = n};
+        pe_finding_add(f, PE_LAYERS_DIFFER, at, NULL)->found = pe_integer(n);
 }
 
 enum pe_status pe_dialect_put_findings(struct pe_explain *ex, struct pe_node *root)

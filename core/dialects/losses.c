@@ -7,13 +7,6 @@
 
 #include <string.h>
 
-void pe_lose(struct pe_statement *e, struct pe_loss loss, const struct pe_dialect_kind *kind)
-{
-    loss.layer_type = e->n_kinds > 1 ? kind->layer_type : NULL;
-    if (e->n_losses < PE_LOSSES_MAX)
-        e->losses[e->n_losses++] = loss;
-}
-
 /* ---- Values that outlive the plan they are of ---- */
 
 static struct pe_value keep(struct pe_values *values, struct pe_value v);
@@ -53,6 +46,18 @@ static struct pe_value keep(struct pe_values *values, struct pe_value v)
     if (v.kind == PE_STRING)
         v.string = pe_keep_word(values, v.string);
     return v;
+}
+
+struct pe_loss *pe_lose(struct pe_statement *e, const struct pe_dialect_kind *kind, const char *what,
+                        struct pe_value wanted, struct pe_value gets, const char *pattern)
+{
+    struct pe_loss *loss = &e->losses[e->n_losses < PE_LOSSES_MAX ? e->n_losses++ : PE_LOSSES_MAX - 1];
+    *loss = (struct pe_loss){.what = what,
+                             .wanted = keep(e->ex->values, wanted),
+                             .gets = keep(e->ex->values, gets),
+                             .layer_type = e->n_kinds > 1 ? kind->layer_type : NULL,
+                             .pattern = pattern};
+    return loss;
 }
 
 /* ---- Are the rotations the same? ---- */
@@ -160,12 +165,7 @@ static void lose_field(struct pe_statement *e, const struct pe_dialect_kind *kin
                        struct pe_value wanted, struct pe_value gets)
 {
     bool are_plain = is_plain(&wanted) && is_plain(&gets);
-    pe_lose(e,
-            (struct pe_loss){.what = what,
-                             .wanted = keep(e->ex->values, wanted),
-                             .gets = keep(e->ex->values, gets),
-                             .pattern = are_plain ? says_value : says_list},
-            kind);
+    pe_lose(e, kind, what, wanted, gets, are_plain ? says_value : says_list);
 }
 
 static bool differ(const struct pe_value *a, const struct pe_value *b)
@@ -225,21 +225,16 @@ static void lose_inside(struct pe_statement *e, const struct pe_dialect_kind *ki
 static void lose_rule(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
                       const struct pe_reading *theirs)
 {
-    struct pe_value a = pe_config_at(ours->config, "scaling"), b = pe_config_at(theirs->config, "scaling");
-    pe_lose(e,
-            (struct pe_loss){.what = "scaling",
-                             .wanted = keep(e->ex->values, a),
-                             .gets = keep(e->ex->values, b),
-                             .pattern = says_rule,
-                             .a = pe_keep_word(e->ex->values, rule_of(ours)),
-                             .b = pe_keep_word(e->ex->values, rule_of(theirs))},
-            kind);
+    struct pe_loss *loss = pe_lose(e, kind, "scaling", pe_config_at(ours->config, "scaling"),
+                                   pe_config_at(theirs->config, "scaling"), says_rule);
+    loss->a = pe_keep_word(e->ex->values, rule_of(ours));
+    loss->b = pe_keep_word(e->ex->values, rule_of(theirs));
 }
 
 struct pe_value pe_word_or(const struct pe_reading *reading, const char *path, const char *otherwise)
 {
     const char *word = pe_config_word(reading->config, path);
-    return (struct pe_value){.kind = PE_STRING, .string = *word ? word : otherwise};
+    return pe_word(*word ? word : otherwise);
 }
 
 static bool has_list(const struct pe_reading *reading)
@@ -286,14 +281,8 @@ static void lose_rounding(struct pe_statement *e, const struct pe_dialect_kind *
             gets = theirs->w[c];
         }
     }
-    pe_lose(e,
-            (struct pe_loss){.what = "rounding",
-                             .wanted = {.kind = PE_REAL, .real = wanted},
-                             .gets = {.kind = PE_REAL, .real = gets},
-                             .pattern =
-                                 "{tool}: numbers are rounded, a frequency or factor by at most one part in four "
-                                 "million."},
-            kind);
+    pe_lose(e, kind, "rounding", pe_real(wanted), pe_real(gets),
+            "{tool}: numbers are rounded, a frequency or factor by at most one part in four million.");
 }
 
 /* At some lengths only, where the answer's length does not show it: a rule that is not stated, a number of it, a list
@@ -314,12 +303,7 @@ static void lose_length(struct pe_statement *e, const struct pe_dialect_kind *ki
     else if (!is_listed && !pe_same(b.string, "ggml"))
         lose_field(e, kind, "convention", a, b);
     if (e->n_losses == before)
-        pe_lose(e,
-                (struct pe_loss){.what = "seq_len",
-                                 .wanted = {.kind = PE_NULL},
-                                 .gets = keep(e->ex->values, taken),
-                                 .pattern = is_known ? says_length : says_one},
-                kind);
+        pe_lose(e, kind, "seq_len", pe_null(), taken, is_known ? says_length : says_one);
 }
 
 /* ---- Measuring ---- */
@@ -345,8 +329,7 @@ static void compare_softmax(struct pe_statement *e, const struct pe_dialect_kind
     double a = pe_config_number(ours->config, "scaling.softmax_scale_factor", 1),
            b = pe_config_number(theirs->config, "scaling.softmax_scale_factor", 1);
     if (!pe_is_near(a, b))
-        lose_field(e, kind, "softmax_scale_factor", (struct pe_value){.kind = PE_REAL, .real = a},
-                   (struct pe_value){.kind = PE_REAL, .real = b});
+        lose_field(e, kind, "softmax_scale_factor", pe_real(a), pe_real(b));
 }
 
 static enum likeness compare_sides(struct pe_statement *e, const struct pe_sides *sides)
@@ -411,8 +394,7 @@ enum pe_status pe_statement_compare(struct pe_statement *e, const struct pe_dial
     if (!ours->turn.n)
         return PE_OK;
     if (is_layout_lost(pe_config_word(ours->config, "layout"), e->layout))
-        lose_field(e, kind, "layout", pe_config_at(ours->config, "layout"),
-                   (struct pe_value){.kind = PE_STRING, .string = e->layout});
+        lose_field(e, kind, "layout", pe_config_at(ours->config, "layout"), pe_word(e->layout));
     if (!has_shape_of(ours, theirs))
         lose_shape(e, kind, ours, theirs);
     for (size_t i = 0; i < n; i++)

@@ -30,7 +30,7 @@ static void find_needs(struct pe_statement *e, const struct pe_value *config)
     if (!pe_is_among(carries, "rotary_offset") && offset != 0)
         need(e, "rotary_offset", pe_config_at(config, "rotary_offset"));
     if (!pe_is_among(carries, "layout"))
-        need(e, "layout", (struct pe_value){.kind = PE_STRING, .string = e->layout});
+        need(e, "layout", pe_word(e->layout));
     for (size_t i = 0; e->target->is_beside_a_model && i < 2; i++) {
         static const char *const names[] = {"channels", "mrope_section"};
         if (pe_config_at(config, names[i]).kind != PE_NULL)
@@ -132,13 +132,9 @@ static enum pe_status check_kind(struct pe_statement *e, const struct pe_dialect
     if (read_back(e, kind, &theirs))
         return e->ex->err->status;
     if (!theirs.config) {
-        pe_lose(e,
-                (struct pe_loss){.what = "scheme",
-                                 .wanted = pe_word_or(&kind->own, "scheme", ""),
-                                 .gets = {.kind = PE_NULL},
-                                 .pattern = "{tool} cannot state these positions: {a}",
-                                 .a = pe_keep_word(e->ex->values, theirs.refused)},
-                kind);
+        pe_lose(e, kind, "scheme", pe_word_or(&kind->own, "scheme", ""), pe_null(),
+                "{tool} cannot state these positions: {a}")
+            ->a = pe_keep_word(e->ex->values, theirs.refused);
         e->is_refused = true;
         return PE_OK;
     }
@@ -222,7 +218,7 @@ static enum pe_status say(struct pe_statement *e)
         return pe_no_memory(ex->err);
     e->layout = s.layout;
     if (s.value.n)
-        e->value = (struct pe_value){.kind = PE_OBJECT, .object = {s.value.fields, s.value.n}};
+        e->value = pe_object(s.value.fields, s.value.n);
     find_needs(e, s.config);
     return PE_OK;
 }
@@ -230,40 +226,27 @@ static enum pe_status say(struct pe_statement *e)
 enum pe_status pe_statement_fill(struct pe_statement *e)
 {
     const struct pe_dialect_kind *first = e->kinds[0];
-    e->value = (struct pe_value){.kind = PE_NULL};
+    e->value = pe_null();
     e->layout = pe_config_word(first->own.config, "layout");
     if (e->ex->layer_type && !e->target->lenses) { /* its architecture lays out all of them */
-        pe_lose(e,
-                (struct pe_loss){.what = "layers",
-                                 .wanted = {.kind = PE_NULL},
-                                 .gets = {.kind = PE_NULL},
-                                 .pattern = "{tool} states all kinds of layers at once: leave layer_type out."},
-                first);
+        pe_lose(e, first, "layers", pe_null(), pe_null(),
+                "{tool} states all kinds of layers at once: leave layer_type out.");
         return PE_OK;
     }
     if (can_be_said(e, first) && say(e))
         return e->ex->err->status;
     if (e->value.kind == PE_NULL) {
-        pe_lose(e,
-                (struct pe_loss){.what = "scheme",
-                                 .wanted = pe_word_or(&first->own, "scheme", ""),
-                                 .gets = {.kind = PE_NULL},
-                                 .pattern = "{tool} states rotary positions only; these are {wanted}."},
-                first);
+        pe_lose(e, first, "scheme", pe_word_or(&first->own, "scheme", ""), pe_null(),
+                "{tool} states rotary positions only; these are {wanted}.");
         return PE_OK;
     }
     for (size_t k = 0; k < e->n_kinds; k++)
         if (check_kind(e, e->kinds[k]))
             return e->ex->err->status;
     if (e->has_other_layers && e->n_kinds > 1)
-        pe_lose(e,
-                (struct pe_loss){.what = "layers",
-                                 .wanted = {.kind = PE_NULL},
-                                 .gets = {.kind = PE_NULL},
-                                 .pattern = "{tool}: this architecture has other layers of each kind."},
-                first);
+        pe_lose(e, first, "layers", pe_null(), pe_null(), "{tool}: this architecture has other layers of each kind.");
     if (e->is_refused) {
-        e->value = (struct pe_value){.kind = PE_NULL};
+        e->value = pe_null();
         e->has_distance = false;
     }
     return PE_OK;
@@ -285,32 +268,14 @@ static void print_value(const struct pe_value *v, char *out, size_t room)
 /* A pattern with what it names filled in. */
 static void fill(char *out, size_t room, const char *pattern, const char *tool, const struct pe_loss *loss)
 {
-    enum { PARTS = 6 };
     char wanted[64], gets[64];
-    const struct {
-        const char *name, *text;
-    } parts[PARTS] = {{"{tool}", tool},
-                      {"{a}", loss->a ? loss->a : ""},
-                      {"{b}", loss->b ? loss->b : ""},
-                      {"{what}", loss->what},
-                      {"{wanted}", wanted},
-                      {"{gets}", gets}};
-    size_t n = 0;
     print_value(&loss->wanted, wanted, sizeof wanted);
     print_value(&loss->gets, gets, sizeof gets);
-    while (*pattern && n + 1 < room) {
-        size_t i = 0;
-        while (i < PARTS && strncmp(pattern, parts[i].name, strlen(parts[i].name)) != 0)
-            i++;
-        if (i < PARTS) {
-            int written = snprintf(out + n, room - n, "%s", parts[i].text);
-            n = n + (size_t)written < room ? n + (size_t)written : room - 1;
-            pattern += strlen(parts[i].name);
-        } else {
-            out[n++] = *pattern++;
-        }
-    }
-    out[n] = '\0';
+    const char *const parts[][2] = {{"{tool}", tool}, {"{what}", loss->what},          {"{wanted}", wanted},
+                                    {"{gets}", gets}, {"{a}", loss->a ? loss->a : ""}, {"{b}", loss->b ? loss->b : ""}};
+    snprintf(out, room, "%s", pattern);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        pe_replace(out, room, parts[i][0], parts[i][1]);
 }
 
 static void put_loss(const struct pe_statement *e, struct pe_node *list, const struct pe_loss *loss)

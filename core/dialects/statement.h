@@ -45,7 +45,9 @@ bool pe_is_local(const struct pe_explain *ex, const struct pe_dialect_kind *kind
 
 /* ---- losses.c ---- */
 
-void pe_lose(struct pe_statement *e, struct pe_loss loss, const struct pe_dialect_kind *kind);
+/* Adds a loss of a kind, said by a pattern, in which {a} and {b} may be; the words of both are copied. */
+struct pe_loss *pe_lose(struct pe_statement *e, const struct pe_dialect_kind *kind, const char *what,
+                        struct pe_value wanted, struct pe_value gets, const char *pattern);
 /* A kind, and what the tool reads back, for sequences of one stretch of lengths. */
 struct pe_sides {
     struct pe_stretch stretch;

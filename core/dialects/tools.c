@@ -227,7 +227,7 @@ static enum pe_status unknown_reader(const struct pe_explain *ex, const char *na
 
 enum pe_status pe_dialect_check_readers(const struct pe_explain *ex)
 {
-    const struct pe_value *wanted = ex->wanted, one = wanted ? *wanted : (struct pe_value){.kind = PE_NULL};
+    const struct pe_value *wanted = ex->wanted, one = wanted ? *wanted : pe_null();
     const struct pe_value *items = wanted && wanted->kind == PE_LIST ? wanted->list.items : &one;
     size_t n = !wanted ? 0 : wanted->kind == PE_LIST ? wanted->list.n : 1;
     for (size_t i = 0; i < n; i++) {

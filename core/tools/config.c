@@ -75,10 +75,7 @@ static void add_value(struct object *object, const char *name, struct pe_value v
     object->fields[object->n++] = (struct pe_field){name, value};
 }
 
-static struct pe_value value_of(const struct object *object)
-{
-    return (struct pe_value){.kind = PE_OBJECT, .object = {object->fields, object->n}};
-}
+static struct pe_value value_of(const struct object *object) { return pe_object(object->fields, object->n); }
 
 /* ---- A rope object, or that of a kind of layers ---- */
 
@@ -132,7 +129,7 @@ static enum pe_status add_original(struct writer *w, const struct pe_value *rope
     if (found)
         add(w, to, original_name, found);
     else if (rule->original_else > 0)
-        add_value(to, original_name, (struct pe_value){.kind = PE_REAL, .real = rule->original_else});
+        add_value(to, original_name, pe_real(rule->original_else));
     else if (rule->original_is_needed)
         return pe_fail(w->err, "", "%s stops: it needs original_max_position_embeddings in the rope object",
                        w->tool->label);
@@ -186,7 +183,7 @@ static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, 
         return pe_no_memory(w->err);
     if (!rule || lacks_factor) { /* it writes no rule */
         rule = w->tool->rules;
-        add_value(&to, "rope_type", (struct pe_value){.kind = PE_STRING, .string = rule->name});
+        add_value(&to, "rope_type", pe_word(rule->name));
         if (stated(rope, "mrope_section"))
             add(w, &to, "mrope_section", stated(rope, "mrope_section"));
     } else {

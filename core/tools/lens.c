@@ -85,16 +85,10 @@ void pe_export_open(struct pe_export *e)
     e->value = pe_words_new(e);
 }
 
-static struct pe_dd stretch(double base, double factor, double dim)
-{
-    struct pe_dd power = dd_div(dd(dim), dd(dim - 2));
-    return dd_mul_d(pe_dd_exp(dd_mul(power, pe_dd_log(dd(factor)))), base);
-}
-
 double pe_export_base(const struct pe_export *e)
 {
     double base = pe_export_number(e, "base", 10000);
-    return pe_same(e->rule, "ntk") && e->rotary_dim > 2 ? stretch(base, e->factor, e->rotary_dim).hi : base;
+    return pe_same(e->rule, "ntk") && e->rotary_dim > 2 ? pe_scaling_stretched(base, e->factor, e->rotary_dim) : base;
 }
 
 double pe_export_max(const struct pe_export *e)
@@ -152,12 +146,12 @@ void pe_word_put(struct pe_words *words, const char *name, struct pe_value value
 void pe_word_number(struct pe_words *words, const char *name, double x)
 {
     bool is_whole = x == floor(x) && fabs(x) < 0x1p53;
-    pe_word_put(words, name, is_whole ? (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)x} : pe_real(x));
+    pe_word_put(words, name, is_whole ? pe_integer((int64_t)x) : pe_real(x));
 }
 
 void pe_word_object(struct pe_words *words, const char *name, const struct pe_words *object)
 {
-    pe_word_put(words, name, (struct pe_value){.kind = PE_OBJECT, .object = {object->fields, object->n}});
+    pe_word_put(words, name, pe_object(object->fields, object->n));
 }
 
 static bool has_rule(const struct pe_tool *tool, const char *rule)
@@ -352,7 +346,7 @@ static void import_number(struct pe_import *m, const struct pe_lens *lens)
         return;
     struct pe_value v = lens->type == PE_T_BOOL ? pe_flag(x != 0) : pe_real(x);
     if (pe_is_among("head_dim|rotary_dim", lens->ours))
-        v = (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)x};
+        v = pe_integer((int64_t)x);
     v = pe_conversions[lens->convert].backward(v);
     if (v.kind != PE_NULL)
         put_field(m, lens->ours, v);
@@ -371,7 +365,7 @@ static enum pe_status import_base(struct pe_import *m, const struct pe_lens *len
     if (on_base && !(dim && pe_value_number(dim) > 2))
         return pe_fail(m->err, "/head_dim", "head_dim is missing; the exponent of a factor on the base needs it");
     if (on_base)
-        base = stretch(base, pe_import_number(m, on_base->theirs), pe_value_number(dim)).hi;
+        base = pe_scaling_stretched(base, pe_import_number(m, on_base->theirs), pe_value_number(dim));
     pe_hf_put_number(m->out, "base", base);
     return PE_OK;
 }
@@ -431,6 +425,6 @@ enum pe_status pe_import_members(struct pe_import *m)
     else if (import_rows(m) || (m->tool->import && m->tool->import(m)))
         return m->err->status;
     if (m->n_scaling)
-        pe_hf_put(m->out, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {m->out->scaling, m->n_scaling}});
+        pe_hf_put(m->out, "scaling", pe_object(m->out->scaling, m->n_scaling));
     return PE_OK;
 }

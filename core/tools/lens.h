@@ -219,15 +219,6 @@ void pe_word_put(struct pe_words *words, const char *name, struct pe_value value
 void pe_word_number(struct pe_words *words, const char *name, double x); /* an integer if it is one */
 void pe_word_object(struct pe_words *words, const char *name, const struct pe_words *object);
 
-static inline struct pe_value pe_real(double x) { return (struct pe_value){.kind = PE_REAL, .real = x}; }
-static inline struct pe_value pe_flag(bool flag) { return (struct pe_value){.kind = PE_BOOLEAN, .boolean = flag}; }
-static inline struct pe_value pe_reals_value(const double *numbers, size_t n) /* borrowed */
-{
-    struct pe_tensor array = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = numbers};
-    return (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = array};
-}
-static inline struct pe_value pe_word(const char *word) { return (struct pe_value){.kind = PE_STRING, .string = word}; }
-
 /* ---- Import: a tool's words as fields ---- */
 
 union pe_taken {

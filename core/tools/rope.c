@@ -220,7 +220,7 @@ void pe_export_object(struct pe_export *e, const struct pe_lens *lens)
             pe_word_number(&overrides, length_name, pe_export_max(e));
         words = overrides;
     } else if (e->tool->base == PE_OUTSIDE && !has_rule && !pe_field_find(words.fields, words.n, "mrope_section")) {
-        pe_word_put(&e->value, lens->theirs, (struct pe_value){.kind = PE_NULL});
+        pe_word_put(&e->value, lens->theirs, pe_null());
         return;
     }
     pe_word_object(&e->value, lens->theirs, &words);

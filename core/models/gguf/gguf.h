@@ -5,7 +5,6 @@
 
 #include "core/models/hf/hf.h"
 #include "core/models/models.h"
-#include "core/values.h"
 
 /* ---- The tables: core/models/gguf/llama_cpp.c ---- */
 

@@ -23,7 +23,7 @@ static enum pe_status put_alibi(struct pe_gguf_reader *r)
         if (pe_gguf_real(r, PE_GGUF_BIAS_MAX, &bias_max))
             return r->err->status;
         if (!pe_gguf_has(r, PE_GGUF_BIAS_MAX))
-            pe_gguf_default(r, PE_GGUF_BIAS_MAX, (struct pe_value){.kind = PE_REAL, .real = 0});
+            pe_gguf_default(r, PE_GGUF_BIAS_MAX, pe_real(0));
     }
     if (bias_max == 0) {
         pe_hf_put_word(r->out, "scheme", "none");

@@ -36,7 +36,7 @@ enum pe_status pe_hf_mpt(struct pe_hf_reader *r)
     if (status)
         return status;
     if (!pe_hf_says(&attention, "alibi_bias_max"))
-        pe_hf_mark_default(r->config.marks, "alibi_bias_max", (struct pe_value){.kind = PE_REAL, .real = bias_max});
+        pe_hf_mark_default(r->config.marks, "alibi_bias_max", pe_real(bias_max));
     if (rope)
         return pe_hf_wrong(&attention, pe_hf_find(&attention, "rope"),
                            "false: MPT with RoPE is not read; use scheme \"rope\"", r->err);

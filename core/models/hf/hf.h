@@ -5,6 +5,7 @@
 
 #include "core/models/models.h"
 #include "core/inside.h"
+#include "core/values.h"
 
 /* ---- Marks of what is read ---- */
 

@@ -285,23 +285,17 @@ void pe_hf_put(struct pe_model_fields *out, const char *name, struct pe_value va
 
 void pe_hf_put_word(struct pe_model_fields *out, const char *name, const char *word)
 {
-    pe_hf_put(out, name, (struct pe_value){.kind = PE_STRING, .string = word});
+    pe_hf_put(out, name, pe_word(word));
 }
 
-void pe_hf_put_flag(struct pe_model_fields *out, const char *name, bool flag)
-{
-    pe_hf_put(out, name, (struct pe_value){.kind = PE_BOOLEAN, .boolean = flag});
-}
+void pe_hf_put_flag(struct pe_model_fields *out, const char *name, bool flag) { pe_hf_put(out, name, pe_flag(flag)); }
 
 void pe_hf_put_integer(struct pe_model_fields *out, const char *name, int64_t x)
 {
-    pe_hf_put(out, name, (struct pe_value){.kind = PE_INTEGER, .integer = x});
+    pe_hf_put(out, name, pe_integer(x));
 }
 
-void pe_hf_put_number(struct pe_model_fields *out, const char *name, double x)
-{
-    pe_hf_put(out, name, (struct pe_value){.kind = PE_REAL, .real = x});
-}
+void pe_hf_put_number(struct pe_model_fields *out, const char *name, double x) { pe_hf_put(out, name, pe_real(x)); }
 
 void pe_hf_put_list(struct pe_model_fields *out, const char *name, const double *numbers, size_t n)
 {

@@ -198,7 +198,7 @@ static enum pe_status read_base(struct pe_hf_reader *r, double *base)
     const char *names = local ? local_names(r) : r->model->base ? r->model->base : base_names;
     if (pe_hf_find(&r->config, names))
         return pe_hf_number(&r->config, names, base, r->err);
-    pe_hf_mark_default(r->config.marks, "rope_theta", (struct pe_value){.kind = PE_REAL, .real = *base});
+    pe_hf_mark_default(r->config.marks, "rope_theta", pe_real(*base));
     return PE_OK;
 }
 

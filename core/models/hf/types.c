@@ -187,9 +187,9 @@ enum pe_status pe_hf_alpha_is_ntk(struct pe_hf_reader *r, const char **type)
         return PE_OK;
     const struct pe_field *alpha = pe_hf_find(&r->rope, "alpha");
     size_t n = 0;
-    pe_hf_add(r, &n, "type", (struct pe_value){.kind = PE_STRING, .string = "ntk"});
+    pe_hf_add(r, &n, "type", pe_word("ntk"));
     pe_hf_add(r, &n, "factor", alpha->value);
-    pe_hf_put(r->out, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {r->out->scaling, n}});
+    pe_hf_put(r->out, "scaling", pe_object(r->out->scaling, n));
     *type = NULL;
     return PE_OK;
 }
@@ -200,7 +200,7 @@ enum pe_status pe_hf_alpha_is_ntk(struct pe_hf_reader *r, const char **type)
 void pe_hf_yarn_unscaled(struct pe_hf_reader *r, const char *type, size_t *n)
 {
     if (strcmp(type, "yarn") == 0 && !pe_hf_says(&r->rope, "attention_factor"))
-        pe_hf_add(r, n, "attention_factor", (struct pe_value){.kind = PE_REAL, .real = 1});
+        pe_hf_add(r, n, "attention_factor", pe_real(1));
 }
 
 /* ---- then: fields beside those of the kind. ---- */

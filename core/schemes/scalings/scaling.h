@@ -216,6 +216,13 @@ static inline void pe_scaling_pointer(char pointer[PE_POINTER_MAX], const char *
     pe_pointer_join(pointer, PE_POINTER_MAX, "/scaling", name);
 }
 
+/* base · factor^(dim/(dim - 2)), rounded once: ntk said by the base. */
+static inline double pe_scaling_stretched(double base, double factor, double dim)
+{
+    struct pe_dd power = dd_div(dd(dim), dd(dim - 2));
+    return dd_mul_d(pe_dd_exp(dd_mul(power, pe_dd_log(dd(factor)))), base).hi;
+}
+
 /* The sequence's length if none was given. Negative positions do not count. */
 static inline void pe_scaling_set_seq_len(struct pe_scaling_resolved *s, const struct pe_scaling_use *use)
 {

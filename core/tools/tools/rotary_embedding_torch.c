@@ -24,7 +24,7 @@ static void export_freqs(struct pe_export *e)
     for (size_t c = 0; w && c < e->kind.n; c++)
         w[c] = (double)(float)e->kind.w[c];
     if (w)
-        pe_word_put(&e->value, "custom_freqs", pe_reals_value(w, e->kind.n));
+        pe_word_put(&e->value, "custom_freqs", pe_list_of(w, e->kind.n));
 }
 
 static enum pe_status check(const struct pe_import *m)
