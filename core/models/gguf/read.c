@@ -107,8 +107,7 @@ static enum pe_status read_positions(struct pe_gguf_reader *r, unsigned kind)
 static enum pe_status read_kind(struct pe_gguf_reader *r, unsigned kind)
 {
     pe_model_fields_clear(r->out);
-    enum pe_status status = read_positions(r, kind);
-    return status ? status : pe_gguf_scores(r, kind);
+    return read_positions(r, kind) ? r->err->status : pe_gguf_scores(r, kind);
 }
 
 /* ---- Which kind ---- */
@@ -126,8 +125,6 @@ static enum pe_status compare_kinds(struct pe_gguf_reader *r, const char *named)
     r->out = other;
     for (size_t k = 1; !status && k < r->layers.n_kinds; k++) {
         status = read_kind(r, r->kinds[k]);
-        if (!status && k == 1)
-            pe_hf_describe(difference, 0, first, other);
         if (!status)
             pe_hf_describe(difference, k, other, first);
     }
@@ -157,17 +154,11 @@ static enum pe_status choose_kind(struct pe_gguf_reader *r, const char *named, s
 static enum pe_status read_all(struct pe_gguf_reader *r, const struct pe_value *object, const char *layer_type,
                                size_t *k)
 {
-    enum pe_status status = pe_gguf_open(r, object);
-    if (!status)
-        status = pe_gguf_list_layers(r);
-    if (!status)
-        status = choose_kind(r, layer_type, k);
-    if (status)
-        return status;
+    if (pe_gguf_open(r, object) || pe_gguf_list_layers(r) || choose_kind(r, layer_type, k))
+        return r->err->status;
     memset(r->was_read, 0, sizeof r->was_read); /* of this kind alone */
     r->n_defaults = 0;
-    status = pe_gguf_list_layers(r);
-    return status ? status : read_kind(r, r->kinds[*k]);
+    return pe_gguf_list_layers(r) ? r->err->status : read_kind(r, r->kinds[*k]);
 }
 
 /* Marks the keys that other kinds read: they have an effect on the model. The kind itself has been read. */

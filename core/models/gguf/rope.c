@@ -117,24 +117,23 @@ static enum pe_status put_base(struct pe_gguf_reader *r, bool is_sliding, int64_
 {
     const struct pe_gguf_architecture *row = r->row;
     double base = 10000;
-    enum pe_status status = PE_OK;
+    bool is_own = is_sliding && row->local_base == PE_GGUF_BASE_10000;
+    bool has_own =
+        is_own || (is_sliding && row->local_base != PE_GGUF_BASE_FULL && pe_gguf_has(r, PE_GGUF_FREQ_BASE_SWA));
     if (row->is_compressed && is_sliding) {
         if (!pe_gguf_has(r, PE_GGUF_COMPRESS_BASE))
             return pe_gguf_needs(r, PE_GGUF_COMPRESS_BASE, "this architecture needs it");
-        status = read_base(r, PE_GGUF_COMPRESS_BASE, base, &base);
+        if (read_base(r, PE_GGUF_COMPRESS_BASE, base, &base))
+            return r->err->status;
     } else if (!row->is_never_scaled) {
-        bool is_own = is_sliding && row->local_base == PE_GGUF_BASE_10000;
-        if (!is_own)
-            status = read_base(r, PE_GGUF_FREQ_BASE, base, &base);
-        if (!status && is_sliding && row->local_base != PE_GGUF_BASE_FULL &&
-            (is_own || pe_gguf_has(r, PE_GGUF_FREQ_BASE_SWA)))
-            status = read_base(r, PE_GGUF_FREQ_BASE_SWA, base, &base);
+        if ((!is_own && read_base(r, PE_GGUF_FREQ_BASE, base, &base)) ||
+            (has_own && read_base(r, PE_GGUF_FREQ_BASE_SWA, base, &base)))
+            return r->err->status;
     }
-    if (!status)
-        status = apply_alpha(r, head_dim, &base);
-    if (!status)
-        pe_hf_put_number(r->out, "base", base);
-    return status;
+    if (apply_alpha(r, head_dim, &base))
+        return r->err->status;
+    pe_hf_put_number(r->out, "base", base);
+    return PE_OK;
 }
 
 /* ---- Axes ---- */

@@ -270,13 +270,9 @@ static enum pe_status check_refused(const struct pe_hf_reader *r)
 static enum pe_status read_layers(struct pe_hf_reader *r)
 {
     bool has_positions = true;
-    if (check_refused(r))
+    if (check_refused(r) || pe_hf_layer_check(r, &has_positions) || (has_positions ? read_kind(r) : pe_hf_nothing(r)))
         return r->err->status;
-    enum pe_status status = pe_hf_layer_check(r, &has_positions);
-    if (status)
-        return status;
-    status = has_positions ? read_kind(r) : pe_hf_nothing(r);
-    return status ? status : pe_hf_scores(r);
+    return pe_hf_scores(r);
 }
 
 enum pe_status pe_hf_config_read(const struct pe_value *config, const struct pe_hf_asked *asked,
@@ -298,12 +294,10 @@ enum pe_status pe_hf_language(const struct pe_value *config, const struct pe_hf_
                               struct pe_hf_language *out, struct pe_failure *err)
 {
     struct pe_hf_reader r = reader_of(config, asked, NULL, NULL, err);
-    enum pe_status status = descend(&r);
-    if (!status)
-        status = find_model(&r, asked);
-    if (!status)
-        *out = (struct pe_hf_language){r.config, r.model, r.model_type};
-    return status;
+    if (descend(&r) || find_model(&r, asked))
+        return err->status;
+    *out = (struct pe_hf_language){r.config, r.model, r.model_type};
+    return PE_OK;
 }
 
 /* Reads the layers of one type. */
@@ -313,11 +307,8 @@ static enum pe_status read_one(const struct pe_value *config, const struct pe_hf
     struct pe_hf_reader r = reader_of(config, asked, out, marks, err);
     pe_model_fields_clear(out);
     pe_hf_mark_seen(marks, config, r.config.at);
-    enum pe_status status = descend(&r);
-    if (!status)
-        status = find_model(&r, asked);
-    if (status)
-        return status;
+    if (descend(&r) || find_model(&r, asked))
+        return err->status;
     note_model(marks, &r);
     return read_layers(&r);
 }
@@ -355,8 +346,6 @@ static enum pe_status compare_kinds(const struct pe_value *config, const struct 
     for (size_t k = 1; !status && k < layers->n_kinds; k++) {
         named.layer_type = layers->kinds[k];
         status = read_one(config, &named, &other, NULL, err);
-        if (!status && k == 1)
-            pe_hf_describe(&difference, 0, out, &other);
         if (!status)
             pe_hf_describe(&difference, k, &other, out);
     }

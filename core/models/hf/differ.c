@@ -121,12 +121,13 @@ static void put_positions(struct line *line, const struct pe_model_fields *field
 void pe_hf_describe(struct pe_hf_difference *difference, size_t k, const struct pe_model_fields *fields,
                     const struct pe_model_fields *other)
 {
+    if (k == 1) /* the first, which is now known not to be the only one */
+        pe_hf_describe(difference, 0, other, fields);
     const char *kind = difference->layers->kinds[k];
     static const char more[] = "\n…";
     size_t start = k ? strlen(difference->lines) : 0;
     struct line line = {difference->lines, sizeof difference->lines - sizeof more, start, false};
-    struct pe_value all = {.kind = PE_OBJECT, .object = {fields->fields, fields->n}};
-    struct pe_value others = {.kind = PE_OBJECT, .object = {other->fields, other->n}};
+    struct pe_value all = pe_object(fields->fields, fields->n), others = pe_object(other->fields, other->n);
     difference->differ = difference->differ || !pe_value_same(&all, &others);
     put(&line, "\n\"");
     put(&line, kind);

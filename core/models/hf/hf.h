@@ -126,7 +126,9 @@ const struct pe_hf_model *pe_hf_model_find(const char *model_type);
 /* The same, also of a part: "t/x". No config has such a name. */
 const struct pe_hf_model *pe_hf_row_find(const char *name);
 
-/* The types nearest to a name, written "a", "b" (at most three); "" if none is near. */
+/* The names nearest to one, written "a", "b" (at most three); "" if none is near. names(i): "a|b", NULL past the last.
+ */
+void pe_hf_nearest_of(const char *name, const char *(*names)(size_t i), char *out, size_t room);
 void pe_hf_nearest_types(const char *model_type, char *out, size_t room);
 
 /* An object of the config and the pointer to it. */
@@ -269,8 +271,8 @@ struct pe_hf_difference {
     bool differ;
     char lines[PE_DETAIL_MAX - 128];
 };
-/* Adds the line of kind k. Shown is what differs from the other kind, and what a reader knows
- * a rotation by. */
+/* Adds the line of kind k, and before that of kind 1 the other's, which is kind 0. Shown is what differs from the other
+ * kind, and what a reader knows a rotation by. */
 void pe_hf_describe(struct pe_hf_difference *difference, size_t k, const struct pe_model_fields *fields,
                     const struct pe_model_fields *other);
 /* Fails at /layer_type with all lines: a kind must be named (NULL), or this one is none of the model's. */
