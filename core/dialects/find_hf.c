@@ -183,8 +183,7 @@ static void find_base(struct pe_findings *f, const struct facts *facts)
            inside = pe_value_number(pe_stated(facts->rope, "rope_theta"));
     if (!some_turn(ex))
         return;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         unsigned kinds = kinds_apart(ex, tool, "base");
         if (!*tool->refused && pe_is_among(tool->reader->writes_no_rope, ex->language.model_type) && kinds)
             blame(f, PE_THETA_NOT_WRITTEN, isnan(inside) ? facts->at : facts->rope_at, "rope_theta", tool, kinds,
@@ -229,8 +228,7 @@ static unsigned kinds_with_rule(const struct pe_explain *ex)
 static void find_dropped(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         const struct pe_field *object = pe_config_rope(tool->reader, facts->config);
         unsigned kinds = kinds_apart(ex, tool, NULL), scaled = kinds & kinds_with_rule(ex);
         if (*tool->refused)
@@ -260,8 +258,7 @@ static void find_dropped(struct pe_findings *f, const struct facts *facts)
 static void find_sliding(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         unsigned kinds = kinds_apart(ex, tool, NULL) & ~kinds_with_rule(ex);
         if (kinds && pe_is_among(tool->reader->scaled_sliding, ex->language.model_type))
             blame(f, PE_SLIDING_SCALED, facts->rope_at, "rope_type", tool, kinds, "scaling.type");
@@ -287,8 +284,7 @@ static void find_types(struct pe_findings *f, const struct facts *facts)
 static void find_unknown_rules(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         const struct pe_field *object = pe_config_rope(tool->reader, facts->config);
         unsigned kinds = 0;
         const char *rule = "default";
@@ -326,8 +322,7 @@ static void find_factor(struct pe_findings *f, const struct facts *facts)
            s = pe_value_number(pe_stated(facts->rope, "factor"));
     if (isnan(o) || isnan(m) || isnan(s) || !(o > 0) || !(m > 0) || fabs(s * o / m - 1) <= 1e-6)
         return;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         if (!tool->reader->before || !pe_is_among(tool->reader->rules_before, rule) || *tool->refused ||
             !pe_config_rope(tool->reader, facts->config))
             continue;
@@ -365,8 +360,7 @@ static void find_original(struct pe_findings *f, const struct facts *facts)
     bool is_inside = pe_stated(facts->rope, name) != NULL;
     const struct pe_scaling_rule *rule = facts->rope ? pe_scaling_find(rule_of(facts->rope)) : NULL;
     bool is_stated = is_inside || pe_hf_find(&ex->language.place, name);
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         unsigned kinds = 0;
         for (size_t k = 0; k < ex->n_text; k++) {
             const struct pe_value *ours = ex->kinds[k].own.config, *theirs = tool->readings[k].config;
@@ -376,7 +370,7 @@ static void find_original(struct pe_findings *f, const struct facts *facts)
         if (kinds && is_stated)
             blame(f, PE_ORIGINAL_MAX_PLACEMENT, is_inside ? facts->rope_at : facts->at, name, tool, kinds, path);
     }
-    if (!is_stated && rule && pe_is_among("yarn|longrope", rule->name)) {
+    if (!is_stated && rule && rule->factor_is_ratio && pe_scaling_needs(rule, name)) {
         struct pe_finding *finding = pe_finding_add(f, PE_ORIGINAL_MAX_MISSING, facts->rope_at, name);
         const struct pe_field *length = pe_hf_find(&ex->language.place, PE_HF_LENGTH);
         if (length)
@@ -397,8 +391,7 @@ static void find_original_of_file(struct pe_findings *f, const struct facts *fac
     struct pe_explain *ex = f->ex;
     const char *rule = facts->rope ? rule_of(facts->rope) : "default";
     double inside = pe_value_number(pe_stated(facts->rope, name));
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         const struct pe_rope_rule *own = pe_rope_rule_find(tool->reader, rule);
         unsigned kinds = kinds_apart(ex, tool, NULL);
         double outside = pe_value_number(pe_stated(facts->config, name));
@@ -442,8 +435,7 @@ static const char *layers_field(const struct pe_explain *ex)
 static void find_layers(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         size_t k = kind_of_other_layers(ex, tool);
         if (*tool->refused || k == ex->n_text)
             continue;
@@ -468,8 +460,7 @@ static void find_slopes(struct pe_findings *f, const struct facts *facts)
     double ours = pe_config_number(ex->kinds[0].own.config, "bias_max", 0);
     char at[PE_POINTER_MAX];
     pe_pointer_join(at, sizeof at, facts->at, "attn_config");
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         double theirs = pe_config_number(tool->readings[0].config, "bias_max", 0);
         if (ours > 0 && theirs > 0 && ours != theirs)
             blame(f, PE_SLOPES_DROPPED, at, "alibi_bias_max", tool, 1, "bias_max");
@@ -527,8 +518,7 @@ static void find_sections(struct pe_findings *f, const struct facts *facts)
         finding->found = pe_real(sum);
         finding->taken = pe_real(floor(width * share / 2));
     }
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         const struct pe_turn *ours = &ex->kinds[0].own.turn, *theirs = &tool->readings[0].turn;
         double still = 0;
         for (size_t c = 0; ours->n == theirs->n && c < ours->n; c++)
@@ -549,8 +539,7 @@ static void find_factors_of_cos(struct pe_findings *f, const struct facts *facts
         name = pe_stated(facts->rope, names[i]) ? names[i] : NULL;
     const struct pe_value *truncate = pe_stated(facts->rope, "truncate");
     bool is_exact = truncate && truncate->kind == PE_BOOLEAN && !truncate->boolean;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         unsigned factor = 0, ramp = 0;
         for (size_t k = 0; k < ex->n_text; k++) {
             const struct pe_value *ours = ex->kinds[k].own.config, *theirs = tool->readings[k].config;
@@ -587,8 +576,7 @@ static unsigned kinds_told(const struct pe_findings *f, const struct pe_dialect_
 static void find_lengths(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         unsigned kinds = 0, told = kinds_told(f, tool);
         const char *rule = "";
         for (size_t k = 0; k < ex->n_text; k++)

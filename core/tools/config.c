@@ -176,7 +176,7 @@ static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, 
     if (refuse_types(w, rope))
         return w->err->status;
     const struct pe_rope_rule *rule = pe_rope_rule_find(w->tool, name);
-    bool lacks_factor = w->tool->factor_is_needed && pe_is_among("yarn|linear", name) && !stated(rope, "factor");
+    bool lacks_factor = rule && rule->factor_is_needed && !stated(rope, "factor");
     if (!rule && !w->tool->drops_rules)
         return pe_fail(w->err, "", "%s has no rule \"%.40s\"", w->tool->label, name);
     if (!object_new(w, rope->object.n + 6, &to))

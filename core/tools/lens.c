@@ -88,7 +88,9 @@ void pe_export_open(struct pe_export *e)
 double pe_export_base(const struct pe_export *e)
 {
     double base = pe_export_number(e, "base", 10000);
-    return pe_same(e->rule, "ntk") && e->rotary_dim > 2 ? pe_scaling_stretched(base, e->factor, e->rotary_dim) : base;
+    return pe_scaling_is_base(pe_scaling_find(e->rule)) && e->rotary_dim > 2
+               ? pe_scaling_stretched(base, e->factor, e->rotary_dim)
+               : base;
 }
 
 double pe_export_max(const struct pe_export *e)
@@ -169,7 +171,7 @@ static struct pe_value ours_of(const struct pe_export *e, const char *ours)
 {
     double k, l;
     if (pe_same(ours, "base"))
-        return pe_real(has_rule(e->tool, "ntk") ? pe_export_number(e, "base", 10000) : pe_export_base(e));
+        return pe_real(has_rule(e->tool, e->rule) ? pe_export_number(e, "base", 10000) : pe_export_base(e));
     if (pe_same(ours, "head_dim"))
         return pe_real(e->head_dim);
     if (pe_same(ours, "rotary_dim"))
@@ -281,12 +283,12 @@ static bool is_rule(const struct pe_import *m, const struct pe_lens *lens)
     return lens->type == PE_T_BOOL ? x == 1 : !isnan(x) && x != 1;
 }
 
-static const char *first_rule(const struct pe_lens *lens)
+static const struct pe_scaling_rule *first_rule(const struct pe_lens *lens)
 {
     const struct pe_scaling_rule *rule = NULL;
     for (int i = 0; !rule; i++)
         rule = pe_is_among(lens->when, pe_scaling_at(i)->name) ? pe_scaling_at(i) : NULL;
-    return rule->name;
+    return rule;
 }
 
 /* The rule by the form or the first row that states one. Two of them are one rule only as a factor of positions beside
@@ -299,14 +301,14 @@ static enum pe_status choose_rule(struct pe_import *m, const struct pe_lens **on
     for (const struct pe_lens *lens = m->tool->lenses; pe_lens_is(lens); lens++) {
         if (!is_rule(m, lens))
             continue;
-        if (first && pe_same(lens->when, "ntk"))
+        if (first && pe_scaling_is_base(first_rule(lens)))
             *on_base = lens;
         else if (first && !pe_same(first->ours ? first->ours : "", lens->ours ? lens->ours : ""))
             return pe_import_wrong(m, lens->theirs, "%s and %s are two rules; give one", lens->theirs, first->theirs);
         first = first ? first : lens;
     }
     if (first && !(m->form && m->form->decides))
-        m->rule = first_rule(first);
+        m->rule = first_rule(first)->name;
     return PE_OK;
 }
 

@@ -37,10 +37,10 @@ enum pe_direction { PE_BOTH_WAYS, PE_IMPORT_ONLY, PE_EXPORT_ONLY };
 
 struct pe_lens {
     const char *theirs; /* the member; NULL: none, a constant of the tool */
-    /* A field of the configuration ("head_dim", "scaling.factor"), or what follows from it: "base" (with ntk's stretch
-     * if no row has that rule), "share" (of the head), "length" (of the model), "magnitude" and "magnitude_all_dim" (k
-     * and l of m(s, k)/m(s, l)), "still_period", "kind" (the tool's word, of its forms), "rope" (the rope object),
-     * "overrides" (an object of overrides that has it). NULL: a flag that is the rule of `when`. */
+    /* A field of the configuration ("head_dim", "scaling.factor"), or what follows from it: "base" (stretched by a
+     * rule that no row has, if it is nothing else), "share" (of the head), "length" (of the model), "magnitude" and
+     * "magnitude_all_dim" (k and l of m(s, k)/m(s, l)), "still_period", "kind" (the tool's word, of its forms), "rope"
+     * (the rope object), "overrides" (an object of overrides that has it). NULL: a flag that is the rule of `when`. */
     const char *ours;
     enum pe_conversion convert;
     const char *when, *unless; /* rules of scaling, "yarn|linear"; NULL: all, none */
@@ -106,6 +106,7 @@ struct pe_rope_rule {
     enum pe_place original;    /* of original_max_position_embeddings */
     double original_else;      /* where it finds none; 0: none */
     bool original_is_needed;   /* it stops without one */
+    bool factor_is_needed;     /* … without a factor there is no rule */
     const char *unread;        /* members without effect */
     const char *unread_latent; /* … in models with latent attention; NULL: the same */
     bool has_convention;       /* in a config.json, too, it is the tool's own */
@@ -152,7 +153,6 @@ struct pe_tool {
     const char *scaled_sliding;   /* model_types whose sliding layers it scales too, as the model was not trained */
     bool drops_rules;             /* a rule that it has not is no rule to it; else it refuses the model */
     bool refuses_two_types;       /* type and rope_type that differ */
-    bool factor_is_needed;        /* without a factor there is no rule */
     const char *before, *unread_before, *rules_before; /* older versions did not read these fields of these rules */
     /* It writes a file, for some model_types, which another program reads; NULL: no. */
     const char *(*architecture)(const char *model_type);
@@ -204,7 +204,7 @@ struct pe_export {
 void pe_export_open(struct pe_export *e); /* of tool, kind and values */
 void pe_export_members(struct pe_export *e);
 double pe_export_number(const struct pe_export *e, const char *path, double otherwise);
-double pe_export_base(const struct pe_export *e);  /* base · factor^(r/(r - 2)) for the rule ntk, rounded once */
+double pe_export_base(const struct pe_export *e);  /* … of a rule that is nothing but another base */
 double pe_export_share(const struct pe_export *e); /* of the head, rounded up; 1 where the last channels turn, too */
 double
 pe_export_max(const struct pe_export *e); /* max_position_embeddings: the rule's, else the model's; 0: not known */

@@ -207,6 +207,7 @@ static void export_layers(struct pe_export *e, const char *member)
 void pe_export_object(struct pe_export *e, const struct pe_lens *lens)
 {
     const struct pe_rope_rule *row = rule_of_words(e->tool, e->rule);
+    const struct pe_scaling_rule *scaling = pe_scaling_find(e->rule);
     bool has_rule = row && row != e->tool->rules, is_by_layer = e->tool->has_kinds && e->n_kinds > 1;
     if (pe_same(lens->ours, "layer_types")) {
         export_layers(e, lens->theirs);
@@ -216,7 +217,7 @@ void pe_export_object(struct pe_export *e, const struct pe_lens *lens)
     if (pe_same(lens->ours, "overrides")) {
         struct pe_words overrides = pe_words_new(e);
         pe_word_object(&overrides, "rope_parameters", &words);
-        if (pe_same(e->rule, "dynamic")) /* whose length is the model's */
+        if (scaling && pe_scaling_needs(scaling, length_name)) /* the model's */
             pe_word_number(&overrides, length_name, pe_export_max(e));
         words = overrides;
     } else if (e->tool->base == PE_OUTSIDE && !has_rule && !pe_field_find(words.fields, words.n, "mrope_section")) {

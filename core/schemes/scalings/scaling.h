@@ -183,6 +183,12 @@ bool pe_scaling_needs(const struct pe_scaling_rule *rule, const char *field);
 bool pe_scaling_takes(const struct pe_scaling_rule *rule, const char *field); /* a common field, needed or not */
 static inline bool pe_scaling_depends_on_length(const struct pe_scaling_rule *rule) { return rule && rule->border; }
 
+/* Is it another base and nothing else, at every length? Whoever has no word for it can state that base. */
+static inline bool pe_scaling_is_base(const struct pe_scaling_rule *rule)
+{
+    return rule && rule->stretch && !rule->border;
+}
+
 /* The rows. Offsets count from a config struct whose first member is the struct pe_scaling. Put together from the
  * rules before main, since C cannot join tables of several files. */
 extern struct pe_param pe_scaling_params[];

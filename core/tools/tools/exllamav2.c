@@ -11,8 +11,7 @@ static const struct pe_lens lenses[] = {
 
 static void export(struct pe_export *e)
 {
-    bool is_alpha = pe_same(e->rule, "ntk") && e->rotary_dim == e->head_dim;
-    if (is_alpha || !pe_same(e->rule, "ntk") || !e->value.fields)
+    if (!pe_same(e->rule, "ntk") || e->rotary_dim == e->head_dim || !e->value.fields)
         return;
     e->value.fields[0].value = pe_real(pe_export_base(e));
     e->value.fields[2].value = pe_real(1);

@@ -65,8 +65,9 @@ static enum pe_status import(struct pe_import *m)
  * mscale_all_dim is written, for latent attention. */
 static const struct pe_rope_rule rules[] = {
     {.name = "default"},
-    {.name = "linear"},
+    {.name = "linear", .factor_is_needed = true},
     {.name = "yarn",
+     .factor_is_needed = true,
      .original = PE_INSIDE,
      .original_is_needed = true,
      .unread = "attention_factor|mscale|mscale_all_dim|truncate|attn_factor",
@@ -147,7 +148,6 @@ const struct pe_tool pe_tool_llama_cpp = {
     .reads_source = "llama.cpp 00bd27a, 6c8dcaa",
     .objects = "rope_parameters|rope_scaling",
     .drops_rules = true,
-    .factor_is_needed = true,
     .architecture = architecture,
     .writes_no_rope = "gemma|gemma2|phi", /* these classes write their own few keys, without rope.freq_base */
     .writes_lists_only = "phi3|phimoe",
