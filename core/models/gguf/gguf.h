@@ -156,6 +156,8 @@ void pe_gguf_nearest(const char *name, char *out, size_t room);
 bool pe_gguf_has(const struct pe_gguf_reader *r, enum pe_gguf_key_id id);
 /* *x is unchanged if there is no such key. Of a list, heads: the first that is not 0. */
 enum pe_status pe_gguf_count(struct pe_gguf_reader *r, enum pe_gguf_key_id id, int64_t *x);
+/* … which may not be 0 where it is there; needed: what for it has to be there, NULL: it need not. */
+enum pe_status pe_gguf_size(struct pe_gguf_reader *r, enum pe_gguf_key_id id, const char *needed, int64_t *x);
 enum pe_status pe_gguf_real(struct pe_gguf_reader *r, enum pe_gguf_key_id id, double *x);
 enum pe_status pe_gguf_flag(struct pe_gguf_reader *r, enum pe_gguf_key_id id, bool *x);
 enum pe_status pe_gguf_word(struct pe_gguf_reader *r, enum pe_gguf_key_id id, const char **word);
@@ -183,7 +185,6 @@ enum pe_status pe_gguf_list_layers(struct pe_gguf_reader *r);
 
 /* rope.c: the fields of a kind. */
 enum pe_status pe_gguf_rope(struct pe_gguf_reader *r, unsigned kind);
-enum pe_status pe_gguf_heads(struct pe_gguf_reader *r, int64_t *heads);
 enum pe_status pe_gguf_original(struct pe_gguf_reader *r, double *original); /* the length of the training */
 
 /* scores.c: softmax_scale, softcap, query_scale of a kind. */

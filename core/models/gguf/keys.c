@@ -144,6 +144,19 @@ enum pe_status pe_gguf_count(struct pe_gguf_reader *r, enum pe_gguf_key_id id, i
     return PE_OK;
 }
 
+enum pe_status pe_gguf_size(struct pe_gguf_reader *r, enum pe_gguf_key_id id, const char *needed, int64_t *x)
+{
+    int64_t found = 0;
+    if (pe_gguf_count(r, id, &found))
+        return r->err->status;
+    if (!found && pe_gguf_has(r, id))
+        return pe_gguf_wrong(r, id, "an integer above 0");
+    if (!found && needed)
+        return pe_gguf_needs(r, id, needed);
+    *x = found ? found : *x;
+    return PE_OK;
+}
+
 enum pe_status pe_gguf_real(struct pe_gguf_reader *r, enum pe_gguf_key_id id, double *x)
 {
     const struct pe_value *v = value_of(r, id);

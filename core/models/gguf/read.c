@@ -29,10 +29,8 @@ static enum pe_status put_alibi(struct pe_gguf_reader *r)
         pe_hf_put_word(r->out, "scheme", "none");
         return PE_OK;
     }
-    if (pe_gguf_heads(r, &heads))
+    if (pe_gguf_size(r, PE_GGUF_HEADS, "each head has a slope of its own", &heads))
         return r->err->status;
-    if (!heads)
-        return pe_gguf_needs(r, PE_GGUF_HEADS, "each head has a slope of its own");
     pe_hf_put_word(r->out, "scheme", "alibi");
     pe_hf_put_integer(r->out, "num_heads", heads);
     pe_hf_put_word(r->out, "form", "symmetric");
@@ -45,13 +43,9 @@ static enum pe_status put_alibi(struct pe_gguf_reader *r)
 static enum pe_status put_buckets(struct pe_gguf_reader *r, bool is_decoder)
 {
     int64_t heads = 0, buckets = 0;
-    if (pe_gguf_heads(r, &heads) || pe_gguf_count(r, PE_GGUF_BUCKETS, &buckets))
+    if (pe_gguf_size(r, PE_GGUF_HEADS, "each head has a column of the table", &heads) ||
+        pe_gguf_size(r, PE_GGUF_BUCKETS, "this architecture needs it", &buckets))
         return r->err->status;
-    if (!heads)
-        return pe_gguf_needs(r, PE_GGUF_HEADS, "each head has a column of the table");
-    if (!buckets)
-        return pe_gguf_has(r, PE_GGUF_BUCKETS) ? pe_gguf_wrong(r, PE_GGUF_BUCKETS, "an integer above 0")
-                                               : pe_gguf_needs(r, PE_GGUF_BUCKETS, "this architecture needs it");
     pe_hf_put_word(r->out, "scheme", "t5");
     pe_hf_put_integer(r->out, "num_heads", heads);
     pe_hf_put_integer(r->out, "num_buckets", buckets);
@@ -67,11 +61,8 @@ static enum pe_status put_table(struct pe_gguf_reader *r)
     pe_hf_put_word(r->out, "scheme", "learned");
     for (size_t i = 0; i < 2; i++) {
         int64_t x = 0;
-        if (pe_gguf_count(r, ids[i], &x))
+        if (pe_gguf_size(r, ids[i], "it is a size of the table of positions", &x))
             return r->err->status;
-        if (!x)
-            return pe_gguf_has(r, ids[i]) ? pe_gguf_wrong(r, ids[i], "an integer above 0")
-                                          : pe_gguf_needs(r, ids[i], "it is a size of the table of positions");
         pe_hf_put_integer(r->out, names[i], x);
     }
     return PE_OK;

@@ -16,44 +16,26 @@
 
 /* ---- Widths ---- */
 
-enum pe_status pe_gguf_heads(struct pe_gguf_reader *r, int64_t *heads)
-{
-    if (pe_gguf_count(r, PE_GGUF_HEADS, heads))
-        return r->err->status;
-    return *heads || !pe_gguf_has(r, PE_GGUF_HEADS) ? PE_OK : pe_gguf_wrong(r, PE_GGUF_HEADS, "an integer above 0");
-}
-
 static enum pe_status divide_width(struct pe_gguf_reader *r, int64_t *head_dim)
 {
     static const char what[] = "the width of a head needs it, or attention.key_length";
     int64_t width = 0, heads = 0;
-    if (pe_gguf_count(r, PE_GGUF_EMBEDDING, &width) || pe_gguf_heads(r, &heads))
+    if (pe_gguf_size(r, PE_GGUF_HEADS, NULL, &heads) || pe_gguf_size(r, PE_GGUF_EMBEDDING, what, &width) ||
+        pe_gguf_size(r, PE_GGUF_HEADS, what, &heads))
         return r->err->status;
-    if (!width)
-        return pe_gguf_has(r, PE_GGUF_EMBEDDING) ? pe_gguf_wrong(r, PE_GGUF_EMBEDDING, "an integer above 0")
-                                                 : pe_gguf_needs(r, PE_GGUF_EMBEDDING, what);
-    if (!heads)
-        return pe_gguf_needs(r, PE_GGUF_HEADS, what);
     if (width % heads)
         return pe_gguf_wrong(r, PE_GGUF_HEADS, "a divisor of embedding_length, or attention.key_length beside it");
     *head_dim = width / heads;
     return PE_OK;
 }
 
-/* The width of a head and its rotated channels are counts that may not be 0. */
-static enum pe_status read_width(struct pe_gguf_reader *r, enum pe_gguf_key_id id, int64_t *x)
-{
-    if (pe_gguf_count(r, id, x))
-        return r->err->status;
-    return pe_gguf_has(r, id) && *x == 0 ? pe_gguf_wrong(r, id, "an integer above 0") : PE_OK;
-}
-
 static enum pe_status read_head_dim(struct pe_gguf_reader *r, bool is_sliding, int64_t *head_dim)
 {
     *head_dim = 0;
     bool is_mla = pe_gguf_has(r, PE_GGUF_KEY_LENGTH_MLA);
-    if (read_width(r, PE_GGUF_KEY_LENGTH, head_dim) || read_width(r, PE_GGUF_KEY_LENGTH_MLA, head_dim) ||
-        (is_sliding && !is_mla && read_width(r, PE_GGUF_KEY_LENGTH_SWA, head_dim)))
+    if (pe_gguf_size(r, PE_GGUF_KEY_LENGTH, NULL, head_dim) ||
+        pe_gguf_size(r, PE_GGUF_KEY_LENGTH_MLA, NULL, head_dim) ||
+        (is_sliding && !is_mla && pe_gguf_size(r, PE_GGUF_KEY_LENGTH_SWA, NULL, head_dim)))
         return r->err->status;
     return *head_dim ? PE_OK : divide_width(r, head_dim);
 }
@@ -65,7 +47,7 @@ static enum pe_status put_widths(struct pe_gguf_reader *r, bool is_sliding, int6
     if (read_head_dim(r, is_sliding, head_dim))
         return r->err->status;
     *rotary = *head_dim;
-    if (read_width(r, id, rotary))
+    if (pe_gguf_size(r, id, NULL, rotary))
         return r->err->status;
     if (!pe_gguf_has(r, id))
         pe_gguf_default(r, id, pe_integer(*rotary));
@@ -84,11 +66,6 @@ static enum pe_status put_widths(struct pe_gguf_reader *r, bool is_sliding, int6
 
 /* ---- Base ---- */
 
-static enum pe_status check_base(const struct pe_gguf_reader *r, enum pe_gguf_key_id id, double base)
-{
-    return base > 0 ? PE_OK : pe_gguf_wrong(r, id, "a number above 0");
-}
-
 static enum pe_status read_base(struct pe_gguf_reader *r, enum pe_gguf_key_id id, double fallback, double *base)
 {
     *base = fallback;
@@ -96,7 +73,7 @@ static enum pe_status read_base(struct pe_gguf_reader *r, enum pe_gguf_key_id id
         return r->err->status;
     if (!pe_gguf_has(r, id))
         pe_gguf_default(r, id, pe_real(fallback));
-    return check_base(r, id, *base);
+    return *base > 0 ? PE_OK : pe_gguf_wrong(r, id, "a number above 0");
 }
 
 /* Hunyuan's alpha: base · alpha^(d/(d - 2)), d the width of a head. */
