@@ -180,6 +180,16 @@ struct pe_explain {
     struct pe_values *sentences; /* of the answer as text; NULL: not asked for */
 };
 
+/* A name, or a list of them. n = 0: none is given, which may mean all. */
+struct pe_names {
+    const struct pe_value *items;
+    size_t n;
+};
+static inline struct pe_names pe_names_of(const struct pe_value *v)
+{
+    return v && v->kind == PE_LIST ? (struct pe_names){v->list.items, v->list.n} : (struct pe_names){v, v ? 1 : 0};
+}
+
 /* ---- explain.c: what every answer begins and ends with ---- */
 
 /* Opens an answer, computes it, and drops it if that fails. */

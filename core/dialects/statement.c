@@ -92,11 +92,9 @@ static enum pe_status read_sides(struct pe_statement *e, const struct pe_dialect
 {
     int64_t whole = e->ex->length;
     e->ex->length = sides->stretch.at;
-    enum pe_status status = pe_dialect_read(e->ex, NULL, kind->layer_type, &sides->ours);
-    if (!status)
-        status = read_back(e, kind, &sides->theirs);
+    bool fails = pe_dialect_read(e->ex, NULL, kind->layer_type, &sides->ours) || read_back(e, kind, &sides->theirs);
     e->ex->length = whole;
-    return status;
+    return fails ? e->ex->err->status : PE_OK;
 }
 
 /* theirs: at the answer's length. */

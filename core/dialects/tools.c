@@ -203,12 +203,13 @@ static enum pe_status run(struct pe_explain *ex, struct pe_dialect_reader *tool)
     return tool->reader->architecture ? convert(ex, tool) : PE_OK;
 }
 
-static bool is_wanted(const struct pe_value *names, const char *name)
+static bool is_wanted(const struct pe_value *wanted, const char *name)
 {
-    for (size_t i = 0; names && names->kind == PE_LIST && i < names->list.n; i++)
-        if (names->list.items[i].kind == PE_STRING && pe_same(names->list.items[i].string, name))
+    struct pe_names names = pe_names_of(wanted);
+    for (size_t i = 0; i < names.n; i++)
+        if (names.items[i].kind == PE_STRING && pe_same(names.items[i].string, name))
             return true;
-    return !names || (names->kind == PE_STRING && pe_same(names->string, name));
+    return !wanted;
 }
 
 static enum pe_status unknown_reader(const struct pe_explain *ex, const char *name)
@@ -227,14 +228,12 @@ static enum pe_status unknown_reader(const struct pe_explain *ex, const char *na
 
 enum pe_status pe_dialect_check_readers(const struct pe_explain *ex)
 {
-    const struct pe_value *wanted = ex->wanted, one = wanted ? *wanted : pe_null();
-    const struct pe_value *items = wanted && wanted->kind == PE_LIST ? wanted->list.items : &one;
-    size_t n = !wanted ? 0 : wanted->kind == PE_LIST ? wanted->list.n : 1;
-    for (size_t i = 0; i < n; i++) {
-        if (items[i].kind != PE_STRING)
+    struct pe_names names = pe_names_of(ex->wanted);
+    for (size_t i = 0; i < names.n; i++) {
+        if (names.items[i].kind != PE_STRING)
             return pe_fail(ex->err, "/readers", "readers is not a list of names");
-        if (!pe_tool_find(items[i].string) || !pe_tool_find(items[i].string)->objects)
-            return unknown_reader(ex, items[i].string);
+        if (!pe_tool_find(names.items[i].string) || !pe_tool_find(names.items[i].string)->objects)
+            return unknown_reader(ex, names.items[i].string);
     }
     return PE_OK;
 }

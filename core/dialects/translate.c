@@ -90,6 +90,7 @@ static const char *choose_architecture(const struct pe_explain *ex, const struct
 
 struct job {
     struct pe_explain *ex;
+    struct pe_names names;                                     /* of targets; none: all */
     const struct pe_dialect_kind *kinds[PE_DIALECT_KINDS_MAX]; /* those that differ */
     size_t n_kinds;
     const char *architecture;
@@ -167,56 +168,45 @@ static enum pe_status add_target(struct job *job, size_t i)
     return PE_OK;
 }
 
-/* The names of `to`; *n = 0: all. */
-static enum pe_status check_to(const struct pe_explain *ex, const struct pe_value *to, const struct pe_value **names,
-                               size_t *n)
+/* The names of `to`; none: all. */
+static enum pe_status check_to(const struct pe_explain *ex, const struct pe_value *to)
 {
-    bool is_list = to && to->kind == PE_LIST;
-    *names = is_list ? to->list.items : to;
-    *n = is_list ? to->list.n : to ? 1 : 0;
-    if (is_list && !*n)
+    struct pe_names names = pe_names_of(to);
+    if (to && !names.n)
         return pe_fail(ex->err, "/to", "to is an empty list; name a target, or all");
-    for (size_t i = 0; i < *n; i++) {
-        if ((*names)[i].kind != PE_STRING)
+    for (size_t i = 0; i < names.n; i++) {
+        if (names.items[i].kind != PE_STRING)
             return pe_fail(ex->err, "/to", "to is neither a name nor a list of names");
-        if (!pe_same((*names)[i].string, "all") && !pe_tool_find((*names)[i].string))
-            return pe_tool_unknown((*names)[i].string, "/to", ex->err);
+        if (!pe_same(names.items[i].string, "all") && !pe_tool_find(names.items[i].string))
+            return pe_tool_unknown(names.items[i].string, "/to", ex->err);
     }
-    return PE_OK;
-}
-
-static enum pe_status add_all(struct job *job)
-{
-    for (size_t i = 0; pe_tools[i]; i++)
-        if (add_target(job, i))
-            return job->ex->err->status;
     return PE_OK;
 }
 
 static enum pe_status add_named(struct job *job, const char *name)
 {
-    size_t i = 0;
-    if (pe_same(name, "all"))
-        return add_all(job);
-    while (pe_tools[i] != pe_tool_find(name))
-        i++;
-    return add_target(job, i);
+    for (size_t i = 0; pe_tools[i]; i++)
+        if ((pe_same(name, "all") || pe_same(name, pe_tools[i]->name)) && add_target(job, i))
+            return job->ex->err->status;
+    return PE_OK;
 }
 
-static enum pe_status add_targets(struct job *job, const struct pe_value *names, size_t n)
+static enum pe_status add_targets(struct job *job)
 {
-    enum pe_status status = n ? PE_OK : add_all(job);
-    for (size_t i = 0; !status && i < n; i++)
-        status = add_named(job, names[i].string);
-    return status;
+    if (!job->names.n)
+        return add_named(job, "all");
+    for (size_t i = 0; i < job->names.n; i++)
+        if (add_named(job, job->names.items[i].string))
+            return job->ex->err->status;
+    return PE_OK;
 }
 
 /* Every target that is named reads every kind that differs, at every length. */
-static enum pe_status admit(const struct job *job, const struct pe_value *names, size_t n)
+static enum pe_status admit(const struct job *job)
 {
-    size_t n_targets = n ? 0 : pe_n_targets(), n_lengths = 0;
-    for (size_t i = 0; i < n; i++)
-        n_targets += pe_same(names[i].string, "all") ? pe_n_targets() : 1;
+    size_t n_targets = job->names.n ? 0 : pe_n_targets(), n_lengths = 0;
+    for (size_t i = 0; i < job->names.n; i++)
+        n_targets += pe_same(job->names.items[i].string, "all") ? pe_n_targets() : 1;
     for (size_t k = 0; k < job->n_kinds; k++)
         n_lengths += pe_dialect_n_lengths(job->ex, job->kinds[k]);
     return pe_dialect_admit(job->ex,
@@ -232,7 +222,7 @@ static enum pe_status check_kinds(struct pe_explain *ex)
     return PE_OK;
 }
 
-static enum pe_status put_answer(struct job *job, const struct pe_value *names, size_t n)
+static enum pe_status put_answer(struct job *job)
 {
     struct pe_explain *ex = job->ex;
     struct pe_node *root = pe_values_root(ex->values);
@@ -244,7 +234,7 @@ static enum pe_status put_answer(struct job *job, const struct pe_value *names, 
         pe_put_null(root, "config");
     pe_dialect_put_layers(ex, root);
     job->list = pe_put_list(root, "targets");
-    if (add_targets(job, names, n))
+    if (add_targets(job))
         return ex->err->status;
     pe_put_integer(root, "exact", job->n_exact);
     pe_put_integer(root, "entries", job->n_entries);
@@ -257,18 +247,16 @@ static enum pe_status translate(struct pe_explain *ex)
 {
     struct own_fields own;
     struct job job = {.ex = ex};
-    const struct pe_value *names;
-    size_t n;
     ex->is_translation = true;
-    if (pe_dialect_open(ex, rows, &own) || check_to(ex, own.to, &names, &n) ||
-        check_architecture(ex, &own.architecture))
+    if (pe_dialect_open(ex, rows, &own) || check_to(ex, own.to) || check_architecture(ex, &own.architecture))
         return ex->err->status;
     ex->length = own.length == PE_UNSET_INT ? 0 : own.length;
     if (pe_dialect_kinds(ex) || check_kinds(ex))
         return ex->err->status;
     list_kinds(&job);
+    job.names = pe_names_of(own.to);
     job.architecture = choose_architecture(ex, own.architecture, &job.is_assumed);
-    return admit(&job, names, n) ? ex->err->status : put_answer(&job, names, n);
+    return admit(&job) ? ex->err->status : put_answer(&job);
 }
 
 enum pe_status pe_translate_new(const struct pe_explain_request *request, struct pe_explain **translation,
