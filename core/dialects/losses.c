@@ -190,36 +190,33 @@ static const char *rule_of(const struct pe_reading *reading)
     return *word ? word : "default";
 }
 
-/* Fields of a rule, and what they are if they are not there. */
-static const struct {
-    const char *name, *path;
-    struct pe_value otherwise;
-} inside[] = {
-    {"factor", "scaling.factor", {.kind = PE_NULL}},
-    {"original_max_position_embeddings", "scaling.original_max_position_embeddings", {.kind = PE_NULL}},
-    {"max_position_embeddings", "scaling.max_position_embeddings", {.kind = PE_NULL}},
-    {"low_freq_factor", "scaling.low_freq_factor", {.kind = PE_NULL}},
-    {"high_freq_factor", "scaling.high_freq_factor", {.kind = PE_NULL}},
-    {"beta_fast", "scaling.beta_fast", {.kind = PE_REAL, .real = 32}},
-    {"beta_slow", "scaling.beta_slow", {.kind = PE_REAL, .real = 1}},
-    {"truncate", "scaling.truncate", {.kind = PE_BOOLEAN, .boolean = true}},
-    {"extrapolation_factor", "scaling.extrapolation_factor", {.kind = PE_REAL, .real = 1}},
-    {"partial_rotary_factor", "scaling.partial_rotary_factor", {.kind = PE_NULL}},
-    {"short_factor", "scaling.short_factor", {.kind = PE_NULL}},
-    {"long_factor", "scaling.long_factor", {.kind = PE_NULL}},
-};
+/* A field of a rule; where it is not there, it is the row's default. */
+static void lose_if_apart(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
+                          const struct pe_reading *theirs, const struct pe_param *row)
+{
+    struct pe_value scaling = pe_config_at(ours->config, "scaling"), other = pe_config_at(theirs->config, "scaling");
+    struct pe_value a = pe_config_at(&scaling, row->name), b = pe_config_at(&other, row->name);
+    struct pe_value otherwise = row->type == PE_T_VALUE                           ? pe_flag(row->fallback != 0)
+                                : row->type == PE_T_REAL && !isnan(row->fallback) ? pe_real(row->fallback)
+                                                                                  : pe_null();
+    a = a.kind == PE_NULL ? otherwise : a;
+    b = b.kind == PE_NULL ? otherwise : b;
+    if (differ(&a, &b))
+        lose_field(e, kind, row->name, a, b);
+}
 
+/* Those that rules share, and the rule's own but the factor on cos and sin, which is beside it. */
 static void lose_inside(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
                         const struct pe_reading *theirs)
 {
-    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
-        struct pe_value a = pe_config_at(ours->config, inside[i].path),
-                        b = pe_config_at(theirs->config, inside[i].path);
-        a = a.kind == PE_NULL ? inside[i].otherwise : a;
-        b = b.kind == PE_NULL ? inside[i].otherwise : b;
-        if (differ(&a, &b))
-            lose_field(e, kind, inside[i].name, a, b);
-    }
+    static const char *const common[] = {"factor", "original_max_position_embeddings", "max_position_embeddings",
+                                         "partial_rotary_factor"};
+    const struct pe_scaling_rule *rule = pe_scaling_find(rule_of(ours));
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        lose_if_apart(e, kind, ours, theirs, pe_param_find(pe_scaling_params, common[i]));
+    for (const struct pe_param *row = rule->fields; row && row->name; row++)
+        if (row->type != PE_T_WORD && !pe_is_among(rule->attention, row->name))
+            lose_if_apart(e, kind, ours, theirs, row);
 }
 
 static void lose_rule(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,

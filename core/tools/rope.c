@@ -229,12 +229,9 @@ void pe_export_object(struct pe_export *e, const struct pe_lens *lens)
 
 /* ---- Import ---- */
 
-/* … that a rope object may have; of them those that are read below, or have no effect. */
-static const char members[] =
-    "rope_type|type|rope_theta|factor|original_max_position_embeddings|max_position_embeddings|attention_factor|"
-    "attn_factor|beta_fast|beta_slow|truncate|mscale|mscale_all_dim|short_factor|long_factor|short_mscale|long_mscale|"
-    "low_freq_factor|high_freq_factor|partial_rotary_factor|mrope_section|mrope_interleaved|finetuned|"
-    "llama_4_scaling_beta|extrapolation_factor";
+/* Members of a rope object are fields of a scaling but for these, which are ours alone; of them those below are read
+ * apart, or have no effect. */
+static const char ours_alone[] = "convention|seq_len|softmax_scale_factor|divisors|list";
 static const char apart[] = "rope_type|type|rope_theta|original_max_position_embeddings|max_position_embeddings|"
                             "partial_rotary_factor|mrope_section|mrope_interleaved|finetuned";
 
@@ -265,7 +262,8 @@ static enum pe_status check_members(const struct pe_import *m, const char *membe
         return pe_import_wrong(m, member, "%s has %zu members; allowed: at most %d", member, object->object.n,
                                PE_MODEL_FIELDS_MAX - 8);
     for (size_t i = 0; i < object->object.n; i++)
-        if (!pe_is_among(members, object->object.fields[i].name))
+        if (!pe_param_find(pe_scaling_params, object->object.fields[i].name) ||
+            pe_is_among(ours_alone, object->object.fields[i].name))
             return wrong_inside(m, member, object->object.fields[i].name, "is not a member of a rope object");
     return PE_OK;
 }
