@@ -10,19 +10,13 @@
 static const char object_names[] = "rope_scaling|rope_parameters";
 static const char original_name[] = "original_max_position_embeddings";
 
-static const struct pe_field *field_of(const struct pe_value *object, const char *name)
-{
-    for (size_t i = 0; i < object->object.n; i++)
-        if (pe_same(object->object.fields[i].name, name))
-            return &object->object.fields[i];
-    return NULL;
-}
-
 /* NULL if it is null, which is none. */
 static const struct pe_field *stated(const struct pe_value *object, const char *name)
 {
-    const struct pe_field *field = field_of(object, name);
-    return field && field->value.kind != PE_NULL ? field : NULL;
+    for (size_t i = 0; i < object->object.n; i++)
+        if (pe_same(object->object.fields[i].name, name))
+            return object->object.fields[i].value.kind != PE_NULL ? &object->object.fields[i] : NULL;
+    return NULL;
 }
 
 const struct pe_field *pe_config_rope(const struct pe_tool *tool, const struct pe_value *config)
@@ -46,7 +40,7 @@ struct writer {
     struct pe_values *values;
     struct pe_config_view *view;
     bool is_latent, is_by_layer, is_old;
-    bool has_moved_original, has_moved_share;
+    bool has_moved_original;
     struct pe_failure *err;
 };
 
@@ -151,21 +145,14 @@ static void add_fields(struct writer *w, const struct pe_value *rope, const stru
     }
 }
 
-/* The base stays where it is, for a class may have names of its own for it outside. */
-static void add_base(struct writer *w, const struct pe_value *rope, struct object *to)
+/* A number of the object that the tool takes there. One beside it stays where it is, for a class may have names of its
+ * own for it. */
+static void add_inside(struct writer *w, const struct pe_value *rope, const char *name, enum pe_place place,
+                       struct object *to)
 {
-    const struct pe_field *inside = stated(rope, "rope_theta");
-    if (inside && w->tool->base != PE_OUTSIDE)
-        add(w, to, "rope_theta", inside);
-}
-
-static void add_share(struct writer *w, const struct pe_value *rope, struct object *to)
-{
-    const struct pe_field *inside = stated(rope, "partial_rotary_factor"),
-                          *outside = stated(w->config, "partial_rotary_factor");
-    bool is_hidden = w->tool->share == PE_OUTSIDE || (w->tool->share == PE_OUTSIDE_ELSE && outside);
-    if (inside && (!is_hidden || w->is_by_layer) && w->tool->share != PE_OUTSIDE)
-        add(w, to, "partial_rotary_factor", inside);
+    const struct pe_field *inside = stated(rope, name);
+    if (inside && find_at(w, rope, name, place) == inside)
+        add(w, to, name, inside);
 }
 
 static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, struct pe_value *out)
@@ -195,8 +182,8 @@ static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, 
         if (add_original(w, rope, rule, &to))
             return w->err->status;
     }
-    add_base(w, rope, &to);
-    add_share(w, rope, &to);
+    add_inside(w, rope, "rope_theta", w->tool->base, &to);
+    add_inside(w, rope, "partial_rotary_factor", w->tool->share, &to);
     *out = value_of(&to);
     return PE_OK;
 }
@@ -286,7 +273,7 @@ static enum pe_status wrap(struct writer *w, const struct pe_value *outer, const
         return PE_OK;
     }
     snprintf(name, sizeof name, "%.*s", (int)strcspn(at + 1, "/"), at + 1);
-    const struct pe_field *next = field_of(outer, name);
+    const struct pe_field *next = stated(outer, name);
     if (!next || next->value.kind != PE_OBJECT) { /* an object that the class makes */
         *out = *outer;
         return PE_OK;
