@@ -24,31 +24,6 @@ const struct pe_param *pe_translate_params(void) { return rows; }
 
 /* ---- Which architecture ---- */
 
-/* One whose graph turns as the configuration does, where nothing names one. */
-static const char *assume(const struct pe_explain *ex, const struct pe_value *config)
-{
-    const char *channels = pe_config_word(config, "channels"), *rule = pe_config_word(config, "scaling.type");
-    bool is_half = pe_same(pe_config_word(config, "layout"), "half");
-    bool has_betas = pe_config_number(config, "scaling.beta_fast", 32) != 32 ||
-                     pe_config_number(config, "scaling.beta_slow", 1) != 1;
-    if (pe_same(channels, "mrope"))
-        return "qwen2vl";
-    if (pe_is_among("mrope_interleaved|imrope", channels))
-        return "qwen3vl";
-    if (pe_same(rule, "proportional"))
-        return "gemma4";
-    if (pe_same(rule, "longrope") && is_half)
-        return "phi3";
-    if (pe_config_number(config, "rotary_offset", 0) > 0)
-        return is_half ? "minicpm3" : "deepseek2"; /* the last channels turn */
-    if (pe_config_number(config, "rotary_dim", 0) < pe_config_number(config, "head_dim", 0))
-        return is_half ? "stablelm" : "chatglm";
-    for (size_t k = 0; is_half && k < ex->n_text; k++)
-        if (pe_is_local(ex, &ex->kinds[k]))
-            return "gemma3"; /* whose sliding layers have a base of their own */
-    return pe_same(rule, "yarn") && has_betas ? "mistral3" : "llama";
-}
-
 /* A query has a list of one. */
 static enum pe_status check_architecture(const struct pe_explain *ex, const struct pe_value **architecture)
 {
@@ -82,8 +57,11 @@ static const char *choose_architecture(const struct pe_explain *ex, const struct
             config = ex->kinds[k].own.config;
             break;
         }
+    bool has_local = false;
+    for (size_t k = 0; k < ex->n_text; k++)
+        has_local |= pe_is_local(ex, &ex->kinds[k]);
     *is_assumed = !named;
-    return named ? named : assume(ex, config);
+    return named ? named : pe_gguf_assume(config, has_local);
 }
 
 /* ---- All of them ---- */

@@ -369,6 +369,29 @@ static void put_scores(struct keys *k)
 
 /* ---- The whole ---- */
 
+const char *pe_gguf_assume(const struct pe_value *config, bool has_local)
+{
+    const char *channels = pe_config_word(config, "channels"), *rule = pe_config_word(config, "scaling.type");
+    bool is_half = pe_same(pe_config_word(config, "layout"), "half");
+    bool has_betas = pe_config_number(config, "scaling.beta_fast", 32) != 32 ||
+                     pe_config_number(config, "scaling.beta_slow", 1) != 1;
+    if (pe_same(channels, "mrope"))
+        return "qwen2vl";
+    if (pe_is_among("mrope_interleaved|imrope", channels))
+        return "qwen3vl";
+    if (pe_same(rule, "proportional"))
+        return "gemma4";
+    if (pe_same(rule, "longrope") && is_half)
+        return "phi3";
+    if (pe_config_number(config, "rotary_offset", 0) > 0)
+        return is_half ? "minicpm3" : "deepseek2"; /* the last channels turn */
+    if (pe_config_number(config, "rotary_dim", 0) < pe_config_number(config, "head_dim", 0))
+        return is_half ? "stablelm" : "chatglm";
+    if (is_half && has_local)
+        return "gemma3"; /* whose sliding layers have a base of their own */
+    return pe_same(rule, "yarn") && has_betas ? "mistral3" : "llama";
+}
+
 void pe_gguf_choose_kinds(struct pe_gguf_wish *wish)
 {
     const struct pe_gguf_architecture *row = pe_gguf_architecture_find(wish->architecture);
