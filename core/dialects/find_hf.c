@@ -244,10 +244,10 @@ static void find_dropped(struct pe_findings *f, const struct facts *facts)
     }
     /* Where every tool reads the same one, the other is still there. */
     if (facts->old && facts->new && !pe_value_same(facts->old, facts->new)) {
-        bool is_told = false;
+        bool is_there = false;
         for (size_t i = 0; i < f->n; i++)
-            is_told |= f->list[i].id == PE_SCALING_TWICE;
-        if (!is_told) {
+            is_there |= f->list[i].id == PE_SCALING_TWICE;
+        if (!is_there) {
             struct pe_finding *finding = pe_finding_add(f, PE_SCALING_TWICE, facts->at, "rope_parameters");
             finding->found = pe_word("rope_parameters");
             finding->taken = pe_word("rope_scaling");
@@ -563,7 +563,7 @@ static void find_factors_of_cos(struct pe_findings *f, const struct facts *facts
 /* ---- Lengths ---- */
 
 /* The kinds that an error of this tool is about. */
-static unsigned kinds_told(const struct pe_findings *f, const struct pe_dialect_reader *tool)
+static unsigned kinds_blamed(const struct pe_findings *f, const struct pe_dialect_reader *tool)
 {
     unsigned kinds = 0;
     for (size_t i = 0; i < f->n; i++)
@@ -577,10 +577,10 @@ static void find_lengths(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
     for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
-        unsigned kinds = 0, told = kinds_told(f, tool);
+        unsigned kinds = 0, blamed = kinds_blamed(f, tool);
         const char *rule = "";
         for (size_t k = 0; k < ex->n_text; k++)
-            if (tool->apart[k].n && pe_dialect_border(ex->kinds[k].own.config) && !(told >> k & 1)) {
+            if (tool->apart[k].n && pe_dialect_border(ex->kinds[k].own.config) && !(blamed >> k & 1)) {
                 kinds |= 1U << k;
                 rule = pe_config_word(ex->kinds[k].own.config, "scaling.type");
             }

@@ -148,13 +148,13 @@ bool pe_is_permuted(const char *ours, const char *theirs)
 
 /* ---- What is lost ---- */
 
-static const char says_value[] = "{tool} computes with {what} {gets} in place of {wanted}.";
-static const char says_list[] = "{tool} cannot state {what}.";
-static const char says_length[] =
+static const char text_of_value[] = "{tool} computes with {what} {gets} in place of {wanted}.";
+static const char text_of_list[] = "{tool} cannot state {what}.";
+static const char text_of_length[] =
     "{tool} chooses the list by a length of {gets} whatever the sequence; shorter sequences turn otherwise.";
-static const char says_one[] =
+static const char text_of_one[] =
     "{tool} has one list, whatever the length of the sequence; on the other side of the original length it is wrong.";
-static const char says_rule[] = "{tool} cannot state the scaling {a}; it computes {b}.";
+static const char text_of_rule[] = "{tool} cannot state the scaling {a}; it computes {b}.";
 
 static bool is_plain(const struct pe_value *v)
 {
@@ -165,7 +165,7 @@ static void lose_field(struct pe_statement *e, const struct pe_dialect_kind *kin
                        struct pe_value wanted, struct pe_value gets)
 {
     bool are_plain = is_plain(&wanted) && is_plain(&gets);
-    pe_lose(e, kind, what, wanted, gets, are_plain ? says_value : says_list);
+    pe_lose(e, kind, what, wanted, gets, are_plain ? text_of_value : text_of_list);
 }
 
 static bool differ(const struct pe_value *a, const struct pe_value *b)
@@ -223,7 +223,7 @@ static void lose_rule(struct pe_statement *e, const struct pe_dialect_kind *kind
                       const struct pe_reading *theirs)
 {
     struct pe_loss *loss = pe_lose(e, kind, "scaling", pe_config_at(ours->config, "scaling"),
-                                   pe_config_at(theirs->config, "scaling"), says_rule);
+                                   pe_config_at(theirs->config, "scaling"), text_of_rule);
     loss->a = pe_keep_word(e->ex->values, rule_of(ours));
     loss->b = pe_keep_word(e->ex->values, rule_of(theirs));
 }
@@ -300,7 +300,7 @@ static void lose_length(struct pe_statement *e, const struct pe_dialect_kind *ki
     else if (!is_listed && !pe_same(b.string, "ggml"))
         lose_field(e, kind, "convention", a, b);
     if (e->n_losses == before)
-        pe_lose(e, kind, "seq_len", pe_null(), taken, is_known ? says_length : says_one);
+        pe_lose(e, kind, "seq_len", pe_null(), taken, is_known ? text_of_length : text_of_one);
 }
 
 /* ---- Measuring ---- */

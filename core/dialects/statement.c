@@ -6,16 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Reading back ---- */
+/* ---- Import of what was exported ---- */
 
 /* What a request writes beside said. */
-static void need(struct pe_statement *e, const char *name, struct pe_value value)
+static void require(struct pe_statement *e, const char *name, struct pe_value value)
 {
-    if (e->n_needs < PE_NEEDS_MAX)
-        e->needs[e->n_needs++] = (struct pe_field){name, value};
+    if (e->n_required < PE_REQUIRED_MAX)
+        e->required[e->n_required++] = (struct pe_field){name, value};
 }
 
-static void find_needs(struct pe_statement *e, const struct pe_value *config)
+static void find_required(struct pe_statement *e, const struct pe_value *config)
 {
     const char *carries = e->target->carries;
     double head_dim = pe_config_number(config, "head_dim", 0), rotary = pe_config_number(config, "rotary_dim", 0),
@@ -24,17 +24,17 @@ static void find_needs(struct pe_statement *e, const struct pe_value *config)
     if (pe_same(pe_config_word(config, "scheme"), "none"))
         return;
     if (!pe_is_among(carries, "head_dim") && !(pe_is_among(carries, "rotary_dim") && rotary == head_dim))
-        need(e, "head_dim", pe_config_at(config, "head_dim"));
+        require(e, "head_dim", pe_config_at(config, "head_dim"));
     if (!has_rotary && rotary != head_dim)
-        need(e, "rotary_dim", pe_config_at(config, "rotary_dim"));
+        require(e, "rotary_dim", pe_config_at(config, "rotary_dim"));
     if (!pe_is_among(carries, "rotary_offset") && offset != 0)
-        need(e, "rotary_offset", pe_config_at(config, "rotary_offset"));
+        require(e, "rotary_offset", pe_config_at(config, "rotary_offset"));
     if (!pe_is_among(carries, "layout"))
-        need(e, "layout", pe_word(e->layout));
+        require(e, "layout", pe_word(e->layout));
     for (size_t i = 0; e->target->is_beside_a_model && i < 2; i++) {
         static const char *const names[] = {"channels", "mrope_section"};
         if (pe_config_at(config, names[i]).kind != PE_NULL)
-            need(e, names[i], pe_config_at(config, names[i]));
+            require(e, names[i], pe_config_at(config, names[i]));
     }
 }
 
@@ -53,7 +53,7 @@ static bool has_other_layers(struct file *file, const char *name, const struct p
     return n != kind->n_layers || memcmp(file->layers, kind->layers, n * sizeof *kind->layers) != 0;
 }
 
-/* Its name among the kinds of what was said. */
+/* Its name among the kinds of what was exported. */
 static enum pe_status name_kind(struct pe_statement *e, const struct pe_dialect_kind *kind, char name[PE_HF_KIND_BYTES])
 {
     struct pe_failure ignored;
@@ -72,14 +72,14 @@ static enum pe_status name_kind(struct pe_statement *e, const struct pe_dialect_
     return status == PE_NO_MEMORY ? pe_no_memory(e->ex->err) : PE_OK;
 }
 
-static enum pe_status read_back(struct pe_statement *e, const struct pe_dialect_kind *kind, struct pe_reading *theirs)
+static enum pe_status import_back(struct pe_statement *e, const struct pe_dialect_kind *kind, struct pe_reading *theirs)
 {
     const struct pe_field said[] = {{"to", {.kind = PE_STRING, .string = e->target->name}}, {"value", e->value}};
-    struct pe_field fields[PE_NEEDS_MAX + 2] = {{"said", {.kind = PE_OBJECT, .object = {said, 2}}}};
+    struct pe_field fields[PE_REQUIRED_MAX + 2] = {{"said", {.kind = PE_OBJECT, .object = {said, 2}}}};
     char name[PE_HF_KIND_BYTES];
     size_t n = 1;
-    for (size_t i = 0; i < e->n_needs; i++)
-        fields[n++] = e->needs[i];
+    for (size_t i = 0; i < e->n_required; i++)
+        fields[n++] = e->required[i];
     if (name_kind(e, kind, name))
         return e->ex->err->status;
     if (e->target->has_kinds && (e->n_kinds > 1 || !e->target->lenses))
@@ -92,7 +92,7 @@ static enum pe_status read_sides(struct pe_statement *e, const struct pe_dialect
 {
     int64_t whole = e->ex->length;
     e->ex->length = sides->stretch.at;
-    bool fails = pe_dialect_read(e->ex, NULL, kind->layer_type, &sides->ours) || read_back(e, kind, &sides->theirs);
+    bool fails = pe_dialect_read(e->ex, NULL, kind->layer_type, &sides->ours) || import_back(e, kind, &sides->theirs);
     e->ex->length = whole;
     return fails ? e->ex->err->status : PE_OK;
 }
@@ -127,7 +127,7 @@ static enum pe_status compare_lengths(struct pe_statement *e, const struct pe_di
 static enum pe_status check_kind(struct pe_statement *e, const struct pe_dialect_kind *kind)
 {
     struct pe_reading theirs;
-    if (read_back(e, kind, &theirs))
+    if (import_back(e, kind, &theirs))
         return e->ex->err->status;
     if (!theirs.config) {
         pe_lose(e, kind, "scheme", pe_word_or(&kind->own, "scheme", ""), pe_null(),
@@ -141,7 +141,7 @@ static enum pe_status check_kind(struct pe_statement *e, const struct pe_dialect
     return status;
 }
 
-/* ---- Saying ---- */
+/* ---- Export ---- */
 
 /* Every so many layers one has no positions: 0 if that is not the rule, or not known. */
 static int64_t still_period(const struct pe_explain *ex)
@@ -180,14 +180,14 @@ static double window_of(const struct pe_explain *ex)
     return window && window->value.kind == PE_INTEGER ? (double)window->value.integer : 0;
 }
 
-static bool can_be_said(const struct pe_statement *e, const struct pe_dialect_kind *kind)
+static bool can_be_stated(const struct pe_statement *e, const struct pe_dialect_kind *kind)
 {
     const char *scheme = pe_config_word(kind->own.config, "scheme");
     return pe_same(scheme, "rope") || (e->target->states_none && pe_same(scheme, "none")) ||
            (!e->target->lenses && e->n_kinds > 1);
 }
 
-static enum pe_status say(struct pe_statement *e)
+static enum pe_status export_kinds(struct pe_statement *e)
 {
     const struct pe_explain *ex = e->ex;
     struct pe_stated_kind *stated = pe_values_room(ex->values, PE_DIALECT_KINDS_MAX * sizeof *stated);
@@ -217,7 +217,7 @@ static enum pe_status say(struct pe_statement *e)
     e->layout = s.layout;
     if (s.value.n)
         e->value = pe_object(s.value.fields, s.value.n);
-    find_needs(e, s.config);
+    find_required(e, s.config);
     return PE_OK;
 }
 
@@ -231,7 +231,7 @@ enum pe_status pe_statement_fill(struct pe_statement *e)
                 "{tool} states all kinds of layers at once: leave layer_type out.");
         return PE_OK;
     }
-    if (can_be_said(e, first) && say(e))
+    if (can_be_stated(e, first) && export_kinds(e))
         return e->ex->err->status;
     if (e->value.kind == PE_NULL) {
         pe_lose(e, first, "scheme", pe_word_or(&first->own, "scheme", ""), pe_null(),
@@ -310,8 +310,8 @@ void pe_statement_put(struct pe_statement *e, struct pe_node *list, const char *
     }
     pe_put_value(node, "value", &e->value);
     struct pe_node *needs = pe_put_object(node, "needs");
-    for (size_t i = 0; e->value.kind != PE_NULL && i < e->n_needs; i++)
-        pe_put_value(needs, e->needs[i].name, &e->needs[i].value);
+    for (size_t i = 0; e->value.kind != PE_NULL && i < e->n_required; i++)
+        pe_put_value(needs, e->required[i].name, &e->required[i].value);
     pe_put_string(node, "rows",
                   pe_is_permuted(pe_config_word(e->kinds[0]->own.config, "layout"), e->layout) ? "permuted"
                                                                                                : "as_published");

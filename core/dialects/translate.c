@@ -191,7 +191,7 @@ static enum pe_status admit(const struct job *job)
                             (double)(n_targets < pe_n_targets() ? n_targets : pe_n_targets()) * (double)n_lengths);
 }
 
-/* A kind that no plan has cannot be said. */
+/* A kind that no plan has cannot be exported. */
 static enum pe_status check_kinds(struct pe_explain *ex)
 {
     for (size_t k = 0; k < ex->n_text; k++)
