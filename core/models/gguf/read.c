@@ -103,29 +103,13 @@ static enum pe_status read_kind(struct pe_gguf_reader *r, unsigned kind)
 
 /* ---- Which kind ---- */
 
-/* Reads every kind; fails if they differ, or if one is named, which is none of them. */
-static enum pe_status compare_kinds(struct pe_gguf_reader *r, const char *named)
+static enum pe_status read_kind_of(void *reader, size_t k, struct pe_model_fields *out)
 {
-    struct pe_model_fields *first = r->out, *other = malloc(sizeof *other);
-    struct pe_hf_difference *difference = calloc(1, sizeof *difference);
-    enum pe_status status = other && difference ? PE_OK : pe_no_memory(r->err);
-    if (!status) {
-        difference->layers = &r->layers;
-        status = read_kind(r, r->kinds[0]);
-    }
-    r->out = other;
-    for (size_t k = 1; !status && k < r->layers.n_kinds; k++) {
-        status = read_kind(r, r->kinds[k]);
-        if (!status)
-            pe_hf_describe(difference, k, other, first);
-    }
+    struct pe_gguf_reader *r = reader;
+    struct pe_model_fields *first = r->out;
+    r->out = out;
+    enum pe_status status = read_kind(r, r->kinds[k]);
     r->out = first;
-    if (!status && r->layers.n_kinds == 1)
-        pe_hf_describe(difference, 0, first, first);
-    if (!status && (difference->differ || named))
-        status = pe_hf_differ(difference, r->architecture, named, r->err);
-    free(other);
-    free(difference);
     return status;
 }
 
@@ -139,7 +123,7 @@ static enum pe_status choose_kind(struct pe_gguf_reader *r, const char *named, s
     bool is_one = !named || pe_hf_has_kind(layers, named);
     if (is_one && (named || layers->n_kinds == 1))
         return PE_OK;
-    return compare_kinds(r, is_one ? NULL : named);
+    return pe_hf_compare_kinds(layers, r->architecture, is_one ? NULL : named, read_kind_of, r, r->out, r->err);
 }
 
 static enum pe_status read_all(struct pe_gguf_reader *r, const struct pe_value *object, const char *layer_type,

@@ -333,29 +333,29 @@ static enum pe_status list_layers(const struct pe_value *config, const struct pe
     return pe_hf_list_layers(&r, layers);
 }
 
-/* Reads every kind; fails if one cannot be read, or if they differ, or if a kind is named, which is none of them. */
+struct all_kinds {
+    const struct pe_value *config;
+    struct pe_hf_asked asked;
+    const struct pe_hf_layers *layers;
+    struct pe_failure *err;
+};
+
+static enum pe_status read_kind_of(void *reader, size_t k, struct pe_model_fields *out)
+{
+    struct all_kinds *all = reader;
+    all->asked.layer_type = all->layers->kinds[k];
+    return read_one(all->config, &all->asked, out, NULL, all->err);
+}
+
 static enum pe_status compare_kinds(const struct pe_value *config, const struct pe_hf_asked *asked,
                                     struct pe_model_fields *out, const struct pe_hf_layers *layers,
                                     struct pe_failure *err)
 {
-    struct pe_model_fields other;
-    struct pe_hf_difference difference = {.layers = layers};
-    struct pe_hf_asked named = *asked;
-    named.layer_type = layers->kinds[0];
-    enum pe_status status = read_one(config, &named, out, NULL, err);
-    for (size_t k = 1; !status && k < layers->n_kinds; k++) {
-        named.layer_type = layers->kinds[k];
-        status = read_one(config, &named, &other, NULL, err);
-        if (!status)
-            pe_hf_describe(&difference, k, &other, out);
-    }
-    if (!status && layers->n_kinds == 1)
-        pe_hf_describe(&difference, 0, out, out);
-    if (status || (!difference.differ && !asked->layer_type))
-        return status;
+    struct all_kinds all = {config, *asked, layers, err};
     struct pe_hf_reader r = reader_of(config, asked, out, NULL, err);
-    status = descend(&r);
-    return status ? status : pe_hf_differ(&difference, r.model_type, asked->layer_type, err);
+    if (descend(&r))
+        return err->status;
+    return pe_hf_compare_kinds(layers, r.model_type, asked->layer_type, read_kind_of, &all, out, err);
 }
 
 /* Where the layers of a config are of one kind, or of several whose positions are the same, no layer_type is needed. */

@@ -265,19 +265,11 @@ bool pe_hf_layers_known(const struct pe_hf_layers *layers, const char *kind);
 const char *
 pe_hf_default_kind(const struct pe_hf_layers *layers); /* full_attention where there is one, else the first */
 
-/* differ.c: kinds whose positions are compared, a line for each. */
-struct pe_hf_difference {
-    const struct pe_hf_layers *layers;
-    bool differ;
-    char lines[PE_DETAIL_MAX - 128];
-};
-/* Adds the line of kind k, and before that of kind 1 the other's, which is kind 0. Shown is what differs from the other
- * kind, and what a reader knows a rotation by. */
-void pe_hf_describe(struct pe_hf_difference *difference, size_t k, const struct pe_model_fields *fields,
-                    const struct pe_model_fields *other);
-/* Fails at /layer_type with all lines: a kind must be named (NULL), or this one is none of the model's. */
-enum pe_status pe_hf_differ(const struct pe_hf_difference *difference, const char *model_type, const char *named,
-                            struct pe_failure *err);
+/* differ.c: reads every kind, the first into *first. Fails at /layer_type with a line for each if they differ, so that
+ * one must be named, or if one is, which is none of the model's; and as read() does, which reads kind k. */
+enum pe_status pe_hf_compare_kinds(const struct pe_hf_layers *layers, const char *model_type, const char *named,
+                                   enum pe_status (*read)(void *reader, size_t k, struct pe_model_fields *out),
+                                   void *reader, struct pe_model_fields *first, struct pe_failure *err);
 /* The kinds of the problem's layer_types. */
 void pe_hf_name_kinds(const struct pe_hf_layers *layers, struct pe_failure *err);
 
