@@ -105,7 +105,7 @@ static bool same_lists(const struct pe_value *a, const struct pe_value *b)
 
 double pe_value_number(const struct pe_value *v)
 {
-    return v->kind == PE_INTEGER ? (double)v->integer : v->kind == PE_REAL ? v->real : (double)NAN;
+    return !v ? (double)NAN : v->kind == PE_INTEGER ? (double)v->integer : v->kind == PE_REAL ? v->real : (double)NAN;
 }
 
 bool pe_value_same(const struct pe_value *a, const struct pe_value *b)

@@ -39,7 +39,23 @@ extern const struct pe_member pe_detail_members[]; /* detail and detail_zh */
 const struct pe_value *pe_node_find(const struct pe_node *node, const char *name);
 struct pe_node *pe_node_child(const struct pe_node *node, const char *name); /* an object or list; NULL */
 
-/* An integer or a real as a double; NaN: it is none. */
+/* Values of their own. */
+static inline struct pe_value pe_null(void) { return (struct pe_value){.kind = PE_NULL}; }
+static inline struct pe_value pe_real(double x) { return (struct pe_value){.kind = PE_REAL, .real = x}; }
+static inline struct pe_value pe_integer(int64_t x) { return (struct pe_value){.kind = PE_INTEGER, .integer = x}; }
+static inline struct pe_value pe_flag(bool flag) { return (struct pe_value){.kind = PE_BOOLEAN, .boolean = flag}; }
+static inline struct pe_value pe_word(const char *word) { return (struct pe_value){.kind = PE_STRING, .string = word}; }
+static inline struct pe_value pe_object(const struct pe_field *fields, size_t n) /* borrowed, like the list below */
+{
+    return (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
+}
+static inline struct pe_value pe_list_of(const double *numbers, size_t n)
+{
+    struct pe_tensor array = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = numbers};
+    return (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = array};
+}
+
+/* An integer or a real as a double; NaN: it is none, or NULL. */
 double pe_value_number(const struct pe_value *v);
 /* Are two values equal, objects in any order of their fields? 10000 and 10000.0 are. */
 bool pe_value_same(const struct pe_value *a, const struct pe_value *b);

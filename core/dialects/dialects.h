@@ -8,7 +8,7 @@
 
 #include "core/models/gguf/gguf.h"
 #include "core/models/models.h"
-#include "core/models/readers/readers.h"
+#include "core/tools/lens.h"
 #include "core/params.h"
 #include "core/values.h"
 
@@ -82,6 +82,7 @@ void pe_lengths_add(struct pe_lengths *lengths, const struct pe_stretch *stretch
 void pe_lengths_done(struct pe_lengths *lengths, const struct pe_stretch *last);                 /* are those all? */
 void pe_put_lengths(struct pe_node *node,
                     const struct pe_lengths *lengths); /* lengths: [[from, to], …]; to null: no end */
+void pe_replace(char *text, size_t room, const char *name, const char *by); /* {name} by a text that is not empty */
 void pe_lengths_print(const struct pe_lengths *lengths, enum pe_lang lang, char *out, size_t room); /* a sentence */
 #define PE_LENGTHS_MEMBER                                                                                              \
     {                                                                                                                  \
@@ -121,15 +122,14 @@ struct pe_other_layers {
 
 /* The config of a tool, with what it makes of each kind. */
 struct pe_dialect_reader {
-    const struct pe_reader *reader;
-    struct pe_reader_view view;
+    const struct pe_tool *reader;
+    struct pe_config_view view;
     char refused[PE_DETAIL_MAX];                         /* the whole; "": it reads it */
-    const struct pe_reader_type *type;                   /* of a converter; NULL: none */
     const char *architecture;                            /* of the file that it writes; NULL: none */
     bool is_permuted;                                    /* … with rows in the order of neighbours */
     struct pe_other_layers layers[PE_DIALECT_KINDS_MAX]; /* of each kind */
     struct pe_value keys;                                /* of that file */
-    const struct pe_field *read[PE_READER_COPIES_MAX];   /* fields of the given config that it reads */
+    const struct pe_field *read[PE_CONFIG_COPIES_MAX];   /* fields of the given config that it reads */
     size_t n_read;
     struct pe_reading readings[PE_DIALECT_KINDS_MAX]; /* at the answer's length */
     struct pe_apart {
@@ -179,6 +179,16 @@ struct pe_explain {
     const struct pe_value *answer;
     struct pe_values *sentences; /* of the answer as text; NULL: not asked for */
 };
+
+/* A name, or a list of them. n = 0: none is given, which may mean all. */
+struct pe_names {
+    const struct pe_value *items;
+    size_t n;
+};
+static inline struct pe_names pe_names_of(const struct pe_value *v)
+{
+    return v && v->kind == PE_LIST ? (struct pe_names){v->list.items, v->list.n} : (struct pe_names){v, v ? 1 : 0};
+}
 
 /* ---- explain.c: what every answer begins and ends with ---- */
 

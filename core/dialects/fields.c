@@ -104,10 +104,10 @@ static struct pe_value taken_of(const struct pe_explain *ex, const struct pe_dia
                                 const struct pe_reading *reading)
 {
     if (pe_same(field->path, "length"))
-        return (struct pe_value){.kind = PE_INTEGER, .integer = ex->length};
+        return pe_integer(ex->length);
     struct pe_value value = pe_config_at(reading->config, field->path);
     if (value.kind == PE_NULL && pe_same(field->path, "scaling.type") && reading->turn.n)
-        return (struct pe_value){.kind = PE_STRING, .string = "default"};
+        return pe_word("default");
     return value;
 }
 
@@ -115,7 +115,7 @@ static struct pe_value taken_of(const struct pe_explain *ex, const struct pe_dia
 static bool is_read_on(const struct pe_dialect_reader *tool, const struct pe_dialect_field *field)
 {
     const struct pe_gguf_architecture *row = tool->architecture ? pe_gguf_architecture_find(tool->architecture) : NULL;
-    if (!tool->reader->types)
+    if (!tool->reader->architecture)
         return true;
     if (pe_is_among("scaling.beta_fast|scaling.beta_slow", field->path))
         return row && row->beta_fast > 0;
@@ -193,7 +193,7 @@ static void put_key(struct pe_node *list, const struct pe_field *key, bool is_re
     pe_pointer_join(pointer, sizeof pointer, "/gguf", key->name);
     pe_put_string(node, "pointer", pointer);
     pe_put_value(node, "value", &key->value);
-    struct pe_node *one = pe_put_object(pe_put_object(node, "readers"), pe_reader_of_files()->name);
+    struct pe_node *one = pe_put_object(pe_put_object(node, "readers"), pe_tool_of_files()->name);
     pe_put_boolean(one, "reads", is_read);
     if (is_read)
         pe_put_value(one, "takes", &key->value);

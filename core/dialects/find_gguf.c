@@ -19,7 +19,7 @@ static double number(const struct pe_value *v) /* 0: none */
 static struct pe_finding *add(struct pe_findings *f, enum pe_contradiction_id id, const char *name)
 {
     struct pe_finding *finding = pe_finding_add(f, id, "/gguf", name);
-    finding->reader = pe_reader_of_files();
+    finding->reader = pe_tool_of_files();
     return finding;
 }
 
@@ -98,7 +98,7 @@ static void find_divisors(struct pe_findings *f)
     struct pe_finding *finding = add(f, PE_DIVISORS_MISSING, "tensors");
     finding->is_uncertain = true;
     finding->found = *base;
-    finding->taken = (struct pe_value){.kind = PE_INTEGER, .integer = ex->outline->length};
+    finding->taken = pe_integer(ex->outline->length);
     pe_finding_measure(f, finding, &theirs.turn, &kind->own.turn, false, ex->length);
     pe_reading_drop(&theirs);
 }
@@ -136,7 +136,7 @@ static void find_ignored(struct pe_findings *f)
         const char *name = list->list.items[i].string, *path = path_of(name);
         const struct pe_value *v = pe_field_find(ex->gguf->object.fields, ex->gguf->object.n, name);
         const struct pe_dialect_kind *kind = turning(ex, false);
-        struct pe_value now = path && kind ? pe_config_at(kind->own.config, path) : (struct pe_value){.kind = PE_NULL};
+        struct pe_value now = path && kind ? pe_config_at(kind->own.config, path) : pe_null();
         bool is_same = v && now.kind != PE_NULL && pe_value_same(v, &now);
         bool is_pattern = pe_same(pe_gguf_key_at(PE_GGUF_PATTERN)->name, strchr(name, '.') + 1);
         if (is_same || !v)
@@ -159,7 +159,7 @@ static void find_type(struct pe_findings *f)
         return;
     struct pe_finding *finding = add(f, PE_TYPE_MISSING, name);
     finding->found = *factor;
-    finding->taken = (struct pe_value){.kind = PE_STRING, .string = "linear"};
+    finding->taken = pe_word("linear");
 }
 
 static void find_window(struct pe_findings *f)

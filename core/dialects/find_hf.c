@@ -18,25 +18,11 @@ struct facts {
     char rope_at[PE_POINTER_MAX];
 };
 
-static const struct pe_value *stated(const struct pe_value *object, const char *name)
-{
-    const struct pe_value *v = object ? pe_field_find(object->object.fields, object->object.n, name) : NULL;
-    return v && v->kind != PE_NULL ? v : NULL;
-}
-
 static const struct pe_value *object_of(const struct pe_value *config, const char *name)
 {
-    const struct pe_value *v = stated(config, name);
+    const struct pe_value *v = pe_stated(config, name);
     return v && v->kind == PE_OBJECT && v->object.n ? v : NULL;
 }
-
-static double number(const struct pe_value *v) /* NaN: none */
-{
-    return !v ? (double)NAN : v->kind == PE_REAL ? v->real : v->kind == PE_INTEGER ? (double)v->integer : (double)NAN;
-}
-
-static struct pe_value real(double x) { return (struct pe_value){.kind = PE_REAL, .real = x}; }
-static struct pe_value word(const char *text) { return (struct pe_value){.kind = PE_STRING, .string = text}; }
 
 static void find_facts(const struct pe_explain *ex, struct facts *facts)
 {
@@ -60,8 +46,8 @@ static void find_facts(const struct pe_explain *ex, struct facts *facts)
 
 static const char *rule_of(const struct pe_value *rope)
 {
-    const struct pe_value *type = stated(rope, "rope_type");
-    type = type ? type : stated(rope, "type");
+    const struct pe_value *type = pe_stated(rope, "rope_type");
+    type = type ? type : pe_stated(rope, "type");
     const char *name = type && type->kind == PE_STRING ? type->string : "default";
     const struct pe_scaling_rule *rule = pe_scaling_find(name);
     return rule ? rule->name : name;
@@ -193,13 +179,13 @@ static void blame_dropped_base(struct pe_findings *f, const struct facts *facts,
 static void find_base(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
-    double outside = number(stated(facts->config, "rope_theta")), inside = number(stated(facts->rope, "rope_theta"));
+    double outside = pe_value_number(pe_stated(facts->config, "rope_theta")),
+           inside = pe_value_number(pe_stated(facts->rope, "rope_theta"));
     if (!some_turn(ex))
         return;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         unsigned kinds = kinds_apart(ex, tool, "base");
-        if (!*tool->refused && tool->type && tool->type->has_no_rope && kinds)
+        if (!*tool->refused && pe_is_among(tool->reader->writes_no_rope, ex->language.model_type) && kinds)
             blame(f, PE_THETA_NOT_WRITTEN, isnan(inside) ? facts->at : facts->rope_at, "rope_theta", tool, kinds,
                   "base");
         else if (*tool->refused || isnan(inside))
@@ -242,9 +228,8 @@ static unsigned kinds_with_rule(const struct pe_explain *ex)
 static void find_dropped(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
-        const struct pe_field *object = pe_reader_object(tool->reader, facts->config);
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
+        const struct pe_field *object = pe_config_rope(tool->reader, facts->config);
         unsigned kinds = kinds_apart(ex, tool, NULL), scaled = kinds & kinds_with_rule(ex);
         if (*tool->refused)
             continue;
@@ -253,19 +238,19 @@ static void find_dropped(struct pe_findings *f, const struct facts *facts)
         bool reads_another = object && &object->value != facts->whole;
         if (facts->old && facts->new && !pe_value_same(facts->old, facts->new) && (reads_another || !object)) {
             struct pe_finding *finding = blame(f, PE_SCALING_TWICE, facts->at, "rope_parameters", tool, kinds, NULL);
-            finding->found = word("rope_scaling");
-            finding->taken = word(object ? object->name : "none");
+            finding->found = pe_word("rope_scaling");
+            finding->taken = pe_word(object ? object->name : "none");
         }
     }
     /* Where every tool reads the same one, the other is still there. */
     if (facts->old && facts->new && !pe_value_same(facts->old, facts->new)) {
-        bool is_told = false;
+        bool is_there = false;
         for (size_t i = 0; i < f->n; i++)
-            is_told |= f->list[i].id == PE_SCALING_TWICE;
-        if (!is_told) {
+            is_there |= f->list[i].id == PE_SCALING_TWICE;
+        if (!is_there) {
             struct pe_finding *finding = pe_finding_add(f, PE_SCALING_TWICE, facts->at, "rope_parameters");
-            finding->found = word("rope_parameters");
-            finding->taken = word("rope_scaling");
+            finding->found = pe_word("rope_parameters");
+            finding->taken = pe_word("rope_scaling");
         }
     }
 }
@@ -273,8 +258,7 @@ static void find_dropped(struct pe_findings *f, const struct facts *facts)
 static void find_sliding(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         unsigned kinds = kinds_apart(ex, tool, NULL) & ~kinds_with_rule(ex);
         if (kinds && pe_is_among(tool->reader->scaled_sliding, ex->language.model_type))
             blame(f, PE_SLIDING_SCALED, facts->rope_at, "rope_type", tool, kinds, "scaling.type");
@@ -283,7 +267,7 @@ static void find_sliding(struct pe_findings *f, const struct facts *facts)
 
 static void find_types(struct pe_findings *f, const struct facts *facts)
 {
-    const struct pe_value *now = stated(facts->rope, "rope_type"), *before = stated(facts->rope, "type");
+    const struct pe_value *now = pe_stated(facts->rope, "rope_type"), *before = pe_stated(facts->rope, "type");
     if (!now || !before || now->kind != PE_STRING || before->kind != PE_STRING)
         return;
     const struct pe_scaling_rule *a = pe_scaling_find(now->string), *b = pe_scaling_find(before->string);
@@ -300,9 +284,8 @@ static void find_types(struct pe_findings *f, const struct facts *facts)
 static void find_unknown_rules(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
-        const struct pe_field *object = pe_reader_object(tool->reader, facts->config);
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
+        const struct pe_field *object = pe_config_rope(tool->reader, facts->config);
         unsigned kinds = 0;
         const char *rule = "default";
         if (!object || &object->value != facts->whole) /* another one, or none: that is another finding */
@@ -310,18 +293,18 @@ static void find_unknown_rules(struct pe_findings *f, const struct facts *facts)
         for (size_t k = 0; k < ex->n_text; k++) {
             const char *ours = pe_config_word(ex->kinds[k].own.config, "scaling.type");
             const char *theirs = pe_config_word(tool->readings[k].config, "scaling.type");
-            bool is_lost = tool->reader->types && tool->readings[k].config && pe_same(theirs, "default") &&
+            bool is_lost = tool->reader->architecture && tool->readings[k].config && pe_same(theirs, "default") &&
                            pe_config_at(tool->readings[k].config, "scaling.divisors").kind == PE_NULL;
-            bool is_unknown = *ours && !pe_reader_rule_find(tool->reader, ours);
+            bool is_unknown = *ours && !pe_rope_rule_find(tool->reader, ours);
             if (!*ours || pe_same(ours, "default") || !(is_lost || is_unknown) || pe_tool_agrees(ex, tool, k))
                 continue;
             kinds |= 1U << k;
             rule = ours;
         }
-        if (kinds && !(tool->reader->types && !tool->architecture)) {
+        if (kinds && !(tool->reader->architecture && !tool->architecture)) {
             struct pe_finding *finding = blame(f, PE_RULE_UNKNOWN, facts->rope_at, "rope_type", tool, kinds, NULL);
-            finding->found = word(rule);
-            finding->taken = word("default");
+            finding->found = pe_word(rule);
+            finding->taken = pe_word("default");
         }
     }
 }
@@ -333,26 +316,24 @@ static void find_factor(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
     const char *rule = rule_of(facts->rope);
-    const struct pe_value *original = stated(facts->rope, "original_max_position_embeddings");
-    double o = number(original ? original : stated(facts->config, "original_max_position_embeddings"));
-    double m = number(stated(facts->config, "max_position_embeddings")), s = number(stated(facts->rope, "factor"));
+    const struct pe_value *original = pe_stated(facts->rope, "original_max_position_embeddings");
+    double o = pe_value_number(original ? original : pe_stated(facts->config, "original_max_position_embeddings"));
+    double m = pe_value_number(pe_stated(facts->config, "max_position_embeddings")),
+           s = pe_value_number(pe_stated(facts->rope, "factor"));
     if (isnan(o) || isnan(m) || isnan(s) || !(o > 0) || !(m > 0) || fabs(s * o / m - 1) <= 1e-6)
         return;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         if (!tool->reader->before || !pe_is_among(tool->reader->rules_before, rule) || *tool->refused ||
-            !pe_reader_object(tool->reader, facts->config))
+            !pe_config_rope(tool->reader, facts->config))
             continue;
         struct pe_finding *finding = pe_finding_add(f, PE_FACTOR_MISMATCH, facts->rope_at, "factor");
         finding->reader = tool->reader;
         finding->before = tool->reader->before;
-        finding->found = real(s);
-        finding->taken = real(m / o);
-        struct pe_reader before = *tool->reader;
-        struct pe_reader_view view;
+        finding->found = pe_real(s);
+        finding->taken = pe_real(m / o);
+        struct pe_config_view view;
         struct pe_failure err;
-        before.unread = before.unread_before;
-        enum pe_status status = pe_reader_view(&before, ex->hf, &ex->language, ex->values, &view, &err);
+        enum pe_status status = pe_config_view(tool->reader, true, ex->hf, &ex->language, ex->values, &view, &err);
         f->no_memory |= status == PE_NO_MEMORY;
         if (status)
             continue;
@@ -376,11 +357,10 @@ static void find_original(struct pe_findings *f, const struct facts *facts)
 {
     static const char name[] = "original_max_position_embeddings", path[] = "scaling.original_max_position_embeddings";
     struct pe_explain *ex = f->ex;
-    bool is_inside = stated(facts->rope, name) != NULL;
+    bool is_inside = pe_stated(facts->rope, name) != NULL;
     const struct pe_scaling_rule *rule = facts->rope ? pe_scaling_find(rule_of(facts->rope)) : NULL;
     bool is_stated = is_inside || pe_hf_find(&ex->language.place, name);
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         unsigned kinds = 0;
         for (size_t k = 0; k < ex->n_text; k++) {
             const struct pe_value *ours = ex->kinds[k].own.config, *theirs = tool->readings[k].config;
@@ -390,13 +370,13 @@ static void find_original(struct pe_findings *f, const struct facts *facts)
         if (kinds && is_stated)
             blame(f, PE_ORIGINAL_MAX_PLACEMENT, is_inside ? facts->rope_at : facts->at, name, tool, kinds, path);
     }
-    if (!is_stated && rule && pe_is_among("yarn|longrope", rule->name)) {
+    if (!is_stated && rule && rule->factor_is_ratio && pe_scaling_needs(rule, name)) {
         struct pe_finding *finding = pe_finding_add(f, PE_ORIGINAL_MAX_MISSING, facts->rope_at, name);
         const struct pe_field *length = pe_hf_find(&ex->language.place, PE_HF_LENGTH);
         if (length)
             finding->taken = length->value;
         for (size_t t = 0; t < ex->n_readers; t++) {
-            const struct pe_reader_rule *own = pe_reader_rule_find(ex->readers[t].reader, rule->name);
+            const struct pe_rope_rule *own = pe_rope_rule_find(ex->readers[t].reader, rule->name);
             if (own && own->original_is_needed)
                 finding->reader = ex->readers[t].reader;
         }
@@ -410,18 +390,17 @@ static void find_original_of_file(struct pe_findings *f, const struct facts *fac
     static const char name[] = "original_max_position_embeddings";
     struct pe_explain *ex = f->ex;
     const char *rule = facts->rope ? rule_of(facts->rope) : "default";
-    double inside = number(stated(facts->rope, name));
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
-        const struct pe_reader_rule *own = pe_reader_rule_find(tool->reader, rule);
+    double inside = pe_value_number(pe_stated(facts->rope, name));
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
+        const struct pe_rope_rule *own = pe_rope_rule_find(tool->reader, rule);
         unsigned kinds = kinds_apart(ex, tool, NULL);
-        double outside = number(stated(facts->config, name));
+        double outside = pe_value_number(pe_stated(facts->config, name));
         if (!own || own->original != PE_OUTSIDE || !(own->original_else > 0) || !kinds || isnan(inside) ||
             inside == (isnan(outside) ? own->original_else : outside))
             continue;
         struct pe_finding *finding = blame(f, PE_ORIGINAL_MAX_PLACEMENT, facts->rope_at, name, tool, kinds, NULL);
-        finding->found = real(inside);
-        finding->taken = real(isnan(outside) ? own->original_else : outside);
+        finding->found = pe_real(inside);
+        finding->taken = pe_real(isnan(outside) ? own->original_else : outside);
     }
 }
 
@@ -456,16 +435,15 @@ static const char *layers_field(const struct pe_explain *ex)
 static void find_layers(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         size_t k = kind_of_other_layers(ex, tool);
         if (*tool->refused || k == ex->n_text)
             continue;
         struct pe_finding *finding = pe_finding_add(f, PE_LAYERS, facts->at, layers_field(ex));
         finding->reader = tool->reader;
         finding->kinds = 1U << k;
-        finding->found = word(tool->layers[k].found);
-        finding->taken = word(tool->layers[k].taken);
+        finding->found = pe_word(tool->layers[k].found);
+        finding->taken = pe_word(tool->layers[k].taken);
         finding->layer_type = ex->kinds[k].layer_type;
         finding->n = tool->layers[k].n;
         finding->of = tool->layers[k].of;
@@ -482,8 +460,7 @@ static void find_slopes(struct pe_findings *f, const struct facts *facts)
     double ours = pe_config_number(ex->kinds[0].own.config, "bias_max", 0);
     char at[PE_POINTER_MAX];
     pe_pointer_join(at, sizeof at, facts->at, "attn_config");
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         double theirs = pe_config_number(tool->readings[0].config, "bias_max", 0);
         if (ours > 0 && theirs > 0 && ours != theirs)
             blame(f, PE_SLOPES_DROPPED, at, "alibi_bias_max", tool, 1, "bias_max");
@@ -495,58 +472,59 @@ static void find_slopes(struct pe_findings *f, const struct facts *facts)
 static void find_widths(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
-    const struct pe_value *inside = stated(facts->rope, "partial_rotary_factor"),
-                          *outside = stated(facts->config, "partial_rotary_factor"),
-                          *latent = stated(facts->config, "qk_rope_head_dim");
-    double share = number(outside ? outside : inside), head_dim = number(stated(facts->config, "head_dim"));
+    const struct pe_value *inside = pe_stated(facts->rope, "partial_rotary_factor"),
+                          *outside = pe_stated(facts->config, "partial_rotary_factor"),
+                          *latent = pe_stated(facts->config, "qk_rope_head_dim");
+    double share = pe_value_number(outside ? outside : inside),
+           head_dim = pe_value_number(pe_stated(facts->config, "head_dim"));
     if (latent && !isnan(share) && share != 1) {
         struct pe_finding *finding =
             pe_finding_add(f, PE_SHARE_ON_MLA, outside ? facts->at : facts->rope_at, "partial_rotary_factor");
-        finding->found = real(share);
+        finding->found = pe_real(share);
         finding->taken = *latent;
     }
-    for (size_t t = 0; t < ex->n_readers && inside && !outside && number(inside) < 1; t++) {
+    for (size_t t = 0; t < ex->n_readers && inside && !outside && pe_value_number(inside) < 1; t++) {
         const struct pe_dialect_reader *tool = &ex->readers[t];
         unsigned kinds = kinds_apart(ex, tool, "share");
         if (kinds && !*tool->refused)
             blame(f, PE_SHARE_DROPPED, facts->rope_at, "partial_rotary_factor", tool, kinds, "share");
     }
-    double width = number(stated(facts->config, "hidden_size")),
-           heads = number(stated(facts->config, "num_attention_heads"));
+    double width = pe_value_number(pe_stated(facts->config, "hidden_size")),
+           heads = pe_value_number(pe_stated(facts->config, "num_attention_heads"));
     if (!latent && !isnan(head_dim) && width > 0 && heads > 0 && head_dim != floor(width / heads)) {
         struct pe_finding *finding = pe_finding_add(f, PE_HEAD_DIM_MISMATCH, facts->at, "head_dim");
-        finding->found = real(head_dim);
-        finding->taken = real(width / heads);
+        finding->found = pe_real(head_dim);
+        finding->taken = pe_real(width / heads);
     }
 }
 
 static void find_sections(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
-    const struct pe_value *sections = stated(facts->rope, "mrope_section");
-    double sum = 0, width = number(stated(facts->config, "head_dim")), share = 1;
+    const struct pe_value *sections = pe_stated(facts->rope, "mrope_section");
+    double sum = 0, width = pe_value_number(pe_stated(facts->config, "head_dim")), share = 1;
     if (!sections || sections->kind != PE_ARRAY || sections->array.rank != 1)
         return;
     for (uint64_t i = 0; i < sections->array.shape[0]; i++)
         sum += pe_real_at(&(struct pe_reals){sections->array, sections->array.shape[0]}, i);
     if (isnan(width))
-        width = number(stated(facts->config, "hidden_size")) / number(stated(facts->config, "num_attention_heads"));
+        width = pe_value_number(pe_stated(facts->config, "hidden_size")) /
+                pe_value_number(pe_stated(facts->config, "num_attention_heads"));
     const struct pe_field *turned = pe_hf_find(&ex->language.place, "partial_rotary_factor");
-    double stated_share = number(turned ? &turned->value : stated(facts->rope, "partial_rotary_factor"));
+    double stated_share = pe_value_number(turned ? &turned->value : pe_stated(facts->rope, "partial_rotary_factor"));
     share = isnan(stated_share) ? 1 : stated_share;
     if (width > 0 && floor(width * share / 2) != sum) {
         struct pe_finding *finding = pe_finding_add(f, PE_MROPE_SUM, facts->rope_at, "mrope_section");
-        finding->found = real(sum);
-        finding->taken = real(floor(width * share / 2));
+        finding->found = pe_real(sum);
+        finding->taken = pe_real(floor(width * share / 2));
     }
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         const struct pe_turn *ours = &ex->kinds[0].own.turn, *theirs = &tool->readings[0].turn;
         double still = 0;
         for (size_t c = 0; ours->n == theirs->n && c < ours->n; c++)
             still += theirs->w[c] == 0 && ours->w[c] != 0;
         if (still > 0)
-            blame(f, PE_MROPE_STILL_PAIRS, facts->rope_at, "mrope_section", tool, 1, NULL)->found = real(still);
+            blame(f, PE_MROPE_STILL_PAIRS, facts->rope_at, "mrope_section", tool, 1, NULL)->found = pe_real(still);
     }
 }
 
@@ -558,11 +536,10 @@ static void find_factors_of_cos(struct pe_findings *f, const struct facts *facts
     struct pe_explain *ex = f->ex;
     const char *name = NULL;
     for (size_t i = 0; i < sizeof names / sizeof *names && !name; i++)
-        name = stated(facts->rope, names[i]) ? names[i] : NULL;
-    const struct pe_value *truncate = stated(facts->rope, "truncate");
+        name = pe_stated(facts->rope, names[i]) ? names[i] : NULL;
+    const struct pe_value *truncate = pe_stated(facts->rope, "truncate");
     bool is_exact = truncate && truncate->kind == PE_BOOLEAN && !truncate->boolean;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         unsigned factor = 0, ramp = 0;
         for (size_t k = 0; k < ex->n_text; k++) {
             const struct pe_value *ours = ex->kinds[k].own.config, *theirs = tool->readings[k].config;
@@ -586,7 +563,7 @@ static void find_factors_of_cos(struct pe_findings *f, const struct facts *facts
 /* ---- Lengths ---- */
 
 /* The kinds that an error of this tool is about. */
-static unsigned kinds_told(const struct pe_findings *f, const struct pe_dialect_reader *tool)
+static unsigned kinds_blamed(const struct pe_findings *f, const struct pe_dialect_reader *tool)
 {
     unsigned kinds = 0;
     for (size_t i = 0; i < f->n; i++)
@@ -599,12 +576,11 @@ static unsigned kinds_told(const struct pe_findings *f, const struct pe_dialect_
 static void find_lengths(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
-    for (size_t t = 0; t < ex->n_readers; t++) {
-        const struct pe_dialect_reader *tool = &ex->readers[t];
-        unsigned kinds = 0, told = kinds_told(f, tool);
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
+        unsigned kinds = 0, blamed = kinds_blamed(f, tool);
         const char *rule = "";
         for (size_t k = 0; k < ex->n_text; k++)
-            if (tool->apart[k].n && pe_dialect_border(ex->kinds[k].own.config) && !(told >> k & 1)) {
+            if (tool->apart[k].n && pe_dialect_border(ex->kinds[k].own.config) && !(blamed >> k & 1)) {
                 kinds |= 1U << k;
                 rule = pe_config_word(ex->kinds[k].own.config, "scaling.type");
             }
@@ -612,7 +588,7 @@ static void find_lengths(struct pe_findings *f, const struct facts *facts)
             continue;
         struct pe_finding *finding = blame(f, PE_LENGTH_READ_OTHERWISE, facts->rope_at, "rope_type", tool, kinds, NULL);
         struct pe_value length = pe_config_at(first_of(ex, tool, kinds, true)->shown, "scaling.seq_len");
-        finding->found = word(rule);
+        finding->found = pe_word(rule);
         finding->taken = length;
         if (length.kind != PE_NULL)
             finding->pattern =

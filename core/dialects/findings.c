@@ -43,9 +43,9 @@ static int in_order(const void *a, const void *b)
     int by_pointer = by_code ? by_code : strcmp(x->pointer, y->pointer);
     if (by_pointer)
         return by_pointer;
-    for (size_t i = 0; pe_readers[i]; i++) /* then as the tools are listed */
-        if (x->reader != y->reader && (pe_readers[i] == x->reader || pe_readers[i] == y->reader))
-            return pe_readers[i] == x->reader ? -1 : 1;
+    for (size_t i = 0; pe_tools[i]; i++) /* then as the tools are listed */
+        if (x->reader != y->reader && (pe_tools[i] == x->reader || pe_tools[i] == y->reader))
+            return pe_tools[i] == x->reader ? -1 : 1;
     return 0;
 }
 
@@ -71,8 +71,7 @@ static void print_number(const struct pe_value *v, char *out, size_t room)
         snprintf(out, room, "%lld", (long long)v->integer);
 }
 
-/* Replaces {name} by a text; what is not replaced is a member of the finding. */
-static void replace(char *text, size_t room, const char *name, const char *by)
+void pe_replace(char *text, size_t room, const char *name, const char *by)
 {
     char rest[PE_DETAIL_MAX];
     size_t n = strlen(name), n_by = strlen(by);
@@ -90,15 +89,15 @@ static void replace(char *text, size_t room, const char *name, const char *by)
 static void expand_layers(const struct pe_finding *finding, enum pe_lang lang, char *out, size_t room)
 {
     char layers[PE_LAYERS_TEXT], number[24];
-    replace(out, room, "{kind}", finding->layer_type);
+    pe_replace(out, room, "{kind}", finding->layer_type);
     pe_layers_name(finding->found.string, lang, layers);
-    replace(out, room, "{found}", layers);
+    pe_replace(out, room, "{found}", layers);
     pe_layers_name(finding->taken.string, lang, layers);
-    replace(out, room, "{taken}", layers);
+    pe_replace(out, room, "{taken}", layers);
     snprintf(number, sizeof number, "%zu", finding->n);
-    replace(out, room, "{n}", number);
+    pe_replace(out, room, "{n}", number);
     snprintf(number, sizeof number, "%zu", finding->of);
-    replace(out, room, "{of}", number);
+    pe_replace(out, room, "{of}", number);
 }
 
 /* The pattern with the tool's name and the numbers. */
@@ -110,15 +109,15 @@ static void expand(const struct pe_finding *finding, enum pe_lang lang, char *ou
     pe_lengths_print(&finding->lengths, lang, lengths, sizeof lengths);
     snprintf(out, room, "%s%s%s", pe_text_in(lang, pattern), lengths,
              finding->has_distance ? pe_text_in(lang, has_first ? off_from : off) : "");
-    replace(out, room, "{label}", finding->reader ? finding->reader->label : "-");
+    pe_replace(out, room, "{label}", finding->reader ? finding->reader->label : "-");
     print_number(&finding->found, number, sizeof number);
-    replace(out, room, "{found}", number);
+    pe_replace(out, room, "{found}", number);
     print_number(&finding->taken, number, sizeof number);
-    replace(out, room, "{taken}", number);
+    pe_replace(out, room, "{taken}", number);
     if (finding->layer_type)
         expand_layers(finding, lang, out, room);
     snprintf(number, sizeof number, "%.2f", finding->distance.cos);
-    replace(out, room, "{consequence.max_abs_cos}", number);
+    pe_replace(out, room, "{consequence.max_abs_cos}", number);
 }
 
 const struct pe_member pe_dialect_finding_members[] = {
@@ -173,7 +172,7 @@ void pe_find_kinds(struct pe_findings *f, const char *at)
         n += is_new;
     }
     if (n > 1)
-        pe_finding_add(f, PE_LAYERS_DIFFER, at, NULL)->found = (struct pe_value){.kind = PE_INTEGER, .integer = n};
+        pe_finding_add(f, PE_LAYERS_DIFFER, at, NULL)->found = pe_integer(n);
 }
 
 enum pe_status pe_dialect_put_findings(struct pe_explain *ex, struct pe_node *root)
@@ -198,100 +197,12 @@ enum pe_status pe_dialect_put_findings(struct pe_explain *ex, struct pe_node *ro
     return PE_OK;
 }
 
-/* ---- Their texts: a row for each code. {label} is the tool. ---- */
-
-#define ERROR(ID, code_, label_, summary_, pattern_) [PE_##ID] = {code_, "error", {label_, summary_}, pattern_}
-#define NOTE(ID, code_, label_, summary_, pattern_) [PE_##ID] = {code_, "note", {label_, summary_}, pattern_}
+/* ---- Their texts: a row for each code ---- */
 
 const struct pe_contradiction pe_contradictions[PE_N_CONTRADICTIONS] = {
-    ERROR(THETA_DIFFERS, "theta_differs", "two bases",
-          "rope_theta beside the rope object and inside it are different numbers, and tools take one or the other.",
-          "rope_theta is {found} inside the rope object and another number beside it: {label} turns by base {taken}."),
-    ERROR(THETA_DROPPED, "theta_dropped", "base not read",
-          "rope_theta is only inside rope_parameters, which some tools do not read.",
-          "{label} does not read rope_parameters: it turns by base {taken} instead of {found}."),
-    NOTE(THETA_DEFAULT, "theta_default", "base by default", "No field states the base; the class's value is taken.",
-         "No field states the base: it is {taken}, the default of the model's class."),
-    ERROR(THETA_NOT_WRITTEN, "theta_not_written", "base not written",
-          "The converter's class for the model writes no base, so that the program takes its own.",
-          "{label} writes no base for this model: it turns by base {taken} instead of {found}."),
-    ERROR(SCALING_DROPPED, "scaling_dropped", "scaling not read",
-          "The rule of scaling is only in rope_parameters, which some tools do not read.",
-          "{label} does not read rope_parameters: it does not scale by {found}."),
-    ERROR(SCALING_TWICE, "scaling_twice", "two rope objects",
-          "rope_scaling and rope_parameters are both there, and differ.",
-          "rope_scaling and rope_parameters are both there and differ: {label} reads {taken}, not {found}."),
-    ERROR(SLIDING_SCALED, "sliding_scaled", "sliding layers scaled",
-          "A tool scales sliding layers too, where the model was trained without.",
-          "{label} scales the sliding layers too, which the model was trained without."),
-    ERROR(TYPE_DIFFERS, "type_differs", "two types", "type and rope_type of one rope object name different rules.",
-          "rope_type is {found} and type is {taken}: which one counts depends on the reader."),
-    ERROR(FACTOR_MISMATCH, "factor_mismatch", "factor and lengths differ",
-          "The factor is not the ratio of the two lengths, by which earlier versions scale.",
-          "The factor is {found}, but max_position_embeddings/original_max_position_embeddings is {taken}: {label} "
-          "before {before} scales by that."),
-    ERROR(ORIGINAL_MAX_PLACEMENT, "original_max_placement", "original length not found",
-          "A tool looks for original_max_position_embeddings in another place, and takes another number.",
-          "{label} takes the original length {taken} instead of {found}: it looks in another place."),
-    ERROR(ORIGINAL_MAX_MISSING, "original_max_missing", "no original length",
-          "A rule that needs original_max_position_embeddings has none.",
-          "original_max_position_embeddings is missing: max_position_embeddings, {taken}, is taken, or the model is "
-          "refused."),
-    ERROR(SHARE_ON_MLA, "share_on_mla", "share of latent attention",
-          "partial_rotary_factor beside qk_rope_head_dim, which is the number of rotated channels already.",
-          "partial_rotary_factor is {found} beside qk_rope_head_dim {taken}: a reader that multiplies them turns only "
-          "that share."),
-    ERROR(SHARE_DROPPED, "share_dropped", "share not read",
-          "partial_rotary_factor is only inside the rope object, where some tools do not read it.",
-          "{label} does not read partial_rotary_factor inside the rope object: it turns the share {taken} of a head "
-          "instead of {found}."),
-    NOTE(HEAD_DIM_MISMATCH, "head_dim_mismatch", "head_dim is stated",
-         "head_dim is not hidden_size/num_attention_heads.",
-         "head_dim is {found}, not hidden_size/num_attention_heads, which is {taken}."),
-    ERROR(MROPE_SUM, "mrope_sum", "sections do not fit", "The sections do not add up to half of the rotated channels.",
-          "The sections of mrope_section add up to {found} pairs; rotated are {taken}."),
-    ERROR(MROPE_STILL_PAIRS, "mrope_still_pairs", "pairs that stand still",
-          "Interleaved sections leave pairs to a fourth coordinate, which is 0 for text and images.",
-          "{label} gives {found} pairs to a fourth coordinate, which is 0: they do not turn."),
-    ERROR(ATTENTION_FACTOR_IGNORED, "attention_factor_ignored", "attention factor not read",
-          "attention_factor, or mscale, is stated, and a tool computes another factor.",
-          "{label} does not read {pointer}: it multiplies cos and sin by {taken} instead of {found}."),
-    ERROR(TRUNCATE_DROPPED, "truncate_dropped", "ramp rounded", "truncate is false, and a tool rounds the ramp's ends.",
-          "{label} does not read truncate: it rounds the ends of the ramp to whole pairs."),
-    ERROR(SLOPES_DROPPED, "slopes_dropped", "slopes not read", "A tool takes the usual slopes, whatever is stated.",
-          "{label} does not read alibi_bias_max: its slopes are those of {taken} instead of {found}."),
-    ERROR(RULE_UNKNOWN, "rule_unknown", "rule without a word", "A tool has no word for the rule of scaling.",
-          "{label} has no word for the rule {found}: it computes with {taken}, or stops."),
-    ERROR(LAYERS, "layers", "other layers",
-          "A tool gives the positions of a kind to other layers than the config does.",
-          "{label} has the positions of {kind} in {taken}, the config has them in {found}: {n} of {of} layers differ."),
-    NOTE(LAYERS_DIFFER, "layers_differ", "layers differ", "The model has kinds of layers with different positions.",
-         "The layers have {found} kinds of positions: name one with layer_type."),
-    NOTE(FREQ_BASE_MISSING, "freq_base_missing", "no base in the file",
-         "The file states no base; llama.cpp takes 10000.", "The file states no base: {taken} is taken."),
-    NOTE(FREQ_BASE_SWA_MISSING, "freq_base_swa_missing", "no base of sliding layers",
-         "The file states no base for sliding layers; llama.cpp takes 10000.",
-         "The file states no base for sliding layers: {taken} is taken."),
-    NOTE(DIVISORS_MISSING, "divisors_missing", "no frequency factors",
-         "The file looks like one of a model whose frequencies are divided, and has no divisors.",
-         "The file has no rope_freqs, but its base is {found} and its context {taken}, as those of models by the rule "
-         "llama3, whose files have them."),
-    ERROR(FACTORS_UNREAD, "factors_unread", "tensor not sent",
-          "A tensor that divides the frequencies is in the file, and was not sent.",
-          "A tensor that divides the frequencies was not sent: the numbers of these layers are not known."),
-    NOTE(KEY_NOT_READ, "key_not_read", "key without effect", "A key of the file that this architecture does not read.",
-         "llama.cpp does not read this key for this architecture: it computes with {taken} instead of {found}."),
-    NOTE(PATTERN_NOT_READ, "pattern_not_read", "pattern not read",
-         "The file lists which layers slide, and this architecture reads a period only.",
-         "The list of sliding layers is not read for this architecture: its usual period holds."),
-    NOTE(TYPE_MISSING, "type_missing", "factor without a type", "A factor without a type of scaling counts as linear.",
-         "The file states the factor {found} and no type of scaling: it is taken as {taken}."),
-    ERROR(LAST_LAYER_STILL, "last_layer_still", "last layer without positions",
-          "A window of 0 leaves the last layer without positions, where all layers were meant to turn.",
-          "The window is {found}: the last layer does not turn."),
-    ERROR(LENGTH_READ_OTHERWISE, "length_read_otherwise", "length read otherwise",
-          "The rule of scaling depends on the length of the sequence, and a tool reads it otherwise.",
-          "The rule {found} depends on the length of the sequence, and {label} reads it otherwise."),
+#define FINDING(ID, level, code, label, summary, pattern) [PE_##ID] = {code, level, {label, summary}, pattern},
+#include "core/dialects/list.h"
+#undef FINDING
 };
 
 size_t pe_n_contradictions(void) { return PE_N_CONTRADICTIONS; }

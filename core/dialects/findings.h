@@ -5,37 +5,9 @@
 #include "core/dialects/dialects.h"
 
 enum pe_contradiction_id {
-    PE_THETA_DIFFERS,
-    PE_THETA_DROPPED,
-    PE_THETA_DEFAULT,
-    PE_THETA_NOT_WRITTEN,
-    PE_SCALING_DROPPED,
-    PE_SCALING_TWICE,
-    PE_SLIDING_SCALED,
-    PE_TYPE_DIFFERS,
-    PE_FACTOR_MISMATCH,
-    PE_ORIGINAL_MAX_PLACEMENT,
-    PE_ORIGINAL_MAX_MISSING,
-    PE_SHARE_ON_MLA,
-    PE_SHARE_DROPPED,
-    PE_HEAD_DIM_MISMATCH,
-    PE_MROPE_SUM,
-    PE_MROPE_STILL_PAIRS,
-    PE_ATTENTION_FACTOR_IGNORED,
-    PE_TRUNCATE_DROPPED,
-    PE_SLOPES_DROPPED,
-    PE_RULE_UNKNOWN,
-    PE_LAYERS,
-    PE_LAYERS_DIFFER,
-    PE_FREQ_BASE_MISSING,
-    PE_FREQ_BASE_SWA_MISSING,
-    PE_DIVISORS_MISSING,
-    PE_FACTORS_UNREAD,
-    PE_KEY_NOT_READ,
-    PE_PATTERN_NOT_READ,
-    PE_TYPE_MISSING,
-    PE_LAST_LAYER_STILL,
-    PE_LENGTH_READ_OTHERWISE,
+#define FINDING(ID, level, code, label, summary, pattern) PE_##ID,
+#include "core/dialects/list.h"
+#undef FINDING
     PE_N_CONTRADICTIONS
 };
 
@@ -47,8 +19,8 @@ struct pe_finding {
     enum pe_contradiction_id id;
     bool is_note; /* also where the row is an error */
     char pointer[PE_POINTER_MAX];
-    const struct pe_reader *reader; /* NULL: none in particular */
-    unsigned kinds;                 /* bits; 0: all of the language model */
+    const struct pe_tool *reader; /* NULL: none in particular */
+    unsigned kinds;               /* bits; 0: all of the language model */
     struct pe_value found, taken;
     const char *before;     /* a version of the reader; NULL: the present one */
     const char *layer_type; /* of the layers in found and taken; NULL: these are no layers */

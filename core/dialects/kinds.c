@@ -75,7 +75,7 @@ static enum pe_status take_config(struct pe_explain *ex, struct pe_reading *read
     size_t n = config->object.n;
     memcpy(fields, config->object.fields, n * sizeof *fields);
     n += pe_model_score_fields(reading->plan->inheritance, fields + n);
-    *whole = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
+    *whole = pe_object(fields, n);
     reading->config = reading->shown = whole;
     return PE_OK;
 }
@@ -174,7 +174,7 @@ static struct pe_value members_of_both(struct pe_values *values, const struct pe
             continue;
         fields[n++] = field;
     }
-    return (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
+    return pe_object(fields, n);
 }
 
 /* seq_len and what it decides differ at another length, unless they were given. */

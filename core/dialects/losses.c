@@ -7,13 +7,6 @@
 
 #include <string.h>
 
-void pe_lose(struct pe_statement *e, struct pe_loss loss, const struct pe_dialect_kind *kind)
-{
-    loss.layer_type = e->n_kinds > 1 ? kind->layer_type : NULL;
-    if (e->n_losses < PE_LOSSES_MAX)
-        e->losses[e->n_losses++] = loss;
-}
-
 /* ---- Values that outlive the plan they are of ---- */
 
 static struct pe_value keep(struct pe_values *values, struct pe_value v);
@@ -53,6 +46,18 @@ static struct pe_value keep(struct pe_values *values, struct pe_value v)
     if (v.kind == PE_STRING)
         v.string = pe_keep_word(values, v.string);
     return v;
+}
+
+struct pe_loss *pe_lose(struct pe_statement *e, const struct pe_dialect_kind *kind, const char *what,
+                        struct pe_value wanted, struct pe_value gets, const char *pattern)
+{
+    struct pe_loss *loss = &e->losses[e->n_losses < PE_LOSSES_MAX ? e->n_losses++ : PE_LOSSES_MAX - 1];
+    *loss = (struct pe_loss){.what = what,
+                             .wanted = keep(e->ex->values, wanted),
+                             .gets = keep(e->ex->values, gets),
+                             .layer_type = e->n_kinds > 1 ? kind->layer_type : NULL,
+                             .pattern = pattern};
+    return loss;
 }
 
 /* ---- Are the rotations the same? ---- */
@@ -143,13 +148,13 @@ bool pe_is_permuted(const char *ours, const char *theirs)
 
 /* ---- What is lost ---- */
 
-static const char says_value[] = "{tool} computes with {what} {gets} in place of {wanted}.";
-static const char says_list[] = "{tool} cannot state {what}.";
-static const char says_length[] =
+static const char text_of_value[] = "{tool} computes with {what} {gets} in place of {wanted}.";
+static const char text_of_list[] = "{tool} cannot state {what}.";
+static const char text_of_length[] =
     "{tool} chooses the list by a length of {gets} whatever the sequence; shorter sequences turn otherwise.";
-static const char says_one[] =
+static const char text_of_one[] =
     "{tool} has one list, whatever the length of the sequence; on the other side of the original length it is wrong.";
-static const char says_rule[] = "{tool} cannot state the scaling {a}; it computes {b}.";
+static const char text_of_rule[] = "{tool} cannot state the scaling {a}; it computes {b}.";
 
 static bool is_plain(const struct pe_value *v)
 {
@@ -160,12 +165,7 @@ static void lose_field(struct pe_statement *e, const struct pe_dialect_kind *kin
                        struct pe_value wanted, struct pe_value gets)
 {
     bool are_plain = is_plain(&wanted) && is_plain(&gets);
-    pe_lose(e,
-            (struct pe_loss){.what = what,
-                             .wanted = keep(e->ex->values, wanted),
-                             .gets = keep(e->ex->values, gets),
-                             .pattern = are_plain ? says_value : says_list},
-            kind);
+    pe_lose(e, kind, what, wanted, gets, are_plain ? text_of_value : text_of_list);
 }
 
 static bool differ(const struct pe_value *a, const struct pe_value *b)
@@ -190,56 +190,48 @@ static const char *rule_of(const struct pe_reading *reading)
     return *word ? word : "default";
 }
 
-/* Fields of a rule, and what they are if they are not there. */
-static const struct {
-    const char *name, *path;
-    struct pe_value otherwise;
-} inside[] = {
-    {"factor", "scaling.factor", {.kind = PE_NULL}},
-    {"original_max_position_embeddings", "scaling.original_max_position_embeddings", {.kind = PE_NULL}},
-    {"max_position_embeddings", "scaling.max_position_embeddings", {.kind = PE_NULL}},
-    {"low_freq_factor", "scaling.low_freq_factor", {.kind = PE_NULL}},
-    {"high_freq_factor", "scaling.high_freq_factor", {.kind = PE_NULL}},
-    {"beta_fast", "scaling.beta_fast", {.kind = PE_REAL, .real = 32}},
-    {"beta_slow", "scaling.beta_slow", {.kind = PE_REAL, .real = 1}},
-    {"truncate", "scaling.truncate", {.kind = PE_BOOLEAN, .boolean = true}},
-    {"extrapolation_factor", "scaling.extrapolation_factor", {.kind = PE_REAL, .real = 1}},
-    {"partial_rotary_factor", "scaling.partial_rotary_factor", {.kind = PE_NULL}},
-    {"short_factor", "scaling.short_factor", {.kind = PE_NULL}},
-    {"long_factor", "scaling.long_factor", {.kind = PE_NULL}},
-};
+/* A field of a rule; where it is not there, it is the row's default. */
+static void lose_if_apart(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
+                          const struct pe_reading *theirs, const struct pe_param *row)
+{
+    struct pe_value scaling = pe_config_at(ours->config, "scaling"), other = pe_config_at(theirs->config, "scaling");
+    struct pe_value a = pe_config_at(&scaling, row->name), b = pe_config_at(&other, row->name);
+    struct pe_value otherwise = row->type == PE_T_VALUE                           ? pe_flag(row->fallback != 0)
+                                : row->type == PE_T_REAL && !isnan(row->fallback) ? pe_real(row->fallback)
+                                                                                  : pe_null();
+    a = a.kind == PE_NULL ? otherwise : a;
+    b = b.kind == PE_NULL ? otherwise : b;
+    if (differ(&a, &b))
+        lose_field(e, kind, row->name, a, b);
+}
 
+/* Those that rules share, and the rule's own but the factor on cos and sin, which is beside it. */
 static void lose_inside(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
                         const struct pe_reading *theirs)
 {
-    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
-        struct pe_value a = pe_config_at(ours->config, inside[i].path),
-                        b = pe_config_at(theirs->config, inside[i].path);
-        a = a.kind == PE_NULL ? inside[i].otherwise : a;
-        b = b.kind == PE_NULL ? inside[i].otherwise : b;
-        if (differ(&a, &b))
-            lose_field(e, kind, inside[i].name, a, b);
-    }
+    static const char *const common[] = {"factor", "original_max_position_embeddings", "max_position_embeddings",
+                                         "partial_rotary_factor"};
+    const struct pe_scaling_rule *rule = pe_scaling_find(rule_of(ours));
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        lose_if_apart(e, kind, ours, theirs, pe_param_find(pe_scaling_params, common[i]));
+    for (const struct pe_param *row = rule->fields; row && row->name; row++)
+        if (row->type != PE_T_WORD && !pe_is_among(rule->attention, row->name))
+            lose_if_apart(e, kind, ours, theirs, row);
 }
 
 static void lose_rule(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
                       const struct pe_reading *theirs)
 {
-    struct pe_value a = pe_config_at(ours->config, "scaling"), b = pe_config_at(theirs->config, "scaling");
-    pe_lose(e,
-            (struct pe_loss){.what = "scaling",
-                             .wanted = keep(e->ex->values, a),
-                             .gets = keep(e->ex->values, b),
-                             .pattern = says_rule,
-                             .a = pe_keep_word(e->ex->values, rule_of(ours)),
-                             .b = pe_keep_word(e->ex->values, rule_of(theirs))},
-            kind);
+    struct pe_loss *loss = pe_lose(e, kind, "scaling", pe_config_at(ours->config, "scaling"),
+                                   pe_config_at(theirs->config, "scaling"), text_of_rule);
+    loss->a = pe_keep_word(e->ex->values, rule_of(ours));
+    loss->b = pe_keep_word(e->ex->values, rule_of(theirs));
 }
 
 struct pe_value pe_word_or(const struct pe_reading *reading, const char *path, const char *otherwise)
 {
     const char *word = pe_config_word(reading->config, path);
-    return (struct pe_value){.kind = PE_STRING, .string = *word ? word : otherwise};
+    return pe_word(*word ? word : otherwise);
 }
 
 static bool has_list(const struct pe_reading *reading)
@@ -286,14 +278,8 @@ static void lose_rounding(struct pe_statement *e, const struct pe_dialect_kind *
             gets = theirs->w[c];
         }
     }
-    pe_lose(e,
-            (struct pe_loss){.what = "rounding",
-                             .wanted = {.kind = PE_REAL, .real = wanted},
-                             .gets = {.kind = PE_REAL, .real = gets},
-                             .pattern =
-                                 "{tool}: numbers are rounded, a frequency or factor by at most one part in four "
-                                 "million."},
-            kind);
+    pe_lose(e, kind, "rounding", pe_real(wanted), pe_real(gets),
+            "{tool}: numbers are rounded, a frequency or factor by at most one part in four million.");
 }
 
 /* At some lengths only, where the answer's length does not show it: a rule that is not stated, a number of it, a list
@@ -314,12 +300,7 @@ static void lose_length(struct pe_statement *e, const struct pe_dialect_kind *ki
     else if (!is_listed && !pe_same(b.string, "ggml"))
         lose_field(e, kind, "convention", a, b);
     if (e->n_losses == before)
-        pe_lose(e,
-                (struct pe_loss){.what = "seq_len",
-                                 .wanted = {.kind = PE_NULL},
-                                 .gets = keep(e->ex->values, taken),
-                                 .pattern = is_known ? says_length : says_one},
-                kind);
+        pe_lose(e, kind, "seq_len", pe_null(), taken, is_known ? text_of_length : text_of_one);
 }
 
 /* ---- Measuring ---- */
@@ -345,8 +326,7 @@ static void compare_softmax(struct pe_statement *e, const struct pe_dialect_kind
     double a = pe_config_number(ours->config, "scaling.softmax_scale_factor", 1),
            b = pe_config_number(theirs->config, "scaling.softmax_scale_factor", 1);
     if (!pe_is_near(a, b))
-        lose_field(e, kind, "softmax_scale_factor", (struct pe_value){.kind = PE_REAL, .real = a},
-                   (struct pe_value){.kind = PE_REAL, .real = b});
+        lose_field(e, kind, "softmax_scale_factor", pe_real(a), pe_real(b));
 }
 
 static enum likeness compare_sides(struct pe_statement *e, const struct pe_sides *sides)
@@ -411,8 +391,7 @@ enum pe_status pe_statement_compare(struct pe_statement *e, const struct pe_dial
     if (!ours->turn.n)
         return PE_OK;
     if (is_layout_lost(pe_config_word(ours->config, "layout"), e->layout))
-        lose_field(e, kind, "layout", pe_config_at(ours->config, "layout"),
-                   (struct pe_value){.kind = PE_STRING, .string = e->layout});
+        lose_field(e, kind, "layout", pe_config_at(ours->config, "layout"), pe_word(e->layout));
     if (!has_shape_of(ours, theirs))
         lose_shape(e, kind, ours, theirs);
     for (size_t i = 0; i < n; i++)

@@ -6,16 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Reading back ---- */
+/* ---- Import of what was exported ---- */
 
 /* What a request writes beside said. */
-static void need(struct pe_statement *e, const char *name, struct pe_value value)
+static void require(struct pe_statement *e, const char *name, struct pe_value value)
 {
-    if (e->n_needs < PE_NEEDS_MAX)
-        e->needs[e->n_needs++] = (struct pe_field){name, value};
+    if (e->n_required < PE_REQUIRED_MAX)
+        e->required[e->n_required++] = (struct pe_field){name, value};
 }
 
-static void find_needs(struct pe_statement *e, const struct pe_value *config)
+static void find_required(struct pe_statement *e, const struct pe_value *config)
 {
     const char *carries = e->target->carries;
     double head_dim = pe_config_number(config, "head_dim", 0), rotary = pe_config_number(config, "rotary_dim", 0),
@@ -24,17 +24,17 @@ static void find_needs(struct pe_statement *e, const struct pe_value *config)
     if (pe_same(pe_config_word(config, "scheme"), "none"))
         return;
     if (!pe_is_among(carries, "head_dim") && !(pe_is_among(carries, "rotary_dim") && rotary == head_dim))
-        need(e, "head_dim", pe_config_at(config, "head_dim"));
+        require(e, "head_dim", pe_config_at(config, "head_dim"));
     if (!has_rotary && rotary != head_dim)
-        need(e, "rotary_dim", pe_config_at(config, "rotary_dim"));
+        require(e, "rotary_dim", pe_config_at(config, "rotary_dim"));
     if (!pe_is_among(carries, "rotary_offset") && offset != 0)
-        need(e, "rotary_offset", pe_config_at(config, "rotary_offset"));
+        require(e, "rotary_offset", pe_config_at(config, "rotary_offset"));
     if (!pe_is_among(carries, "layout"))
-        need(e, "layout", (struct pe_value){.kind = PE_STRING, .string = e->layout});
+        require(e, "layout", pe_word(e->layout));
     for (size_t i = 0; e->target->is_beside_a_model && i < 2; i++) {
         static const char *const names[] = {"channels", "mrope_section"};
         if (pe_config_at(config, names[i]).kind != PE_NULL)
-            need(e, names[i], pe_config_at(config, names[i]));
+            require(e, names[i], pe_config_at(config, names[i]));
     }
 }
 
@@ -53,12 +53,12 @@ static bool has_other_layers(struct file *file, const char *name, const struct p
     return n != kind->n_layers || memcmp(file->layers, kind->layers, n * sizeof *kind->layers) != 0;
 }
 
-/* Its name among the kinds of what was said. */
+/* Its name among the kinds of what was exported. */
 static enum pe_status name_kind(struct pe_statement *e, const struct pe_dialect_kind *kind, char name[PE_HF_KIND_BYTES])
 {
     struct pe_failure ignored;
     snprintf(name, PE_HF_KIND_BYTES, "%s", kind->layer_type);
-    if (e->target->info.members)
+    if (e->target->lenses)
         return PE_OK;
     struct file *file = malloc(sizeof *file);
     if (!file)
@@ -72,17 +72,17 @@ static enum pe_status name_kind(struct pe_statement *e, const struct pe_dialect_
     return status == PE_NO_MEMORY ? pe_no_memory(e->ex->err) : PE_OK;
 }
 
-static enum pe_status read_back(struct pe_statement *e, const struct pe_dialect_kind *kind, struct pe_reading *theirs)
+static enum pe_status import_back(struct pe_statement *e, const struct pe_dialect_kind *kind, struct pe_reading *theirs)
 {
-    const struct pe_field said[] = {{"to", {.kind = PE_STRING, .string = e->target->info.name}}, {"value", e->value}};
-    struct pe_field fields[PE_NEEDS_MAX + 2] = {{"said", {.kind = PE_OBJECT, .object = {said, 2}}}};
+    const struct pe_field said[] = {{"to", {.kind = PE_STRING, .string = e->target->name}}, {"value", e->value}};
+    struct pe_field fields[PE_REQUIRED_MAX + 2] = {{"said", {.kind = PE_OBJECT, .object = {said, 2}}}};
     char name[PE_HF_KIND_BYTES];
     size_t n = 1;
-    for (size_t i = 0; i < e->n_needs; i++)
-        fields[n++] = e->needs[i];
+    for (size_t i = 0; i < e->n_required; i++)
+        fields[n++] = e->required[i];
     if (name_kind(e, kind, name))
         return e->ex->err->status;
-    if (e->target->has_kinds && (e->n_kinds > 1 || !e->target->info.members))
+    if (e->target->has_kinds && (e->n_kinds > 1 || !e->target->lenses))
         fields[n++] = (struct pe_field){"layer_type", {.kind = PE_STRING, .string = name}};
     return pe_dialect_read_fields(e->ex, fields, n, theirs);
 }
@@ -92,11 +92,9 @@ static enum pe_status read_sides(struct pe_statement *e, const struct pe_dialect
 {
     int64_t whole = e->ex->length;
     e->ex->length = sides->stretch.at;
-    enum pe_status status = pe_dialect_read(e->ex, NULL, kind->layer_type, &sides->ours);
-    if (!status)
-        status = read_back(e, kind, &sides->theirs);
+    bool fails = pe_dialect_read(e->ex, NULL, kind->layer_type, &sides->ours) || import_back(e, kind, &sides->theirs);
     e->ex->length = whole;
-    return status;
+    return fails ? e->ex->err->status : PE_OK;
 }
 
 /* theirs: at the answer's length. */
@@ -129,16 +127,12 @@ static enum pe_status compare_lengths(struct pe_statement *e, const struct pe_di
 static enum pe_status check_kind(struct pe_statement *e, const struct pe_dialect_kind *kind)
 {
     struct pe_reading theirs;
-    if (read_back(e, kind, &theirs))
+    if (import_back(e, kind, &theirs))
         return e->ex->err->status;
     if (!theirs.config) {
-        pe_lose(e,
-                (struct pe_loss){.what = "scheme",
-                                 .wanted = pe_word_or(&kind->own, "scheme", ""),
-                                 .gets = {.kind = PE_NULL},
-                                 .pattern = "{tool} cannot state these positions: {a}",
-                                 .a = pe_keep_word(e->ex->values, theirs.refused)},
-                kind);
+        pe_lose(e, kind, "scheme", pe_word_or(&kind->own, "scheme", ""), pe_null(),
+                "{tool} cannot state these positions: {a}")
+            ->a = pe_keep_word(e->ex->values, theirs.refused);
         e->is_refused = true;
         return PE_OK;
     }
@@ -147,7 +141,7 @@ static enum pe_status check_kind(struct pe_statement *e, const struct pe_dialect
     return status;
 }
 
-/* ---- Saying ---- */
+/* ---- Export ---- */
 
 /* Every so many layers one has no positions: 0 if that is not the rule, or not known. */
 static int64_t still_period(const struct pe_explain *ex)
@@ -186,27 +180,27 @@ static double window_of(const struct pe_explain *ex)
     return window && window->value.kind == PE_INTEGER ? (double)window->value.integer : 0;
 }
 
-static bool can_be_said(const struct pe_statement *e, const struct pe_dialect_kind *kind)
+static bool can_be_stated(const struct pe_statement *e, const struct pe_dialect_kind *kind)
 {
     const char *scheme = pe_config_word(kind->own.config, "scheme");
-    return pe_same(scheme, "rope") || (e->target->says_none && pe_same(scheme, "none")) ||
-           (!e->target->info.members && e->n_kinds > 1);
+    return pe_same(scheme, "rope") || (e->target->states_none && pe_same(scheme, "none")) ||
+           (!e->target->lenses && e->n_kinds > 1);
 }
 
-static enum pe_status say(struct pe_statement *e)
+static enum pe_status export_kinds(struct pe_statement *e)
 {
     const struct pe_explain *ex = e->ex;
     struct pe_stated_kind *stated = pe_values_room(ex->values, PE_DIALECT_KINDS_MAX * sizeof *stated);
     if (!stated)
         return pe_no_memory(ex->err);
-    bool are_all = !e->target->info.members || e->n_kinds > 1; /* also those whose numbers another kind has */
+    bool are_all = !e->target->lenses || e->n_kinds > 1; /* also those whose numbers another kind has */
     size_t n = are_all ? ex->n_text : e->n_kinds, first = 0;
     for (size_t k = 0; k < n; k++)
         stated[k] = are_all ? pe_dialect_state(&ex->kinds[k], &ex->kinds[k].own)
                             : pe_dialect_state(e->kinds[k], &e->kinds[k]->own);
     while (first + 1 < n && !stated[first].n)
         first++;
-    struct pe_saying s = {.target = e->target,
+    struct pe_export s = {.tool = e->target,
                           .kind = stated[are_all ? first : 0],
                           .length = ex->is_length_assumed ? 0 : ex->length,
                           .is_local = pe_is_local(ex, e->kinds[0]),
@@ -216,54 +210,41 @@ static enum pe_status say(struct pe_statement *e)
                           .window = window_of(ex),
                           .architecture = e->architecture,
                           .values = ex->values};
-    pe_saying_open(&s);
-    e->target->say(&s);
+    pe_export_open(&s);
+    pe_export_members(&s);
     if (s.failed)
         return pe_no_memory(ex->err);
     e->layout = s.layout;
     if (s.value.n)
-        e->value = (struct pe_value){.kind = PE_OBJECT, .object = {s.value.fields, s.value.n}};
-    find_needs(e, s.config);
+        e->value = pe_object(s.value.fields, s.value.n);
+    find_required(e, s.config);
     return PE_OK;
 }
 
 enum pe_status pe_statement_fill(struct pe_statement *e)
 {
     const struct pe_dialect_kind *first = e->kinds[0];
-    e->value = (struct pe_value){.kind = PE_NULL};
+    e->value = pe_null();
     e->layout = pe_config_word(first->own.config, "layout");
-    if (e->ex->layer_type && !e->target->info.members) { /* its architecture lays out all of them */
-        pe_lose(e,
-                (struct pe_loss){.what = "layers",
-                                 .wanted = {.kind = PE_NULL},
-                                 .gets = {.kind = PE_NULL},
-                                 .pattern = "{tool} states all kinds of layers at once: leave layer_type out."},
-                first);
+    if (e->ex->layer_type && !e->target->lenses) { /* its architecture lays out all of them */
+        pe_lose(e, first, "layers", pe_null(), pe_null(),
+                "{tool} states all kinds of layers at once: leave layer_type out.");
         return PE_OK;
     }
-    if (can_be_said(e, first) && say(e))
+    if (can_be_stated(e, first) && export_kinds(e))
         return e->ex->err->status;
     if (e->value.kind == PE_NULL) {
-        pe_lose(e,
-                (struct pe_loss){.what = "scheme",
-                                 .wanted = pe_word_or(&first->own, "scheme", ""),
-                                 .gets = {.kind = PE_NULL},
-                                 .pattern = "{tool} states rotary positions only; these are {wanted}."},
-                first);
+        pe_lose(e, first, "scheme", pe_word_or(&first->own, "scheme", ""), pe_null(),
+                "{tool} states rotary positions only; these are {wanted}.");
         return PE_OK;
     }
     for (size_t k = 0; k < e->n_kinds; k++)
         if (check_kind(e, e->kinds[k]))
             return e->ex->err->status;
     if (e->has_other_layers && e->n_kinds > 1)
-        pe_lose(e,
-                (struct pe_loss){.what = "layers",
-                                 .wanted = {.kind = PE_NULL},
-                                 .gets = {.kind = PE_NULL},
-                                 .pattern = "{tool}: this architecture has other layers of each kind."},
-                first);
+        pe_lose(e, first, "layers", pe_null(), pe_null(), "{tool}: this architecture has other layers of each kind.");
     if (e->is_refused) {
-        e->value = (struct pe_value){.kind = PE_NULL};
+        e->value = pe_null();
         e->has_distance = false;
     }
     return PE_OK;
@@ -285,32 +266,14 @@ static void print_value(const struct pe_value *v, char *out, size_t room)
 /* A pattern with what it names filled in. */
 static void fill(char *out, size_t room, const char *pattern, const char *tool, const struct pe_loss *loss)
 {
-    enum { PARTS = 6 };
     char wanted[64], gets[64];
-    const struct {
-        const char *name, *text;
-    } parts[PARTS] = {{"{tool}", tool},
-                      {"{a}", loss->a ? loss->a : ""},
-                      {"{b}", loss->b ? loss->b : ""},
-                      {"{what}", loss->what},
-                      {"{wanted}", wanted},
-                      {"{gets}", gets}};
-    size_t n = 0;
     print_value(&loss->wanted, wanted, sizeof wanted);
     print_value(&loss->gets, gets, sizeof gets);
-    while (*pattern && n + 1 < room) {
-        size_t i = 0;
-        while (i < PARTS && strncmp(pattern, parts[i].name, strlen(parts[i].name)) != 0)
-            i++;
-        if (i < PARTS) {
-            int written = snprintf(out + n, room - n, "%s", parts[i].text);
-            n = n + (size_t)written < room ? n + (size_t)written : room - 1;
-            pattern += strlen(parts[i].name);
-        } else {
-            out[n++] = *pattern++;
-        }
-    }
-    out[n] = '\0';
+    const char *const parts[][2] = {{"{tool}", tool}, {"{what}", loss->what},          {"{wanted}", wanted},
+                                    {"{gets}", gets}, {"{a}", loss->a ? loss->a : ""}, {"{b}", loss->b ? loss->b : ""}};
+    snprintf(out, room, "%s", pattern);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        pe_replace(out, room, parts[i][0], parts[i][1]);
 }
 
 static void put_loss(const struct pe_statement *e, struct pe_node *list, const struct pe_loss *loss)
@@ -336,19 +299,19 @@ static void put_loss(const struct pe_statement *e, struct pe_node *list, const s
 /* Entries live as long as the answer, which borrows of them. */
 void pe_statement_put(struct pe_statement *e, struct pe_node *list, const char *layer_type)
 {
-    const struct pe_target *target = e->target;
+    const struct pe_tool *target = e->target;
     struct pe_node *node = pe_put_object(list, NULL);
-    pe_put_string(node, "to", target->info.name);
+    pe_put_string(node, "to", target->name);
     if (layer_type)
         pe_put_string(node, "layer_type", layer_type);
-    if (!target->info.members) {
+    if (!target->lenses) {
         pe_put_string(node, "architecture", e->architecture);
         pe_put_boolean(node, "architecture_assumed", e->is_assumed);
     }
     pe_put_value(node, "value", &e->value);
     struct pe_node *needs = pe_put_object(node, "needs");
-    for (size_t i = 0; e->value.kind != PE_NULL && i < e->n_needs; i++)
-        pe_put_value(needs, e->needs[i].name, &e->needs[i].value);
+    for (size_t i = 0; e->value.kind != PE_NULL && i < e->n_required; i++)
+        pe_put_value(needs, e->required[i].name, &e->required[i].value);
     pe_put_string(node, "rows",
                   pe_is_permuted(pe_config_word(e->kinds[0]->own.config, "layout"), e->layout) ? "permuted"
                                                                                                : "as_published");
@@ -358,5 +321,5 @@ void pe_statement_put(struct pe_statement *e, struct pe_node *list, const char *
         put_loss(e, losses, &e->losses[i]);
     pe_put_distance(node, "consequence", e->has_distance ? &e->distance : NULL);
     pe_put_string(node, "certainty", target->info.certainty);
-    pe_put_string(node, "source", target->info.source);
+    pe_put_string(node, "source", target->source);
 }

@@ -1,11 +1,10 @@
-/* A translation's entries: a target, and one kind of layers or all, with what is said and what is lost. */
+/* A translation's entries: a target, and one kind of layers or all, with what is exported and what is lost. */
 #ifndef PE_STATEMENT_H
 #define PE_STATEMENT_H
 
 #include "core/dialects/dialects.h"
-#include "core/models/targets/targets.h"
 
-enum { PE_LOSSES_MAX = 24, PE_NEEDS_MAX = 8 };
+enum { PE_LOSSES_MAX = 24, PE_REQUIRED_MAX = 8 };
 
 struct pe_loss {
     const char *what;
@@ -18,22 +17,22 @@ struct pe_loss {
 /* One entry of the answer: a target, and one kind or all. */
 struct pe_statement {
     struct pe_explain *ex;
-    const struct pe_target *target;
+    const struct pe_tool *target;
     const struct pe_dialect_kind *const *kinds;
     size_t n_kinds;
     const char *architecture;
     bool is_assumed;
 
     const char *layout;    /* of the tool */
-    struct pe_value value; /* PE_NULL: nothing was said */
-    struct pe_field needs[PE_NEEDS_MAX];
-    size_t n_needs;
+    struct pe_value value; /* PE_NULL: nothing was exported */
+    struct pe_field required[PE_REQUIRED_MAX];
+    size_t n_required;
     struct pe_loss losses[PE_LOSSES_MAX];
     size_t n_losses;
     struct pe_distance distance;
     bool has_distance;
     bool has_other_layers; /* of a file: its architecture has another pattern */
-    bool is_refused;       /* what was said cannot be read back */
+    bool is_refused;       /* what was exported cannot be imported */
 };
 
 /* ---- statement.c ---- */
@@ -46,7 +45,9 @@ bool pe_is_local(const struct pe_explain *ex, const struct pe_dialect_kind *kind
 
 /* ---- losses.c ---- */
 
-void pe_lose(struct pe_statement *e, struct pe_loss loss, const struct pe_dialect_kind *kind);
+/* Adds a loss of a kind, in the words of a pattern, in which {a} and {b} may be; the words of both are copied. */
+struct pe_loss *pe_lose(struct pe_statement *e, const struct pe_dialect_kind *kind, const char *what,
+                        struct pe_value wanted, struct pe_value gets, const char *pattern);
 /* A kind, and what the tool reads back, for sequences of one stretch of lengths. */
 struct pe_sides {
     struct pe_stretch stretch;

@@ -118,7 +118,9 @@ static enum pe_status write_file(struct pe_explain *ex, struct pe_dialect_reader
                                 .n_kinds = ex->n_text,
                                 .length = ex->model_length,
                                 .is_converter = true,
-                                .type = tool->type};
+                                .has_no_rope = pe_is_among(tool->reader->writes_no_rope, ex->language.model_type),
+                                .has_lists_only =
+                                    pe_is_among(tool->reader->writes_lists_only, ex->language.model_type)};
     wish.n_kinds += n_others;
     if (window && window->value.kind == PE_INTEGER)
         wish.window = (double)window->value.integer;
@@ -170,8 +172,7 @@ static enum pe_status run_file(struct pe_explain *ex, struct pe_dialect_reader *
 
 static enum pe_status convert(struct pe_explain *ex, struct pe_dialect_reader *tool)
 {
-    tool->type = pe_reader_type_find(tool->reader, ex->language.model_type);
-    tool->architecture = tool->type ? tool->type->architecture : NULL;
+    tool->architecture = tool->reader->architecture(ex->language.model_type);
     const struct pe_gguf_architecture *row = tool->architecture ? pe_gguf_architecture_find(tool->architecture) : NULL;
     if (!row) {
         drop_readings(ex, tool);
@@ -190,7 +191,7 @@ static enum pe_status convert(struct pe_explain *ex, struct pe_dialect_reader *t
 static enum pe_status run(struct pe_explain *ex, struct pe_dialect_reader *tool)
 {
     struct pe_failure err;
-    enum pe_status status = pe_reader_view(tool->reader, ex->hf, &ex->language, ex->values, &tool->view, &err);
+    enum pe_status status = pe_config_view(tool->reader, false, ex->hf, &ex->language, ex->values, &tool->view, &err);
     if (status == PE_INVALID) {
         snprintf(tool->refused, sizeof tool->refused, "%s", err.detail);
         return PE_OK;
@@ -199,23 +200,24 @@ static enum pe_status run(struct pe_explain *ex, struct pe_dialect_reader *tool)
         return *ex->err = err, status;
     if (read_kinds(ex, tool))
         return ex->err->status;
-    return tool->reader->types ? convert(ex, tool) : PE_OK;
+    return tool->reader->architecture ? convert(ex, tool) : PE_OK;
 }
 
-static bool is_wanted(const struct pe_value *names, const char *name)
+static bool is_wanted(const struct pe_value *wanted, const char *name)
 {
-    for (size_t i = 0; names && names->kind == PE_LIST && i < names->list.n; i++)
-        if (names->list.items[i].kind == PE_STRING && pe_same(names->list.items[i].string, name))
+    struct pe_names names = pe_names_of(wanted);
+    for (size_t i = 0; i < names.n; i++)
+        if (names.items[i].kind == PE_STRING && pe_same(names.items[i].string, name))
             return true;
-    return !names || (names->kind == PE_STRING && pe_same(names->string, name));
+    return !wanted;
 }
 
 static enum pe_status unknown_reader(const struct pe_explain *ex, const char *name)
 {
     const char *names[PE_DIALECT_READERS_MAX + 1] = {NULL};
     char list[160] = "";
-    for (size_t i = 0; pe_readers[i]; i++) {
-        names[i] = pe_readers[i]->name;
+    for (size_t i = 0; pe_reader_at(i); i++) {
+        names[i] = pe_reader_at(i)->name;
         strcat(strcat(list, i ? ", " : ""), names[i]);
     }
     const char *nearest = pe_nearest(name, names);
@@ -226,14 +228,12 @@ static enum pe_status unknown_reader(const struct pe_explain *ex, const char *na
 
 enum pe_status pe_dialect_check_readers(const struct pe_explain *ex)
 {
-    const struct pe_value *wanted = ex->wanted, one = wanted ? *wanted : (struct pe_value){.kind = PE_NULL};
-    const struct pe_value *items = wanted && wanted->kind == PE_LIST ? wanted->list.items : &one;
-    size_t n = !wanted ? 0 : wanted->kind == PE_LIST ? wanted->list.n : 1;
-    for (size_t i = 0; i < n; i++) {
-        if (items[i].kind != PE_STRING)
+    struct pe_names names = pe_names_of(ex->wanted);
+    for (size_t i = 0; i < names.n; i++) {
+        if (names.items[i].kind != PE_STRING)
             return pe_fail(ex->err, "/readers", "readers is not a list of names");
-        if (!pe_reader_find(items[i].string))
-            return unknown_reader(ex, items[i].string);
+        if (!pe_tool_find(names.items[i].string) || !pe_tool_find(names.items[i].string)->objects)
+            return unknown_reader(ex, names.items[i].string);
     }
     return PE_OK;
 }
@@ -241,8 +241,8 @@ enum pe_status pe_dialect_check_readers(const struct pe_explain *ex)
 size_t pe_dialect_n_wanted(const struct pe_explain *ex)
 {
     size_t n = 0;
-    for (size_t i = 0; pe_readers[i]; i++)
-        n += is_wanted(ex->wanted, pe_readers[i]->name);
+    for (size_t i = 0; pe_reader_at(i); i++)
+        n += is_wanted(ex->wanted, pe_reader_at(i)->name);
     return n;
 }
 
@@ -253,10 +253,10 @@ enum pe_status pe_dialect_tools(struct pe_explain *ex)
     ex->readers = calloc(PE_DIALECT_READERS_MAX, sizeof *ex->readers);
     if (!ex->readers)
         return pe_no_memory(ex->err);
-    for (size_t i = 0; pe_readers[i]; i++) {
-        if (!is_wanted(ex->wanted, pe_readers[i]->name))
+    for (size_t i = 0; pe_reader_at(i); i++) {
+        if (!is_wanted(ex->wanted, pe_reader_at(i)->name))
             continue;
-        ex->readers[ex->n_readers].reader = pe_readers[i];
+        ex->readers[ex->n_readers].reader = pe_reader_at(i);
         if (run(ex, &ex->readers[ex->n_readers++]))
             return ex->err->status;
     }
@@ -308,6 +308,11 @@ const char *pe_tool_refusal(const struct pe_explain *ex, const struct pe_dialect
     return refused;
 }
 
+static const char *source_of(const struct pe_tool *tool)
+{
+    return tool->reads_source ? tool->reads_source : tool->source;
+}
+
 static void put_tool(const struct pe_explain *ex, struct pe_node *tools, const struct pe_dialect_reader *tool)
 {
     struct pe_node *node = pe_put_object(tools, tool->reader->name), *configs = pe_put_list(node, "configs");
@@ -319,13 +324,13 @@ static void put_tool(const struct pe_explain *ex, struct pe_node *tools, const s
         pe_put_string(node, "architecture", tool->architecture);
         pe_put_string(node, "rows", tool->is_permuted ? "permuted" : "as_published");
     }
-    pe_put_string(node, "source", tool->reader->source);
+    pe_put_string(node, "source", source_of(tool->reader));
 }
 
 /* The program that runs a file reads nothing but the file. */
 static void put_program(const struct pe_explain *ex, struct pe_node *tools)
 {
-    struct pe_node *node = pe_put_object(tools, pe_reader_of_files()->name), *configs = pe_put_list(node, "configs");
+    struct pe_node *node = pe_put_object(tools, pe_tool_of_files()->name), *configs = pe_put_list(node, "configs");
     const char *refused = "";
     for (size_t k = 0; k < ex->n_kinds; k++) {
         put_config(configs, &ex->kinds[k].own);
@@ -350,12 +355,13 @@ void pe_dialect_put_tools(const struct pe_explain *ex, struct pe_node *root)
 size_t pe_n_dialects(void)
 {
     size_t n = 0;
-    while (pe_readers[n])
+    while (pe_reader_at(n))
         n++;
     return n;
 }
 
 struct pe_dialect_info pe_dialect_at(size_t i)
 {
-    return (struct pe_dialect_info){pe_readers[i]->name, pe_readers[i]->about, pe_readers[i]->source};
+    const struct pe_tool *tool = pe_reader_at(i);
+    return (struct pe_dialect_info){tool->name, tool->reads, source_of(tool)};
 }

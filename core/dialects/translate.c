@@ -24,31 +24,6 @@ const struct pe_param *pe_translate_params(void) { return rows; }
 
 /* ---- Which architecture ---- */
 
-/* One whose graph turns as the configuration does, where nothing names one. */
-static const char *assume(const struct pe_explain *ex, const struct pe_value *config)
-{
-    const char *channels = pe_config_word(config, "channels"), *rule = pe_config_word(config, "scaling.type");
-    bool is_half = pe_same(pe_config_word(config, "layout"), "half");
-    bool has_betas = pe_config_number(config, "scaling.beta_fast", 32) != 32 ||
-                     pe_config_number(config, "scaling.beta_slow", 1) != 1;
-    if (pe_same(channels, "mrope"))
-        return "qwen2vl";
-    if (pe_is_among("mrope_interleaved|imrope", channels))
-        return "qwen3vl";
-    if (pe_same(rule, "proportional"))
-        return "gemma4";
-    if (pe_same(rule, "longrope") && is_half)
-        return "phi3";
-    if (pe_config_number(config, "rotary_offset", 0) > 0)
-        return is_half ? "minicpm3" : "deepseek2"; /* the last channels turn */
-    if (pe_config_number(config, "rotary_dim", 0) < pe_config_number(config, "head_dim", 0))
-        return is_half ? "stablelm" : "chatglm";
-    for (size_t k = 0; is_half && k < ex->n_text; k++)
-        if (pe_is_local(ex, &ex->kinds[k]))
-            return "gemma3"; /* whose sliding layers have a base of their own */
-    return pe_same(rule, "yarn") && has_betas ? "mistral3" : "llama";
-}
-
 /* A query has a list of one. */
 static enum pe_status check_architecture(const struct pe_explain *ex, const struct pe_value **architecture)
 {
@@ -72,23 +47,28 @@ static enum pe_status check_architecture(const struct pe_explain *ex, const stru
 
 static const char *choose_architecture(const struct pe_explain *ex, const struct pe_value *asked, bool *is_assumed)
 {
-    const struct pe_reader_type *type =
-        ex->hf ? pe_reader_type_find(pe_reader_of_files(), ex->language.model_type) : NULL;
-    const char *named = asked ? asked->string : ex->gguf ? ex->outline->architecture : type ? type->architecture : NULL;
+    const char *named = asked      ? asked->string
+                        : ex->gguf ? ex->outline->architecture
+                        : ex->hf   ? pe_tool_of_files()->architecture(ex->language.model_type)
+                                   : NULL;
     const struct pe_value *config = ex->kinds[0].own.config;
     for (size_t k = 0; k < ex->n_text && !ex->kinds[0].own.turn.n; k++)
         if (ex->kinds[k].own.turn.n) {
             config = ex->kinds[k].own.config;
             break;
         }
+    bool has_local = false;
+    for (size_t k = 0; k < ex->n_text; k++)
+        has_local |= pe_is_local(ex, &ex->kinds[k]);
     *is_assumed = !named;
-    return named ? named : assume(ex, config);
+    return named ? named : pe_gguf_assume(config, has_local);
 }
 
 /* ---- All of them ---- */
 
 struct job {
     struct pe_explain *ex;
+    struct pe_names names;                                     /* of targets; none: all */
     const struct pe_dialect_kind *kinds[PE_DIALECT_KINDS_MAX]; /* those that differ */
     size_t n_kinds;
     const char *architecture;
@@ -112,10 +92,10 @@ static void list_kinds(struct job *job)
 
 /* One value states all kinds: a file's architecture decides about them, of a config.json each turns the same channels.
  */
-static bool are_joined(const struct job *job, const struct pe_target *target)
+static bool are_joined(const struct job *job, const struct pe_tool *target)
 {
     static const char *const common[] = {"head_dim", "rotary_offset", "layout"};
-    if (!target->has_kinds || !target->info.members)
+    if (!target->has_kinds || !target->lenses)
         return target->has_kinds;
     for (size_t k = 0; k < job->n_kinds; k++) {
         const struct pe_value *config = job->kinds[k]->own.config, *first = job->kinds[0]->own.config;
@@ -130,7 +110,7 @@ static bool are_joined(const struct job *job, const struct pe_target *target)
     return true;
 }
 
-static enum pe_status add_entry(struct job *job, const struct pe_target *target, size_t first, size_t n)
+static enum pe_status add_entry(struct job *job, const struct pe_tool *target, size_t first, size_t n)
 {
     struct pe_statement *e = pe_values_room(job->ex->values, sizeof *e);
     if (!e)
@@ -152,7 +132,7 @@ static enum pe_status add_entry(struct job *job, const struct pe_target *target,
 /* Once, however often it is named. */
 static enum pe_status add_target(struct job *job, size_t i)
 {
-    const struct pe_target *target = pe_targets[i];
+    const struct pe_tool *target = pe_tools[i];
     if (job->has >> i & 1)
         return PE_OK;
     job->has |= UINT64_C(1) << i;
@@ -166,63 +146,52 @@ static enum pe_status add_target(struct job *job, size_t i)
     return PE_OK;
 }
 
-/* The names of `to`; *n = 0: all. */
-static enum pe_status check_to(const struct pe_explain *ex, const struct pe_value *to, const struct pe_value **names,
-                               size_t *n)
+/* The names of `to`; none: all. */
+static enum pe_status check_to(const struct pe_explain *ex, const struct pe_value *to)
 {
-    bool is_list = to && to->kind == PE_LIST;
-    *names = is_list ? to->list.items : to;
-    *n = is_list ? to->list.n : to ? 1 : 0;
-    if (is_list && !*n)
+    struct pe_names names = pe_names_of(to);
+    if (to && !names.n)
         return pe_fail(ex->err, "/to", "to is an empty list; name a target, or all");
-    for (size_t i = 0; i < *n; i++) {
-        if ((*names)[i].kind != PE_STRING)
+    for (size_t i = 0; i < names.n; i++) {
+        if (names.items[i].kind != PE_STRING)
             return pe_fail(ex->err, "/to", "to is neither a name nor a list of names");
-        if (!pe_same((*names)[i].string, "all") && !pe_target_find((*names)[i].string))
-            return pe_target_unknown((*names)[i].string, "/to", ex->err);
+        if (!pe_same(names.items[i].string, "all") && !pe_tool_find(names.items[i].string))
+            return pe_tool_unknown(names.items[i].string, "/to", ex->err);
     }
-    return PE_OK;
-}
-
-static enum pe_status add_all(struct job *job)
-{
-    for (size_t i = 0; pe_targets[i]; i++)
-        if (add_target(job, i))
-            return job->ex->err->status;
     return PE_OK;
 }
 
 static enum pe_status add_named(struct job *job, const char *name)
 {
-    size_t i = 0;
-    if (pe_same(name, "all"))
-        return add_all(job);
-    while (pe_targets[i] != pe_target_find(name))
-        i++;
-    return add_target(job, i);
+    for (size_t i = 0; pe_tools[i]; i++)
+        if ((pe_same(name, "all") || pe_same(name, pe_tools[i]->name)) && add_target(job, i))
+            return job->ex->err->status;
+    return PE_OK;
 }
 
-static enum pe_status add_targets(struct job *job, const struct pe_value *names, size_t n)
+static enum pe_status add_targets(struct job *job)
 {
-    enum pe_status status = n ? PE_OK : add_all(job);
-    for (size_t i = 0; !status && i < n; i++)
-        status = add_named(job, names[i].string);
-    return status;
+    if (!job->names.n)
+        return add_named(job, "all");
+    for (size_t i = 0; i < job->names.n; i++)
+        if (add_named(job, job->names.items[i].string))
+            return job->ex->err->status;
+    return PE_OK;
 }
 
 /* Every target that is named reads every kind that differs, at every length. */
-static enum pe_status admit(const struct job *job, const struct pe_value *names, size_t n)
+static enum pe_status admit(const struct job *job)
 {
-    size_t n_targets = n ? 0 : pe_n_targets(), n_lengths = 0;
-    for (size_t i = 0; i < n; i++)
-        n_targets += pe_same(names[i].string, "all") ? pe_n_targets() : 1;
+    size_t n_targets = job->names.n ? 0 : pe_n_targets(), n_lengths = 0;
+    for (size_t i = 0; i < job->names.n; i++)
+        n_targets += pe_same(job->names.items[i].string, "all") ? pe_n_targets() : 1;
     for (size_t k = 0; k < job->n_kinds; k++)
         n_lengths += pe_dialect_n_lengths(job->ex, job->kinds[k]);
     return pe_dialect_admit(job->ex,
                             (double)(n_targets < pe_n_targets() ? n_targets : pe_n_targets()) * (double)n_lengths);
 }
 
-/* A kind that no plan has cannot be said. */
+/* A kind that no plan has cannot be exported. */
 static enum pe_status check_kinds(struct pe_explain *ex)
 {
     for (size_t k = 0; k < ex->n_text; k++)
@@ -231,7 +200,7 @@ static enum pe_status check_kinds(struct pe_explain *ex)
     return PE_OK;
 }
 
-static enum pe_status put_answer(struct job *job, const struct pe_value *names, size_t n)
+static enum pe_status put_answer(struct job *job)
 {
     struct pe_explain *ex = job->ex;
     struct pe_node *root = pe_values_root(ex->values);
@@ -243,7 +212,7 @@ static enum pe_status put_answer(struct job *job, const struct pe_value *names, 
         pe_put_null(root, "config");
     pe_dialect_put_layers(ex, root);
     job->list = pe_put_list(root, "targets");
-    if (add_targets(job, names, n))
+    if (add_targets(job))
         return ex->err->status;
     pe_put_integer(root, "exact", job->n_exact);
     pe_put_integer(root, "entries", job->n_entries);
@@ -256,18 +225,16 @@ static enum pe_status translate(struct pe_explain *ex)
 {
     struct own_fields own;
     struct job job = {.ex = ex};
-    const struct pe_value *names;
-    size_t n;
     ex->is_translation = true;
-    if (pe_dialect_open(ex, rows, &own) || check_to(ex, own.to, &names, &n) ||
-        check_architecture(ex, &own.architecture))
+    if (pe_dialect_open(ex, rows, &own) || check_to(ex, own.to) || check_architecture(ex, &own.architecture))
         return ex->err->status;
     ex->length = own.length == PE_UNSET_INT ? 0 : own.length;
     if (pe_dialect_kinds(ex) || check_kinds(ex))
         return ex->err->status;
     list_kinds(&job);
+    job.names = pe_names_of(own.to);
     job.architecture = choose_architecture(ex, own.architecture, &job.is_assumed);
-    return admit(&job, names, n) ? ex->err->status : put_answer(&job, names, n);
+    return admit(&job) ? ex->err->status : put_answer(&job);
 }
 
 enum pe_status pe_translate_new(const struct pe_explain_request *request, struct pe_explain **translation,

@@ -81,7 +81,7 @@ enum pe_status pe_gguf_read(const struct pe_value *object, const char *layer_typ
 /* Writes to pointer[PE_POINTER_MAX] which key of the object a field was taken from, as pe_hf_config_point. */
 void pe_gguf_point(const struct pe_value *object, const char *field, char *pointer);
 
-/* Reads the object `said`: the words of a tool (core/models/targets). beside are the request's own fields, which state
+/* Reads the object `said`: the words of a tool (core/tools). beside are the request's own fields, which state
  * what the words do not. Pointers of errors begin with "/said", or are those of fields beside it. */
 enum pe_status pe_said_read(const struct pe_value *said, const char *layer_type, const struct pe_field *beside,
                             size_t n_beside, struct pe_model_fields *out, struct pe_failure *err);

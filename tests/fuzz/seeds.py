@@ -94,7 +94,7 @@ def dictionaries():
     form = strings_of("api/requests/form*.[ch]", "api/formats/*.c")
     yield "json", JSON + plan + quoted(form)
     yield "hf_config", JSON + hf
-    flags = strings_of("core/models/targets/*.c")
+    flags = strings_of("core/tools/tools/*.c")
     yield "said", ["llama.cpp\n", "vllm\n", "vllm_old\n", "sglang\n", "megatron\n", "'", '"', "\\", "\\\n", " -m ", "#", "=", *JSON[:6], *(f"--{w} " for w in flags)]
     yield "query", ["&", "=", "%", "+", ",", "request=", "%5B", "%7B"] + [w.strip('"') + "=" for w in plan] + form
     yield "headers", LINES + TYPES + HEADS + ["/encode", "/rotate", "/attention", "/v2/models/rope/infer", "boundary="]

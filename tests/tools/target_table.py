@@ -1,6 +1,6 @@
-"""core/models/targets/PRESETS.md: which presets each target of /translate states exactly, and what it loses of the others.
+"""core/tools/PRESETS.md: which presets each target of /translate states exactly, and what it loses of the others.
 
-    python3 tests/tools/target_table.py URL >core/models/targets/PRESETS.md         # URL of a server without stored presets
+    python3 tests/tools/target_table.py URL >core/tools/PRESETS.md         # URL of a server without stored presets
 """
 import collections
 import json

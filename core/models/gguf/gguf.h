@@ -5,9 +5,6 @@
 
 #include "core/models/hf/hf.h"
 #include "core/models/models.h"
-#include "core/values.h"
-
-struct pe_reader_type; /* core/models/readers/readers.h */
 
 /* ---- The tables: core/models/gguf/llama_cpp.c ---- */
 
@@ -159,6 +156,8 @@ void pe_gguf_nearest(const char *name, char *out, size_t room);
 bool pe_gguf_has(const struct pe_gguf_reader *r, enum pe_gguf_key_id id);
 /* *x is unchanged if there is no such key. Of a list, heads: the first that is not 0. */
 enum pe_status pe_gguf_count(struct pe_gguf_reader *r, enum pe_gguf_key_id id, int64_t *x);
+/* … which may not be 0 where it is there; needed: what for it has to be there, NULL: it need not. */
+enum pe_status pe_gguf_size(struct pe_gguf_reader *r, enum pe_gguf_key_id id, const char *needed, int64_t *x);
 enum pe_status pe_gguf_real(struct pe_gguf_reader *r, enum pe_gguf_key_id id, double *x);
 enum pe_status pe_gguf_flag(struct pe_gguf_reader *r, enum pe_gguf_key_id id, bool *x);
 enum pe_status pe_gguf_word(struct pe_gguf_reader *r, enum pe_gguf_key_id id, const char **word);
@@ -186,7 +185,6 @@ enum pe_status pe_gguf_list_layers(struct pe_gguf_reader *r);
 
 /* rope.c: the fields of a kind. */
 enum pe_status pe_gguf_rope(struct pe_gguf_reader *r, unsigned kind);
-enum pe_status pe_gguf_heads(struct pe_gguf_reader *r, int64_t *heads);
 enum pe_status pe_gguf_original(struct pe_gguf_reader *r, double *original); /* the length of the training */
 
 /* scores.c: softmax_scale, softcap, query_scale of a kind. */
@@ -197,13 +195,16 @@ struct pe_gguf_wish {
     const struct pe_stated_kind *full, *local; /* local NULL: all layers are alike */
     const struct pe_stated_kind *kinds;        /* whose layers they are */
     size_t n_kinds;
-    int64_t length;                    /* 0: not known */
-    double window;                     /* of sliding layers; 0: not known */
-    int64_t width, heads;              /* of the model; 0: not known */
-    bool is_converter;                 /* as the converter writes it; else as well as the keys can */
-    const struct pe_reader_type *type; /* … by its class; NULL: none */
+    int64_t length;                   /* 0: not known */
+    double window;                    /* of sliding layers; 0: not known */
+    int64_t width, heads;             /* of the model; 0: not known */
+    bool is_converter;                /* as the converter writes it; else as well as the keys can */
+    bool has_no_rope, has_lists_only; /* … by its class: neither a base nor a rule; of the rules only longrope */
 };
 bool pe_gguf_slides(const char *layer_type);
+/* An architecture whose graph turns as the configuration does, where nothing names one. has_local: sliding layers have
+ * another base. */
+const char *pe_gguf_assume(const struct pe_value *config, bool has_local);
 /* Chooses full and local among the kinds that turn; full stays NULL if none does. */
 void pe_gguf_choose_kinds(struct pe_gguf_wish *wish);
 /* The name in the file of one of the kinds that it states. */

@@ -11,33 +11,9 @@ static const char architecture_key[] = "general.architecture";
 
 /* ---- The architecture ---- */
 
-enum { NAMES_MAX = 400, NAMES_BYTES = 8192, NEAREST = 3 };
+static const char *names_at(size_t i) { return i < pe_n_gguf_architectures ? pe_gguf_architectures[i].names : NULL; }
 
-void pe_gguf_nearest(const char *name, char *out, size_t room)
-{
-    char text[NAMES_BYTES];
-    const char *list[NAMES_MAX + 1];
-    size_t used = 0, n = 0;
-    for (size_t i = 0; i < pe_n_gguf_architectures; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s|", pe_gguf_architectures[i].names);
-    for (char *word = text, *bar; n < NAMES_MAX && (bar = strchr(word, '|')); word = bar + 1) {
-        *bar = '\0';
-        list[n++] = word;
-    }
-    list[n] = NULL;
-    used = 0;
-    *out = '\0';
-    for (int i = 0; i < NEAREST && used < room; i++) {
-        const char *nearest = pe_nearest(name, list);
-        if (!nearest)
-            return;
-        used += (size_t)snprintf(out + used, room - used, "%s\"%s\"", i ? ", " : "", nearest);
-        size_t at = 0;
-        while (list[at] != nearest)
-            at++;
-        memmove(&list[at], &list[at + 1], (n-- - at) * sizeof *list);
-    }
-}
+void pe_gguf_nearest(const char *name, char *out, size_t room) { pe_hf_nearest_of(name, names_at, out, room); }
 
 static enum pe_status find_architecture(struct pe_gguf_reader *r)
 {
@@ -165,6 +141,19 @@ enum pe_status pe_gguf_count(struct pe_gguf_reader *r, enum pe_gguf_key_id id, i
     if (!is_count(number))
         return pe_gguf_wrong(r, id, "an integer from 0 to 4294967295");
     *x = (int64_t)number;
+    return PE_OK;
+}
+
+enum pe_status pe_gguf_size(struct pe_gguf_reader *r, enum pe_gguf_key_id id, const char *needed, int64_t *x)
+{
+    int64_t found = 0;
+    if (pe_gguf_count(r, id, &found))
+        return r->err->status;
+    if (!found && pe_gguf_has(r, id))
+        return pe_gguf_wrong(r, id, "an integer above 0");
+    if (!found && needed)
+        return pe_gguf_needs(r, id, needed);
+    *x = found ? found : *x;
     return PE_OK;
 }
 

@@ -53,7 +53,7 @@ static enum pe_status read_pattern(struct pe_gguf_reader *r, struct pattern *p)
         return p->period ? PE_OK : pe_gguf_wrong(r, PE_GGUF_PATTERN, "an integer from 1 to 4294967295");
     }
     if (!is_list || r->row->pattern == PE_GGUF_PERIOD) {
-        pe_gguf_default(r, PE_GGUF_PATTERN, (struct pe_value){.kind = PE_INTEGER, .integer = p->period});
+        pe_gguf_default(r, PE_GGUF_PATTERN, pe_integer(p->period));
         return PE_OK;
     }
     r->was_read[PE_GGUF_PATTERN] = true;

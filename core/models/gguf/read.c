@@ -23,16 +23,14 @@ static enum pe_status put_alibi(struct pe_gguf_reader *r)
         if (pe_gguf_real(r, PE_GGUF_BIAS_MAX, &bias_max))
             return r->err->status;
         if (!pe_gguf_has(r, PE_GGUF_BIAS_MAX))
-            pe_gguf_default(r, PE_GGUF_BIAS_MAX, (struct pe_value){.kind = PE_REAL, .real = 0});
+            pe_gguf_default(r, PE_GGUF_BIAS_MAX, pe_real(0));
     }
     if (bias_max == 0) {
         pe_hf_put_word(r->out, "scheme", "none");
         return PE_OK;
     }
-    if (pe_gguf_heads(r, &heads))
+    if (pe_gguf_size(r, PE_GGUF_HEADS, "each head has a slope of its own", &heads))
         return r->err->status;
-    if (!heads)
-        return pe_gguf_needs(r, PE_GGUF_HEADS, "each head has a slope of its own");
     pe_hf_put_word(r->out, "scheme", "alibi");
     pe_hf_put_integer(r->out, "num_heads", heads);
     pe_hf_put_word(r->out, "form", "symmetric");
@@ -45,13 +43,9 @@ static enum pe_status put_alibi(struct pe_gguf_reader *r)
 static enum pe_status put_buckets(struct pe_gguf_reader *r, bool is_decoder)
 {
     int64_t heads = 0, buckets = 0;
-    if (pe_gguf_heads(r, &heads) || pe_gguf_count(r, PE_GGUF_BUCKETS, &buckets))
+    if (pe_gguf_size(r, PE_GGUF_HEADS, "each head has a column of the table", &heads) ||
+        pe_gguf_size(r, PE_GGUF_BUCKETS, "this architecture needs it", &buckets))
         return r->err->status;
-    if (!heads)
-        return pe_gguf_needs(r, PE_GGUF_HEADS, "each head has a column of the table");
-    if (!buckets)
-        return pe_gguf_has(r, PE_GGUF_BUCKETS) ? pe_gguf_wrong(r, PE_GGUF_BUCKETS, "an integer above 0")
-                                               : pe_gguf_needs(r, PE_GGUF_BUCKETS, "this architecture needs it");
     pe_hf_put_word(r->out, "scheme", "t5");
     pe_hf_put_integer(r->out, "num_heads", heads);
     pe_hf_put_integer(r->out, "num_buckets", buckets);
@@ -67,11 +61,8 @@ static enum pe_status put_table(struct pe_gguf_reader *r)
     pe_hf_put_word(r->out, "scheme", "learned");
     for (size_t i = 0; i < 2; i++) {
         int64_t x = 0;
-        if (pe_gguf_count(r, ids[i], &x))
+        if (pe_gguf_size(r, ids[i], "it is a size of the table of positions", &x))
             return r->err->status;
-        if (!x)
-            return pe_gguf_has(r, ids[i]) ? pe_gguf_wrong(r, ids[i], "an integer above 0")
-                                          : pe_gguf_needs(r, ids[i], "it is a size of the table of positions");
         pe_hf_put_integer(r->out, names[i], x);
     }
     return PE_OK;
@@ -107,37 +98,18 @@ static enum pe_status read_positions(struct pe_gguf_reader *r, unsigned kind)
 static enum pe_status read_kind(struct pe_gguf_reader *r, unsigned kind)
 {
     pe_model_fields_clear(r->out);
-    enum pe_status status = read_positions(r, kind);
-    return status ? status : pe_gguf_scores(r, kind);
+    return read_positions(r, kind) ? r->err->status : pe_gguf_scores(r, kind);
 }
 
 /* ---- Which kind ---- */
 
-/* Reads every kind; fails if they differ, or if one is named, which is none of them. */
-static enum pe_status compare_kinds(struct pe_gguf_reader *r, const char *named)
+static enum pe_status read_kind_of(void *reader, size_t k, struct pe_model_fields *out)
 {
-    struct pe_model_fields *first = r->out, *other = malloc(sizeof *other);
-    struct pe_hf_difference *difference = calloc(1, sizeof *difference);
-    enum pe_status status = other && difference ? PE_OK : pe_no_memory(r->err);
-    if (!status) {
-        difference->layers = &r->layers;
-        status = read_kind(r, r->kinds[0]);
-    }
-    r->out = other;
-    for (size_t k = 1; !status && k < r->layers.n_kinds; k++) {
-        status = read_kind(r, r->kinds[k]);
-        if (!status && k == 1)
-            pe_hf_describe(difference, 0, first, other);
-        if (!status)
-            pe_hf_describe(difference, k, other, first);
-    }
+    struct pe_gguf_reader *r = reader;
+    struct pe_model_fields *first = r->out;
+    r->out = out;
+    enum pe_status status = read_kind(r, r->kinds[k]);
     r->out = first;
-    if (!status && r->layers.n_kinds == 1)
-        pe_hf_describe(difference, 0, first, first);
-    if (!status && (difference->differ || named))
-        status = pe_hf_differ(difference, r->architecture, named, r->err);
-    free(other);
-    free(difference);
     return status;
 }
 
@@ -151,23 +123,17 @@ static enum pe_status choose_kind(struct pe_gguf_reader *r, const char *named, s
     bool is_one = !named || pe_hf_has_kind(layers, named);
     if (is_one && (named || layers->n_kinds == 1))
         return PE_OK;
-    return compare_kinds(r, is_one ? NULL : named);
+    return pe_hf_compare_kinds(layers, r->architecture, is_one ? NULL : named, read_kind_of, r, r->out, r->err);
 }
 
 static enum pe_status read_all(struct pe_gguf_reader *r, const struct pe_value *object, const char *layer_type,
                                size_t *k)
 {
-    enum pe_status status = pe_gguf_open(r, object);
-    if (!status)
-        status = pe_gguf_list_layers(r);
-    if (!status)
-        status = choose_kind(r, layer_type, k);
-    if (status)
-        return status;
+    if (pe_gguf_open(r, object) || pe_gguf_list_layers(r) || choose_kind(r, layer_type, k))
+        return r->err->status;
     memset(r->was_read, 0, sizeof r->was_read); /* of this kind alone */
     r->n_defaults = 0;
-    status = pe_gguf_list_layers(r);
-    return status ? status : read_kind(r, r->kinds[*k]);
+    return pe_gguf_list_layers(r) ? r->err->status : read_kind(r, r->kinds[*k]);
 }
 
 /* Marks the keys that other kinds read: they have an effect on the model. The kind itself has been read. */

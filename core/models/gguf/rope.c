@@ -9,50 +9,33 @@
 #include "core/models/gguf/gguf.h"
 #include "core/numeric/numeric.h"
 #include "core/params.h"
+#include "core/schemes/scalings/scaling.h"
 
 #include <math.h>
 #include <string.h>
 
 /* ---- Widths ---- */
 
-enum pe_status pe_gguf_heads(struct pe_gguf_reader *r, int64_t *heads)
-{
-    if (pe_gguf_count(r, PE_GGUF_HEADS, heads))
-        return r->err->status;
-    return *heads || !pe_gguf_has(r, PE_GGUF_HEADS) ? PE_OK : pe_gguf_wrong(r, PE_GGUF_HEADS, "an integer above 0");
-}
-
 static enum pe_status divide_width(struct pe_gguf_reader *r, int64_t *head_dim)
 {
     static const char what[] = "the width of a head needs it, or attention.key_length";
     int64_t width = 0, heads = 0;
-    if (pe_gguf_count(r, PE_GGUF_EMBEDDING, &width) || pe_gguf_heads(r, &heads))
+    if (pe_gguf_size(r, PE_GGUF_HEADS, NULL, &heads) || pe_gguf_size(r, PE_GGUF_EMBEDDING, what, &width) ||
+        pe_gguf_size(r, PE_GGUF_HEADS, what, &heads))
         return r->err->status;
-    if (!width)
-        return pe_gguf_has(r, PE_GGUF_EMBEDDING) ? pe_gguf_wrong(r, PE_GGUF_EMBEDDING, "an integer above 0")
-                                                 : pe_gguf_needs(r, PE_GGUF_EMBEDDING, what);
-    if (!heads)
-        return pe_gguf_needs(r, PE_GGUF_HEADS, what);
     if (width % heads)
         return pe_gguf_wrong(r, PE_GGUF_HEADS, "a divisor of embedding_length, or attention.key_length beside it");
     *head_dim = width / heads;
     return PE_OK;
 }
 
-/* The width of a head and its rotated channels are counts that may not be 0. */
-static enum pe_status read_width(struct pe_gguf_reader *r, enum pe_gguf_key_id id, int64_t *x)
-{
-    if (pe_gguf_count(r, id, x))
-        return r->err->status;
-    return pe_gguf_has(r, id) && *x == 0 ? pe_gguf_wrong(r, id, "an integer above 0") : PE_OK;
-}
-
 static enum pe_status read_head_dim(struct pe_gguf_reader *r, bool is_sliding, int64_t *head_dim)
 {
     *head_dim = 0;
     bool is_mla = pe_gguf_has(r, PE_GGUF_KEY_LENGTH_MLA);
-    if (read_width(r, PE_GGUF_KEY_LENGTH, head_dim) || read_width(r, PE_GGUF_KEY_LENGTH_MLA, head_dim) ||
-        (is_sliding && !is_mla && read_width(r, PE_GGUF_KEY_LENGTH_SWA, head_dim)))
+    if (pe_gguf_size(r, PE_GGUF_KEY_LENGTH, NULL, head_dim) ||
+        pe_gguf_size(r, PE_GGUF_KEY_LENGTH_MLA, NULL, head_dim) ||
+        (is_sliding && !is_mla && pe_gguf_size(r, PE_GGUF_KEY_LENGTH_SWA, NULL, head_dim)))
         return r->err->status;
     return *head_dim ? PE_OK : divide_width(r, head_dim);
 }
@@ -64,10 +47,10 @@ static enum pe_status put_widths(struct pe_gguf_reader *r, bool is_sliding, int6
     if (read_head_dim(r, is_sliding, head_dim))
         return r->err->status;
     *rotary = *head_dim;
-    if (read_width(r, id, rotary))
+    if (pe_gguf_size(r, id, NULL, rotary))
         return r->err->status;
     if (!pe_gguf_has(r, id))
-        pe_gguf_default(r, id, (struct pe_value){.kind = PE_INTEGER, .integer = *rotary});
+        pe_gguf_default(r, id, pe_integer(*rotary));
     if (r->row->turns_whole_head && *rotary != *head_dim)
         return pe_gguf_wrong(r, id, "the width of a head: llama.cpp refuses another one for this architecture");
     if (*rotary > *head_dim)
@@ -83,19 +66,14 @@ static enum pe_status put_widths(struct pe_gguf_reader *r, bool is_sliding, int6
 
 /* ---- Base ---- */
 
-static enum pe_status check_base(const struct pe_gguf_reader *r, enum pe_gguf_key_id id, double base)
-{
-    return base > 0 ? PE_OK : pe_gguf_wrong(r, id, "a number above 0");
-}
-
 static enum pe_status read_base(struct pe_gguf_reader *r, enum pe_gguf_key_id id, double fallback, double *base)
 {
     *base = fallback;
     if (pe_gguf_real(r, id, base))
         return r->err->status;
     if (!pe_gguf_has(r, id))
-        pe_gguf_default(r, id, (struct pe_value){.kind = PE_REAL, .real = fallback});
-    return check_base(r, id, *base);
+        pe_gguf_default(r, id, pe_real(fallback));
+    return *base > 0 ? PE_OK : pe_gguf_wrong(r, id, "a number above 0");
 }
 
 /* Hunyuan's alpha: base · alpha^(d/(d - 2)), d the width of a head. */
@@ -108,8 +86,7 @@ static enum pe_status apply_alpha(struct pe_gguf_reader *r, int64_t head_dim, do
                    : PE_OK;
     if (head_dim <= 2)
         return pe_gguf_wrong(r, PE_GGUF_ALPHA, "0 where a head has 2 channels: the exponent d/(d - 2) divides by zero");
-    struct pe_dd power = dd_div(dd((double)head_dim), dd((double)head_dim - 2));
-    *base = dd_mul_d(pe_dd_exp(dd_mul(power, pe_dd_log(dd(alpha)))), *base).hi;
+    *base = pe_scaling_stretched(*base, alpha, (double)head_dim);
     return PE_OK;
 }
 
@@ -117,24 +94,23 @@ static enum pe_status put_base(struct pe_gguf_reader *r, bool is_sliding, int64_
 {
     const struct pe_gguf_architecture *row = r->row;
     double base = 10000;
-    enum pe_status status = PE_OK;
+    bool is_own = is_sliding && row->local_base == PE_GGUF_BASE_10000;
+    bool has_own =
+        is_own || (is_sliding && row->local_base != PE_GGUF_BASE_FULL && pe_gguf_has(r, PE_GGUF_FREQ_BASE_SWA));
     if (row->is_compressed && is_sliding) {
         if (!pe_gguf_has(r, PE_GGUF_COMPRESS_BASE))
             return pe_gguf_needs(r, PE_GGUF_COMPRESS_BASE, "this architecture needs it");
-        status = read_base(r, PE_GGUF_COMPRESS_BASE, base, &base);
+        if (read_base(r, PE_GGUF_COMPRESS_BASE, base, &base))
+            return r->err->status;
     } else if (!row->is_never_scaled) {
-        bool is_own = is_sliding && row->local_base == PE_GGUF_BASE_10000;
-        if (!is_own)
-            status = read_base(r, PE_GGUF_FREQ_BASE, base, &base);
-        if (!status && is_sliding && row->local_base != PE_GGUF_BASE_FULL &&
-            (is_own || pe_gguf_has(r, PE_GGUF_FREQ_BASE_SWA)))
-            status = read_base(r, PE_GGUF_FREQ_BASE_SWA, base, &base);
+        if ((!is_own && read_base(r, PE_GGUF_FREQ_BASE, base, &base)) ||
+            (has_own && read_base(r, PE_GGUF_FREQ_BASE_SWA, base, &base)))
+            return r->err->status;
     }
-    if (!status)
-        status = apply_alpha(r, head_dim, &base);
-    if (!status)
-        pe_hf_put_number(r->out, "base", base);
-    return status;
+    if (apply_alpha(r, head_dim, &base))
+        return r->err->status;
+    pe_hf_put_number(r->out, "base", base);
+    return PE_OK;
 }
 
 /* ---- Axes ---- */
@@ -195,7 +171,7 @@ enum pe_status pe_gguf_original(struct pe_gguf_reader *r, double *original)
     if (pe_gguf_count(r, PE_GGUF_CONTEXT, &length))
         return r->err->status;
     if (!pe_gguf_has(r, PE_GGUF_ORIGINAL) && pe_gguf_has(r, PE_GGUF_CONTEXT))
-        pe_gguf_default(r, PE_GGUF_ORIGINAL, (struct pe_value){.kind = PE_INTEGER, .integer = length});
+        pe_gguf_default(r, PE_GGUF_ORIGINAL, pe_integer(length));
     if (pe_gguf_count(r, PE_GGUF_ORIGINAL, &length))
         return r->err->status;
     *original = (double)length;
@@ -211,7 +187,7 @@ static enum pe_status read_betas(struct pe_gguf_reader *r, struct scaling *s)
     s->beta_slow = 1;
     for (size_t i = 0; r->row->beta_fast > 0 && i < 2; i++) {
         if (!pe_gguf_has(r, ids[i]))
-            pe_gguf_default(r, ids[i], (struct pe_value){.kind = PE_REAL, .real = *betas[i]});
+            pe_gguf_default(r, ids[i], pe_real(*betas[i]));
         if (pe_gguf_real(r, ids[i], betas[i]))
             return r->err->status;
         if (!(*betas[i] > 0))
@@ -255,19 +231,13 @@ static enum pe_status read_scaling(struct pe_gguf_reader *r, struct scaling *s)
     return pe_gguf_original(r, &s->original) ? r->err->status : read_betas(r, s);
 }
 
-/* m(s, k) */
-static struct pe_dd magnitude(double s, double k)
-{
-    return s <= 1 ? dd(1) : dd_add(dd(1), dd_div(dd_mul_d(pe_dd_log(dd(s)), k), dd(10)));
-}
-
 /* a·Y */
 static struct pe_dd attention_of(const struct pe_gguf_reader *r, const struct scaling *s)
 {
     double l = s->log_multiplier, k = r->row->log_multiplier_is_scale && l != 0 ? l : 1;
     if (!s->ramps)
         return dd_mul_d(dd(s->attn), s->yarn_attn);
-    return dd_mul_d(dd_div(magnitude(s->factor, k), magnitude(s->factor, l)), s->attn);
+    return dd_mul_d(dd_div(pe_scaling_magnitude(s->factor, k), pe_scaling_magnitude(s->factor, l)), s->attn);
 }
 
 static double softmax_of(const struct pe_gguf_reader *r, const struct scaling *s)
@@ -335,27 +305,15 @@ static void add(struct pe_gguf_reader *r, size_t *n, const char *name, struct pe
     r->out->scaling[(*n)++] = (struct pe_field){name, value};
 }
 
-static void add_word(struct pe_gguf_reader *r, size_t *n, const char *name, const char *word)
-{
-    add(r, n, name, (struct pe_value){.kind = PE_STRING, .string = word});
-}
-
-static void add_number(struct pe_gguf_reader *r, size_t *n, const char *name, double x)
-{
-    add(r, n, name, (struct pe_value){.kind = PE_REAL, .real = x});
-}
-
 /* A list of the file, times the factor. kept has room for it. */
 static void add_list(struct pe_gguf_reader *r, size_t *n, const char *name, const struct pe_reals *list, double factor,
                      double *kept)
 {
-    struct pe_tensor array = list->array;
-    if (factor != 1) {
-        for (uint64_t i = 0; i < list->n; i++)
-            kept[i] = pe_real_at(list, i) * factor;
-        array = (struct pe_tensor){.dtype = PE_F64, .rank = 1, .shape = {list->n}, .data = kept};
-    }
-    add(r, n, name, (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = array});
+    for (uint64_t i = 0; factor != 1 && i < list->n; i++)
+        kept[i] = pe_real_at(list, i) * factor;
+    add(r, n, name,
+        factor != 1 ? pe_list_of(kept, list->n)
+                    : (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = list->array});
 }
 
 /* Which list is used depends on the allocated context, which is by default that of the file. */
@@ -374,12 +332,12 @@ static enum pe_status add_longrope(struct pe_gguf_reader *r, size_t *n, const st
     }
     if (pe_gguf_count(r, PE_GGUF_CONTEXT, &context) || pe_gguf_original(r, &lengths.original))
         return r->err->status;
-    add_word(r, n, "type", "longrope");
-    add_word(r, n, "convention", "ggml");
+    add(r, n, "type", pe_word("longrope"));
+    add(r, n, "convention", pe_word("ggml"));
     if (lengths.original > 0)
-        add_number(r, n, "original_max_position_embeddings", lengths.original);
+        add(r, n, "original_max_position_embeddings", pe_real(lengths.original));
     if (context > 0)
-        add_number(r, n, "seq_len", (double)context);
+        add(r, n, "seq_len", pe_real((double)context));
     add_list(r, n, "short_factor", &lists[1], s->factor, kept);
     add_list(r, n, "long_factor", &lists[0], s->factor, kept + lists[0].n);
     return PE_OK;
@@ -388,19 +346,19 @@ static enum pe_status add_longrope(struct pe_gguf_reader *r, size_t *n, const st
 static void add_rule(struct pe_gguf_reader *r, size_t *n, const struct scaling *s, const struct pe_reals *divisors)
 {
     bool is_linear = !s->ramps && s->factor != 1;
-    add_word(r, n, "type", s->ramps ? "yarn" : is_linear ? "linear" : "default");
+    add(r, n, "type", pe_word(s->ramps ? "yarn" : is_linear ? "linear" : "default"));
     if (s->ramps || is_linear || divisors->n)
-        add_word(r, n, "convention", "ggml");
+        add(r, n, "convention", pe_word("ggml"));
     if (s->ramps || is_linear)
-        add_number(r, n, "factor", s->factor);
+        add(r, n, "factor", pe_real(s->factor));
     if (s->ramps) {
         if (s->original > 0)
-            add_number(r, n, "original_max_position_embeddings", s->original);
-        add_number(r, n, "beta_fast", s->beta_fast);
-        add_number(r, n, "beta_slow", s->beta_slow);
+            add(r, n, "original_max_position_embeddings", pe_real(s->original));
+        add(r, n, "beta_fast", pe_real(s->beta_fast));
+        add(r, n, "beta_slow", pe_real(s->beta_slow));
         if (s->ext != 1)
-            add_number(r, n, "extrapolation_factor", s->ext);
-        add_number(r, n, "attention_factor", attention_of(r, s).hi);
+            add(r, n, "extrapolation_factor", pe_real(s->ext));
+        add(r, n, "attention_factor", pe_real(attention_of(r, s).hi));
     }
     if (divisors->n)
         add(r, n, "divisors", (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = divisors->array});
@@ -429,8 +387,8 @@ static enum pe_status put_rule(struct pe_gguf_reader *r, const struct scaling *s
         add_rule(r, &n, s, &divisors);
     }
     if (row->has_softmax_factor && softmax_of(r, s) != 1)
-        add_number(r, &n, "softmax_scale_factor", softmax_of(r, s));
-    pe_hf_put(r->out, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {r->out->scaling, n}});
+        add(r, &n, "softmax_scale_factor", pe_real(softmax_of(r, s)));
+    pe_hf_put(r->out, "scaling", pe_object(r->out->scaling, n));
     if (!s->ramps && attention_of(r, s).hi != 1)
         pe_hf_put_number(r->out, "attention_factor", attention_of(r, s).hi);
     return PE_OK;
@@ -446,7 +404,7 @@ static enum pe_status put_scaling(struct pe_gguf_reader *r, bool is_sliding, int
         return r->err->status;
     double attn = is_unscaled && !row->local_is_plain && !row->is_compressed ? s.attn : 1;
     if (row->is_never_scaled || is_unscaled) {
-        pe_hf_put(r->out, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {r->out->scaling, 1}});
+        pe_hf_put(r->out, "scaling", pe_object(r->out->scaling, 1));
         r->out->scaling[0] = (struct pe_field){"type", {.kind = PE_STRING, .string = "default"}};
         if (attn != 1 && !row->is_never_scaled)
             pe_hf_put_number(r->out, "attention_factor", attn);

@@ -32,7 +32,7 @@ static enum pe_status width_of_head(struct pe_gguf_reader *r, double *width)
     int64_t embedding = 0, heads = 0;
     char pointer[PE_POINTER_MAX];
     *width = 0;
-    if (pe_gguf_count(r, PE_GGUF_EMBEDDING, &embedding) || pe_gguf_heads(r, &heads))
+    if (pe_gguf_count(r, PE_GGUF_EMBEDDING, &embedding) || pe_gguf_size(r, PE_GGUF_HEADS, NULL, &heads))
         return r->err->status;
     if (embedding && heads) {
         *width = (double)(embedding / heads);

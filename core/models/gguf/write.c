@@ -2,11 +2,11 @@
  *
  * Reals are stored as f32. What the keys have no word for is said by divisors d_c = w_c/w'_c where the architecture's
  * graph uses them: then its frequency is w'_c, rounded. The converter writes fewer keys than the program would read;
- * what it leaves out has been left out of the configuration before (core/models/readers/llama_cpp.c). */
+ * what it leaves out has been left out of the configuration before (core/tools/tools/llama_cpp.c). */
 #include "core/models/gguf/gguf.h"
-#include "core/models/readers/readers.h"
 #include "core/numeric/numeric.h"
 #include "core/params.h"
+#include "core/schemes/scalings/scaling.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -27,6 +27,12 @@ struct keys {
 
 static const struct pe_value *full(const struct keys *k) { return k->wish->full->config; }
 
+/* A number of the full kind's configuration. */
+static double at(const struct keys *k, const char *path, double otherwise)
+{
+    return pe_config_number(full(k), path, otherwise);
+}
+
 static double f32(double x) { return (double)(float)x; }
 
 static void put(struct keys *k, enum pe_gguf_key_id id, struct pe_value value)
@@ -41,20 +47,11 @@ static void put(struct keys *k, enum pe_gguf_key_id id, struct pe_value value)
     k->fields[k->n++] = (struct pe_field){name, value};
 }
 
-static void put_count(struct keys *k, enum pe_gguf_key_id id, double x)
-{
-    put(k, id, (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)x});
-}
+static void put_count(struct keys *k, enum pe_gguf_key_id id, double x) { put(k, id, pe_integer((int64_t)x)); }
 
-static void put_real(struct keys *k, enum pe_gguf_key_id id, double x)
-{
-    put(k, id, (struct pe_value){.kind = PE_REAL, .real = f32(x)});
-}
+static void put_real(struct keys *k, enum pe_gguf_key_id id, double x) { put(k, id, pe_real(f32(x))); }
 
-static void put_word(struct keys *k, enum pe_gguf_key_id id, const char *word)
-{
-    put(k, id, (struct pe_value){.kind = PE_STRING, .string = word});
-}
+static void put_word(struct keys *k, enum pe_gguf_key_id id, const char *word) { put(k, id, pe_word(word)); }
 
 /* n numbers, stored as f32. */
 static double *room(struct keys *k, size_t n)
@@ -62,12 +59,6 @@ static double *room(struct keys *k, size_t n)
     double *numbers = pe_values_room(k->values, (n + 1) * sizeof *numbers);
     k->failed |= !numbers;
     return numbers;
-}
-
-static struct pe_value list_of(const double *numbers, size_t n)
-{
-    return (struct pe_value){
-        .kind = PE_ARRAY, .from_text = true, .array = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = numbers}};
 }
 
 /* n integers, 0 at first, stored as i32. */
@@ -86,7 +77,20 @@ static void put_counts(struct keys *k, enum pe_gguf_key_id id, const int64_t *co
 
 static void put_tensor(struct keys *k, enum pe_gguf_tensor which, const double *numbers, size_t n)
 {
-    k->tensors[k->n_tensors++] = (struct pe_field){pe_gguf_tensor_names[which], list_of(numbers, n)};
+    k->tensors[k->n_tensors++] = (struct pe_field){pe_gguf_tensor_names[which], pe_list_of(numbers, n)};
+}
+
+/* A list of the configuration; false: it has none. */
+static bool put_list(struct keys *k, enum pe_gguf_tensor which, const char *path)
+{
+    struct pe_value given = pe_config_at(full(k), path);
+    struct pe_reals list = {given.array, given.kind == PE_ARRAY ? given.array.shape[0] : 0};
+    double *numbers = given.kind == PE_ARRAY ? room(k, list.n) : NULL;
+    for (uint64_t i = 0; numbers && i < list.n; i++)
+        numbers[i] = f32(pe_real_at(&list, i));
+    if (numbers)
+        put_tensor(k, which, numbers, list.n);
+    return given.kind == PE_ARRAY;
 }
 
 /* ---- Widths, base, layers ---- */
@@ -94,26 +98,24 @@ static void put_tensor(struct keys *k, enum pe_gguf_tensor which, const double *
 static void put_widths(struct keys *k)
 {
     bool is_latent = k->row->turns_last && k->row->has_softmax_factor;
-    put_count(k, is_latent ? PE_GGUF_KEY_LENGTH_MLA : PE_GGUF_KEY_LENGTH, pe_config_number(full(k), "head_dim", 0));
-    put_count(k, PE_GGUF_DIMENSION_COUNT,
-              pe_config_number(full(k), "rotary_dim", 0) * (k->row->full_turns_half && k->wish->local ? 2 : 1));
+    put_count(k, is_latent ? PE_GGUF_KEY_LENGTH_MLA : PE_GGUF_KEY_LENGTH, at(k, "head_dim", 0));
+    put_count(k, PE_GGUF_DIMENSION_COUNT, at(k, "rotary_dim", 0) * (k->row->full_turns_half && k->wish->local ? 2 : 1));
     if (!k->wish->local)
         return;
     const struct pe_value *local = k->wish->local->config;
-    if (pe_config_number(local, "head_dim", 0) != pe_config_number(full(k), "head_dim", 0))
+    if (pe_config_number(local, "head_dim", 0) != at(k, "head_dim", 0))
         put_count(k, PE_GGUF_KEY_LENGTH_SWA, pe_config_number(local, "head_dim", 0));
-    if (pe_config_number(local, "rotary_dim", 0) != pe_config_number(full(k), "rotary_dim", 0))
+    if (pe_config_number(local, "rotary_dim", 0) != at(k, "rotary_dim", 0))
         put_count(k, PE_GGUF_DIMENSION_COUNT_SWA, pe_config_number(local, "rotary_dim", 0));
 }
 
 /* base · s^(r/(r - 2)) for ntk, which no key states. */
 static double base_of(const struct keys *k)
 {
-    double base = pe_config_number(full(k), "base", 10000), r = pe_config_number(full(k), "rotary_dim", 0);
+    double base = at(k, "base", 10000), r = at(k, "rotary_dim", 0);
     if (k->wish->is_converter || r <= 2 || !pe_same(pe_config_word(full(k), "scaling.type"), "ntk"))
         return base;
-    struct pe_dd power = dd_div(dd(r), dd(r - 2)), factor = dd(pe_config_number(full(k), "scaling.factor", 1));
-    return dd_mul_d(pe_dd_exp(dd_mul(power, pe_dd_log(factor))), base).hi;
+    return pe_scaling_stretched(base, at(k, "scaling.factor", 1), r);
 }
 
 /* DeepSeek V4: its sliding layers are not compressed. */
@@ -124,7 +126,7 @@ static void put_bases_of_compressed(struct keys *k)
     const struct pe_stated_kind *main_kind = k->wish->local ? k->wish->local : k->wish->full;
     put_real(k, PE_GGUF_FREQ_BASE, pe_config_number(main_kind->config, "base", 10000));
     if (!is_main(k->wish->full->layer_type))
-        put_real(k, PE_GGUF_COMPRESS_BASE, pe_config_number(full(k), "base", 10000));
+        put_real(k, PE_GGUF_COMPRESS_BASE, at(k, "base", 10000));
 }
 
 /* Where no layer has full attention, full is a sliding kind, whose base may be read from a key of its own. */
@@ -257,7 +259,7 @@ static struct pe_dd plain_frequency(double base, size_t c, size_t n)
 static void put_divisors(struct keys *k)
 {
     const struct pe_stated_kind *turn = k->wish->full;
-    double base = f32(pe_config_number(full(k), "base", 10000)), *d = room(k, turn->n);
+    double base = f32(at(k, "base", 10000)), *d = room(k, turn->n);
     for (size_t c = 0; d && c < turn->n; c++)
         d[c] = turn->w[c] == 0 ? 1e30 : f32(dd_div(plain_frequency(base, c, turn->n), dd(turn->w[c])).hi);
     if (d)
@@ -266,58 +268,46 @@ static void put_divisors(struct keys *k)
 
 static void put_attention(struct keys *k, double over)
 {
-    double factor = pe_config_number(full(k), "attention_factor", 1) / over;
+    double factor = at(k, "attention_factor", 1) / over;
     if (!k->wish->is_converter && !k->row->is_compressed && f32(factor) != 1)
         put_real(k, PE_GGUF_ATTN_FACTOR, factor);
 }
 
-/* m(s, k) */
-static double magnitude(double s, double k) { return s <= 1 ? 1 : 1 + 0.1 * k * log(s); }
-
 static void put_yarn(struct keys *k)
 {
-    double s = pe_config_number(full(k), "scaling.factor", 1), m = 0;
+    double s = at(k, "scaling.factor", 1), m = 0;
     put_word(k, PE_GGUF_SCALING_TYPE, "yarn");
     put_real(k, PE_GGUF_FACTOR, s);
-    put_count(k, PE_GGUF_ORIGINAL, pe_config_number(full(k), "scaling.original_max_position_embeddings", 0));
+    put_count(k, PE_GGUF_ORIGINAL, at(k, "scaling.original_max_position_embeddings", 0));
     if (k->row->beta_fast > 0) {
-        put_real(k, PE_GGUF_BETA_FAST, pe_config_number(full(k), "scaling.beta_fast", 32));
-        put_real(k, PE_GGUF_BETA_SLOW, pe_config_number(full(k), "scaling.beta_slow", 1));
+        put_real(k, PE_GGUF_BETA_FAST, at(k, "scaling.beta_fast", 32));
+        put_real(k, PE_GGUF_BETA_SLOW, at(k, "scaling.beta_slow", 1));
     }
     if (k->row->log_multiplier > 0)
-        m = pe_config_number(full(k), "scaling.mscale_all_dim", 0);
+        m = at(k, "scaling.mscale_all_dim", 0);
     if (m > 0)
         put_real(k, PE_GGUF_LOG_MULTIPLIER, m / k->row->log_multiplier);
-    put_attention(k, magnitude(s, k->row->log_multiplier_is_scale && m > 0 ? m : 1) / magnitude(s, m));
+    put_attention(
+        k, dd_div(pe_scaling_magnitude(s, k->row->log_multiplier_is_scale && m > 0 ? m : 1), pe_scaling_magnitude(s, m))
+               .hi);
 }
 
 /* The lists go into the file; what a converter of Phi-3's kin computes is the factor that longrope has. */
 static void put_longrope(struct keys *k)
 {
-    static const char *const names[] = {"scaling.long_factor", "scaling.short_factor"};
     put_word(k, PE_GGUF_SCALING_TYPE, "longrope");
-    put_count(k, PE_GGUF_ORIGINAL, pe_config_number(full(k), "scaling.original_max_position_embeddings", 0));
-    double factor = pe_config_number(full(k), "attention_factor", 1);
+    put_count(k, PE_GGUF_ORIGINAL, at(k, "scaling.original_max_position_embeddings", 0));
+    double factor = at(k, "attention_factor", 1);
     if (f32(factor) != 1 && (!k->wish->is_converter || k->row->divisors == PE_GGUF_LISTS))
         put_real(k, PE_GGUF_ATTN_FACTOR, factor);
-    for (size_t i = 0; i < 2; i++) {
-        struct pe_value list = pe_config_at(full(k), names[i]);
-        if (list.kind != PE_ARRAY)
-            continue;
-        struct pe_reals given = {list.array, list.array.shape[0]};
-        double *numbers = room(k, given.n);
-        for (uint64_t c = 0; numbers && c < given.n; c++)
-            numbers[c] = f32(pe_real_at(&given, c));
-        if (numbers)
-            put_tensor(k, i ? PE_GGUF_FACTORS_SHORT : PE_GGUF_FACTORS_LONG, numbers, given.n);
-    }
+    put_list(k, PE_GGUF_FACTORS_LONG, "scaling.long_factor");
+    put_list(k, PE_GGUF_FACTORS_SHORT, "scaling.short_factor");
 }
 
 /* A converter's class may write no rule, or longrope only. */
 static bool is_written(const struct keys *k, const char *rule)
 {
-    const struct pe_reader_type *type = k->wish->type;
-    return !type || (!type->has_no_rope && (!type->has_lists_only || pe_same(rule, "longrope")));
+    return !k->wish->has_no_rope && (!k->wish->has_lists_only || pe_same(rule, "longrope"));
 }
 
 /* Can yarn's keys state the ramp? Few architectures read its ends, none reads that they are not rounded. */
@@ -325,24 +315,9 @@ static bool has_usual_ramp(const struct keys *k)
 {
     struct pe_value truncate = pe_config_at(full(k), "scaling.truncate");
     bool is_rounded = truncate.kind != PE_BOOLEAN || truncate.boolean;
-    bool has_ends = k->row->beta_fast > 0 || (pe_config_number(full(k), "scaling.beta_fast", 32) == 32 &&
-                                              pe_config_number(full(k), "scaling.beta_slow", 1) == 1);
-    return is_rounded && has_ends && pe_config_number(full(k), "scaling.extrapolation_factor", 1) == 1;
-}
-
-/* Divisors that the configuration has itself. */
-static bool put_own_divisors(struct keys *k)
-{
-    struct pe_value own = pe_config_at(full(k), "scaling.divisors");
-    if (own.kind != PE_ARRAY || !uses_freqs(k))
-        return false;
-    struct pe_reals list = {own.array, own.array.shape[0]};
-    double *d = room(k, list.n);
-    for (uint64_t c = 0; d && c < list.n; c++)
-        d[c] = f32(pe_real_at(&list, c));
-    if (d)
-        put_tensor(k, PE_GGUF_ROPE_FREQS, d, list.n);
-    return true;
+    bool has_ends =
+        k->row->beta_fast > 0 || (at(k, "scaling.beta_fast", 32) == 32 && at(k, "scaling.beta_slow", 1) == 1);
+    return is_rounded && has_ends && at(k, "scaling.extrapolation_factor", 1) == 1;
 }
 
 static void put_scaling(struct keys *k)
@@ -350,13 +325,13 @@ static void put_scaling(struct keys *k)
     const char *type = pe_config_word(full(k), "scaling.type");
     if (!is_written(k, type))
         return;
-    bool has_divisors = !k->wish->is_converter && put_own_divisors(k);
+    bool has_divisors = !k->wish->is_converter && uses_freqs(k) && put_list(k, PE_GGUF_ROPE_FREQS, "scaling.divisors");
     bool is_stretched = pe_same(type, "ntk") && !k->wish->is_converter; /* said by the base */
     bool has_list = pe_config_at(full(k), "inv_freq").kind != PE_NULL;
     bool is_default = (!*type || pe_same(type, "default") || is_stretched) && !has_list;
     if (pe_same(type, "linear")) {
         put_word(k, PE_GGUF_SCALING_TYPE, type);
-        put_real(k, PE_GGUF_FACTOR, pe_config_number(full(k), "scaling.factor", 1));
+        put_real(k, PE_GGUF_FACTOR, at(k, "scaling.factor", 1));
         put_attention(k, 1);
     } else if (pe_same(type, "yarn") &&
                (has_usual_ramp(k) || !uses_freqs(k) || k->wish->is_converter || has_divisors)) {
@@ -374,8 +349,7 @@ static void put_scaling(struct keys *k)
 
 static void put_scores(struct keys *k)
 {
-    double scale = pe_config_number(full(k), "softmax_scale", 0), cap = pe_config_number(full(k), "softcap", 0),
-           beta = pe_config_number(full(k), "query_scale.beta", 0);
+    double scale = at(k, "softmax_scale", 0), cap = at(k, "softcap", 0), beta = at(k, "query_scale.beta", 0);
     if (scale != 0 && k->row->scale == PE_GGUF_SCALE_BY_KEY)
         put_real(k, PE_GGUF_SCALE, scale);
     if (scale != 0 && k->row->scale == PE_GGUF_SCALE_OUT)
@@ -390,11 +364,33 @@ static void put_scores(struct keys *k)
         return;
     put_real(k, PE_GGUF_TEMPERATURE_SCALE, beta);
     if (k->row->temperature == PE_GGUF_TEMPERATURE_LENGTH_OF)
-        put_count(k, PE_GGUF_TEMPERATURE_LENGTH,
-                  pe_config_number(full(k), "query_scale.original_max_position_embeddings", 0));
+        put_count(k, PE_GGUF_TEMPERATURE_LENGTH, at(k, "query_scale.original_max_position_embeddings", 0));
 }
 
 /* ---- The whole ---- */
+
+const char *pe_gguf_assume(const struct pe_value *config, bool has_local)
+{
+    const char *channels = pe_config_word(config, "channels"), *rule = pe_config_word(config, "scaling.type");
+    bool is_half = pe_same(pe_config_word(config, "layout"), "half");
+    bool has_betas = pe_config_number(config, "scaling.beta_fast", 32) != 32 ||
+                     pe_config_number(config, "scaling.beta_slow", 1) != 1;
+    if (pe_same(channels, "mrope"))
+        return "qwen2vl";
+    if (pe_is_among("mrope_interleaved|imrope", channels))
+        return "qwen3vl";
+    if (pe_same(rule, "proportional"))
+        return "gemma4";
+    if (pe_same(rule, "longrope") && is_half)
+        return "phi3";
+    if (pe_config_number(config, "rotary_offset", 0) > 0)
+        return is_half ? "minicpm3" : "deepseek2"; /* the last channels turn */
+    if (pe_config_number(config, "rotary_dim", 0) < pe_config_number(config, "head_dim", 0))
+        return is_half ? "stablelm" : "chatglm";
+    if (is_half && has_local)
+        return "gemma3"; /* whose sliding layers have a base of their own */
+    return pe_same(rule, "yarn") && has_betas ? "mistral3" : "llama";
+}
 
 void pe_gguf_choose_kinds(struct pe_gguf_wish *wish)
 {
@@ -438,13 +434,13 @@ enum pe_status pe_gguf_write(const struct pe_gguf_wish *wish, struct pe_values *
     k.fields[k.n++] = (struct pe_field){"general.architecture", {.kind = PE_STRING, .string = wish->architecture}};
     put_layers(&k);
     put_widths(&k);
-    if (!wish->type || !wish->type->has_no_rope)
+    if (!wish->has_no_rope)
         put_base(&k);
     put_sections(&k);
     put_scaling(&k);
     put_scores(&k);
     if (k.n_tensors)
         k.fields[k.n++] = (struct pe_field){"tensors", {.kind = PE_OBJECT, .object = {k.tensors, k.n_tensors}}};
-    *out = (struct pe_value){.kind = PE_OBJECT, .object = {k.fields, k.n}};
+    *out = pe_object(k.fields, k.n);
     return k.failed ? pe_no_memory(err) : PE_OK;
 }

@@ -58,7 +58,7 @@ static void put_layers(struct pe_node *root, const struct pe_hf_marks *marks)
     const struct pe_hf_layers *layers = &marks->layers;
     pe_put_string(root, "layer_type", marks->layer_type ? marks->layer_type : pe_hf_default_kind(layers));
     if (!pe_hf_layers_known(layers, marks->layer_type)) {
-        pe_put_value(root, "layers", &(struct pe_value){.kind = PE_NULL});
+        pe_put_null(root, "layers");
         return;
     }
     struct pe_node *list = pe_put_list(root, "layers");

@@ -12,12 +12,11 @@ enum pe_status pe_hf_alibi(struct pe_hf_reader *r)
 {
     int64_t heads = 0;
     pe_hf_put_word(r->out, "scheme", "alibi");
-    enum pe_status status = pe_hf_needed(&r->config, PE_HF_HEADS, "num_heads", &heads, r->err);
-    if (!status) {
-        pe_hf_put_integer(r->out, "num_heads", heads);
-        pe_hf_put_word(r->out, "form", r->model->form ? r->model->form : "symmetric");
-    }
-    return status;
+    if (pe_hf_needed(&r->config, PE_HF_HEADS, "num_heads", &heads, r->err))
+        return r->err->status;
+    pe_hf_put_integer(r->out, "num_heads", heads);
+    pe_hf_put_word(r->out, "form", r->model->form ? r->model->form : "symmetric");
+    return PE_OK;
 }
 
 /* The models were trained with their config's bias_max, though transformers' class always takes 8. */
@@ -26,17 +25,12 @@ enum pe_status pe_hf_mpt(struct pe_hf_reader *r)
     struct pe_hf_place attention;
     bool rope = false, alibi = true;
     double bias_max = 8;
-    enum pe_status status = pe_hf_object(&r->config, "attn_config", &attention, r->err);
-    if (!status)
-        status = pe_hf_flag(&attention, "rope", &rope, r->err);
-    if (!status)
-        status = pe_hf_flag(&attention, "alibi", &alibi, r->err);
-    if (!status)
-        status = pe_hf_number(&attention, "alibi_bias_max", &bias_max, r->err);
-    if (status)
-        return status;
+    if (pe_hf_object(&r->config, "attn_config", &attention, r->err) || pe_hf_flag(&attention, "rope", &rope, r->err) ||
+        pe_hf_flag(&attention, "alibi", &alibi, r->err) ||
+        pe_hf_number(&attention, "alibi_bias_max", &bias_max, r->err))
+        return r->err->status;
     if (!pe_hf_says(&attention, "alibi_bias_max"))
-        pe_hf_mark_default(r->config.marks, "alibi_bias_max", (struct pe_value){.kind = PE_REAL, .real = bias_max});
+        pe_hf_mark_default(r->config.marks, "alibi_bias_max", pe_real(bias_max));
     if (rope)
         return pe_hf_wrong(&attention, pe_hf_find(&attention, "rope"),
                            "false: MPT with RoPE is not read; use scheme \"rope\"", r->err);
@@ -51,9 +45,10 @@ enum pe_status pe_hf_mpt(struct pe_hf_reader *r)
 enum pe_status pe_hf_falcon(struct pe_hf_reader *r)
 {
     bool alibi = false;
-    enum pe_status status = pe_hf_flag(&r->config, "alibi", &alibi, r->err);
-    if (status || !alibi)
-        return status ? status : pe_hf_rope(r);
+    if (pe_hf_flag(&r->config, "alibi", &alibi, r->err))
+        return r->err->status;
+    if (!alibi)
+        return pe_hf_rope(r);
     pe_hf_put_flag(r->out, "bias_scaled", true);
     return pe_hf_alibi(r);
 }
@@ -66,15 +61,13 @@ static enum pe_status put_table(struct pe_hf_reader *r, const char *head_dim_nam
 {
     int64_t buckets = 32, distance = 128; /* the published numbers */
     pe_hf_put_word(r->out, "scheme", "t5");
-    enum pe_status status = pe_hf_put_heads(r, head_dim_names);
-    if (!status)
-        status = pe_hf_integer(&r->config, buckets_name, &buckets, r->err);
-    if (!status)
-        status = pe_hf_integer(&r->config, distance_name, &distance, r->err);
+    if (pe_hf_put_heads(r, head_dim_names) || pe_hf_integer(&r->config, buckets_name, &buckets, r->err) ||
+        pe_hf_integer(&r->config, distance_name, &distance, r->err))
+        return r->err->status;
     pe_hf_put_integer(r->out, "num_buckets", buckets);
     pe_hf_put_integer(r->out, "max_distance", distance);
     pe_hf_put_flag(r->out, "bidirectional", bidirectional);
-    return status;
+    return PE_OK;
 }
 
 static enum pe_status put_buckets(struct pe_hf_reader *r, const char *head_dim_names, bool bidirectional)
@@ -88,16 +81,11 @@ static enum pe_status put_buckets(struct pe_hf_reader *r, const char *head_dim_n
 enum pe_status pe_hf_t5(struct pe_hf_reader *r)
 {
     bool decoder = false, both = false;
-    enum pe_status status = pe_hf_flag(&r->config, "is_decoder", &decoder, r->err);
-    if (!status)
-        status = pe_hf_flag(&r->config, "is_encoder_decoder", &both, r->err);
-    if (!status && r->layer_type)
-        decoder = strcmp(r->layer_type, "decoder") == 0;
-    else
-        decoder = decoder && !both;
-    if (!status)
-        status = put_buckets(r, "d_kv", !decoder);
-    return status;
+    if (pe_hf_flag(&r->config, "is_decoder", &decoder, r->err) ||
+        pe_hf_flag(&r->config, "is_encoder_decoder", &both, r->err))
+        return r->err->status;
+    decoder = r->layer_type ? strcmp(r->layer_type, "decoder") == 0 : decoder && !both;
+    return put_buckets(r, "d_kv", !decoder);
 }
 
 enum pe_status pe_hf_buckets(struct pe_hf_reader *r) { return put_buckets(r, NULL, true); }
@@ -106,11 +94,10 @@ enum pe_status pe_hf_layoutlm(struct pe_hf_reader *r)
 {
     bool flat = r->layer_type && strcmp(r->layer_type, "rel_pos") != 0, has = true;
     const char *switched = flat ? "has_spatial_attention_bias" : "has_relative_attention_bias";
-    enum pe_status status = pe_hf_flag(&r->config, switched, &has, r->err);
-    if (!status && !has)
+    if (pe_hf_flag(&r->config, switched, &has, r->err))
+        return r->err->status;
+    if (!has)
         return pe_hf_wrong(&r->config, pe_hf_find(&r->config, switched), "true, for this table to exist", r->err);
-    if (status)
-        return status;
     return put_table(r, NULL, flat ? "rel_2d_pos_bins" : "rel_pos_bins", flat ? "max_rel_2d_pos" : "max_rel_pos", true);
 }
 
@@ -121,25 +108,23 @@ enum pe_status pe_hf_relative_key(struct pe_hf_reader *r, const char *type)
 {
     int64_t positions = 0;
     pe_hf_put_word(r->out, "scheme", "shaw");
-    enum pe_status status = pe_hf_put_heads(r, NULL);
-    if (!status)
-        status = pe_hf_needed(&r->config, PE_HF_LENGTH, "number of positions", &positions, r->err);
+    if (pe_hf_put_heads(r, NULL) || pe_hf_needed(&r->config, PE_HF_LENGTH, "number of positions", &positions, r->err))
+        return r->err->status;
     pe_hf_put_word(r->out, "table_style", type);
     pe_hf_put_integer(r->out, "max_relative", positions - 1);
-    return status;
+    return PE_OK;
 }
 
 enum pe_status pe_hf_nezha(struct pe_hf_reader *r)
 {
     int64_t most = 64;
     pe_hf_put_word(r->out, "scheme", "shaw");
-    enum pe_status status = pe_hf_put_heads(r, NULL);
-    if (!status)
-        status = pe_hf_integer(&r->config, "max_relative_position", &most, r->err);
+    if (pe_hf_put_heads(r, NULL) || pe_hf_integer(&r->config, "max_relative_position", &most, r->err))
+        return r->err->status;
     pe_hf_put_word(r->out, "table_style", "sinusoidal");
     pe_hf_put_integer(r->out, "max_relative", most);
     pe_hf_put_word(r->out, "direction", "key_minus_query");
-    return status;
+    return PE_OK;
 }
 
 /* ---- DeBERTa ---- */
@@ -148,11 +133,12 @@ enum pe_status pe_hf_nezha(struct pe_hf_reader *r)
 static enum pe_status put_norm(struct pe_hf_reader *r)
 {
     const char *norm = "none";
-    enum pe_status status = pe_hf_word(&r->config, "norm_rel_ebd", &norm, r->err);
-    if (!status && strcmp(norm, "none") != 0 && strcmp(norm, "layer_norm") != 0)
+    if (pe_hf_word(&r->config, "norm_rel_ebd", &norm, r->err))
+        return r->err->status;
+    if (!pe_is_among("none|layer_norm", norm))
         return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "norm_rel_ebd"), "none, layer_norm", r->err);
-    pe_hf_put_flag(r->out, "norm_rel_ebd", strcmp(norm, "none") != 0);
-    return status;
+    pe_hf_put_flag(r->out, "norm_rel_ebd", !pe_same(norm, "none"));
+    return PE_OK;
 }
 
 /* The additions of the second version: buckets, projections shared with the content, a LayerNorm. */
@@ -160,12 +146,12 @@ static enum pe_status put_version_2(struct pe_hf_reader *r)
 {
     int64_t buckets = -1;
     bool shared = false;
-    enum pe_status status = pe_hf_signed(&r->config, "position_buckets", &buckets, r->err);
-    if (!status)
-        status = pe_hf_flag(&r->config, "share_att_key", &shared, r->err);
+    if (pe_hf_signed(&r->config, "position_buckets", &buckets, r->err) ||
+        pe_hf_flag(&r->config, "share_att_key", &shared, r->err))
+        return r->err->status;
     pe_hf_put_integer(r->out, "position_buckets", buckets > 0 ? buckets : -1);
     pe_hf_put_flag(r->out, "share_att_key", shared);
-    return status ? status : put_norm(r);
+    return put_norm(r);
 }
 
 /* A list of words, or words between bars. Without either, transformers' class has no terms. */
@@ -183,11 +169,11 @@ static enum pe_status put_terms(struct pe_hf_reader *r)
 static enum pe_status put_span(struct pe_hf_reader *r)
 {
     int64_t most = -1, positions = 512;
-    enum pe_status status = pe_hf_signed(&r->config, "max_relative_positions", &most, r->err);
-    if (!status)
-        status = pe_hf_integer(&r->config, PE_HF_LENGTH, &positions, r->err);
+    if (pe_hf_signed(&r->config, "max_relative_positions", &most, r->err) ||
+        pe_hf_integer(&r->config, PE_HF_LENGTH, &positions, r->err))
+        return r->err->status;
     pe_hf_put_integer(r->out, "max_relative_positions", most < 1 ? positions : most);
-    return status;
+    return PE_OK;
 }
 
 static enum pe_status put_version_1(struct pe_hf_reader *r)
@@ -202,18 +188,14 @@ static enum pe_status put_version_1(struct pe_hf_reader *r)
 static enum pe_status read_deberta(struct pe_hf_reader *r, enum pe_status (*put_version)(struct pe_hf_reader *))
 {
     bool relative = false;
-    enum pe_status status = pe_hf_flag(&r->config, "relative_attention", &relative, r->err);
-    if (status || !relative)
-        return status ? status : pe_hf_learned(r);
+    if (pe_hf_flag(&r->config, "relative_attention", &relative, r->err))
+        return r->err->status;
+    if (!relative)
+        return pe_hf_learned(r);
     pe_hf_put_word(r->out, "scheme", "deberta");
-    status = pe_hf_put_heads(r, "attention_head_size");
-    if (!status)
-        status = put_span(r);
-    if (!status)
-        status = put_terms(r);
-    if (!status)
-        status = put_version(r);
-    return status;
+    if (pe_hf_put_heads(r, "attention_head_size") || put_span(r) || put_terms(r))
+        return r->err->status;
+    return put_version(r);
 }
 
 enum pe_status pe_hf_deberta(struct pe_hf_reader *r) { return read_deberta(r, put_version_1); }
@@ -225,48 +207,48 @@ static enum pe_status put_family(struct pe_hf_reader *r, const char *scheme, con
 {
     int64_t width = 0;
     pe_hf_put_word(r->out, "scheme", scheme);
-    enum pe_status status = pe_hf_put_heads(r, head_dim_names);
-    if (!status)
-        status = pe_hf_needed(&r->config, PE_HF_WIDTH, "d_model", &width, r->err);
+    if (pe_hf_put_heads(r, head_dim_names) || pe_hf_needed(&r->config, PE_HF_WIDTH, "d_model", &width, r->err))
+        return r->err->status;
     pe_hf_put_integer(r->out, "d_model", width);
-    return status;
+    return PE_OK;
 }
 
 static enum pe_status put_memory(struct pe_hf_reader *r)
 {
     int64_t mem_len = 0, clamp_len = -1;
     bool same_length = false;
-    enum pe_status status = pe_hf_integer(&r->config, "mem_len", &mem_len, r->err);
-    if (!status)
-        status = pe_hf_signed(&r->config, "clamp_len", &clamp_len, r->err);
-    if (!status)
-        status = pe_hf_flag(&r->config, "same_length", &same_length, r->err);
+    if (pe_hf_integer(&r->config, "mem_len", &mem_len, r->err) ||
+        pe_hf_signed(&r->config, "clamp_len", &clamp_len, r->err) ||
+        pe_hf_flag(&r->config, "same_length", &same_length, r->err))
+        return r->err->status;
     if (mem_len > 0)
         pe_hf_put_integer(r->out, "mem_len", mem_len);
     pe_hf_put_integer(r->out, "clamp_len", clamp_len > 0 ? clamp_len : -1);
     if (same_length)
         pe_hf_put_flag(r->out, "same_length", true);
-    return status;
+    return PE_OK;
 }
 
 enum pe_status pe_hf_transfo_xl(struct pe_hf_reader *r)
 {
-    enum pe_status status = put_family(r, "transformer_xl", "d_head");
+    if (put_family(r, "transformer_xl", "d_head"))
+        return r->err->status;
     pe_hf_put_flag(r->out, "causal", true);
-    return status ? status : put_memory(r);
+    return put_memory(r);
 }
 
 enum pe_status pe_hf_xlnet(struct pe_hf_reader *r)
 {
     const char *type = "bi";
-    enum pe_status status = pe_hf_word(&r->config, "attn_type", &type, r->err);
-    if (!status && strcmp(type, "bi") != 0 && strcmp(type, "uni") != 0)
+    if (pe_hf_word(&r->config, "attn_type", &type, r->err))
+        return r->err->status;
+    if (!pe_is_among("bi|uni", type))
         return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "attn_type"), "bi, uni", r->err);
-    if (!status)
-        status = put_family(r, "xlnet", "d_head");
-    if (!status && strcmp(type, "uni") == 0)
+    if (put_family(r, "xlnet", "d_head"))
+        return r->err->status;
+    if (pe_same(type, "uni"))
         pe_hf_put_flag(r->out, "causal", true);
-    return status ? status : put_memory(r);
+    return put_memory(r);
 }
 
 /* Keys only, the distance clamped on either side. */
@@ -274,32 +256,32 @@ static enum pe_status put_relative_key(struct pe_hf_reader *r)
 {
     int64_t left = 0, right = 0;
     pe_hf_put_word(r->out, "scheme", "shaw");
-    enum pe_status status = pe_hf_put_heads(r, NULL);
-    if (!status)
-        status = pe_hf_needed(&r->config, "left_max_position_embeddings", "left distance", &left, r->err);
-    if (!status)
-        status = pe_hf_needed(&r->config, "right_max_position_embeddings", "right distance", &right, r->err);
+    if (pe_hf_put_heads(r, NULL) ||
+        pe_hf_needed(&r->config, "left_max_position_embeddings", "left distance", &left, r->err) ||
+        pe_hf_needed(&r->config, "right_max_position_embeddings", "right distance", &right, r->err))
+        return r->err->status;
     pe_hf_put_word(r->out, "direction", "key_minus_query");
     pe_hf_put_integer(r->out, "p_min", -left);
     pe_hf_put_integer(r->out, "p_max", right);
-    return status;
+    return PE_OK;
 }
 
 enum pe_status pe_hf_conformer(struct pe_hf_reader *r)
 {
     const char *type = "relative";
-    enum pe_status status = pe_hf_word(&r->config, "position_embeddings_type", &type, r->err);
-    if (!status && pe_hf_has_default(r->model, "position_embeddings_type") &&
+    if (pe_hf_word(&r->config, "position_embeddings_type", &type, r->err))
+        return r->err->status;
+    if (pe_hf_has_default(r->model, "position_embeddings_type") &&
         !pe_hf_find(&r->config, "position_embeddings_type")) /* null */
         return pe_hf_nothing(r);
-    if (!status && strcmp(type, "relative_key") == 0)
+    if (pe_same(type, "relative_key"))
         return put_relative_key(r);
-    if (!status && strcmp(type, "relative") != 0)
+    if (!pe_same(type, "relative"))
         return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "position_embeddings_type"),
                            "relative, relative_key; rotary turns the input before the projections of q and k, which no "
                            "scheme here does",
                            r->err);
-    return status ? status : put_family(r, "conformer", NULL);
+    return put_family(r, "conformer", NULL);
 }
 
 /* ---- Windows of patches, which become the field grid. Lists have an element for each of Swin's stages. ---- */
@@ -343,25 +325,22 @@ static void put_square(struct pe_hf_reader *r, const char *name, double *numbers
 static enum pe_status read_window(const struct pe_hf_reader *r, uint64_t stage, int64_t *window)
 {
     int64_t side = 1;
-    enum pe_status status = pe_hf_needed(&r->config, "window_size", "window_size", window, r->err);
-    if (!status)
-        status = pe_hf_side(r, &side);
+    if (pe_hf_needed(&r->config, "window_size", "window_size", window, r->err) || pe_hf_side(r, &side))
+        return r->err->status;
     for (uint64_t i = 0; i < stage; i++)
         side = (side + 1) / 2;
     if (*window > side)
         *window = side;
-    return status;
+    return PE_OK;
 }
 
 /* The width doubles from stage to stage. */
 static enum pe_status put_stage_heads(struct pe_hf_reader *r, uint64_t stage)
 {
     int64_t heads = 1, width = 0;
-    enum pe_status status = needed_element(r, "num_heads", stage, &heads);
-    if (!status)
-        status = pe_hf_needed(&r->config, "embed_dim", "embed_dim", &width, r->err);
-    if (status)
-        return status;
+    if (needed_element(r, "num_heads", stage, &heads) ||
+        pe_hf_needed(&r->config, "embed_dim", "embed_dim", &width, r->err))
+        return r->err->status;
     width <<= stage;
     if (width % heads)
         return pe_fail(r->err, r->config.at, "%lld channels do not divide into %lld heads", (long long)width,
@@ -375,22 +354,21 @@ static enum pe_status put_stage_heads(struct pe_hf_reader *r, uint64_t stage)
 static enum pe_status put_pretrained(struct pe_hf_reader *r, uint64_t stage)
 {
     int64_t side = 0;
-    enum pe_status status = read_element(r, "pretrained_window_sizes", stage, 0, &side);
+    if (read_element(r, "pretrained_window_sizes", stage, 0, &side))
+        return r->err->status;
     if (side > 0)
         put_square(r, "pretrained_grid", r->out->numbers + 2, side);
-    return status;
+    return PE_OK;
 }
 
 static enum pe_status read_swin(struct pe_hf_reader *r, const char *scheme, uint64_t stage)
 {
     int64_t window = 0;
     pe_hf_put_word(r->out, "scheme", scheme);
-    enum pe_status status = put_stage_heads(r, stage);
-    if (!status)
-        status = read_window(r, stage, &window);
-    if (!status)
-        put_square(r, "grid", r->out->numbers, window);
-    return status;
+    if (put_stage_heads(r, stage) || read_window(r, stage, &window))
+        return r->err->status;
+    put_square(r, "grid", r->out->numbers, window);
+    return PE_OK;
 }
 
 /* "stage1" … */
@@ -414,20 +392,15 @@ enum pe_status pe_hf_beit(struct pe_hf_reader *r)
 {
     bool own = false, shared = false, table = false;
     int64_t side = 0;
-    enum pe_status status = pe_hf_flag(&r->config, "use_relative_position_bias", &own, r->err);
-    if (!status)
-        status = pe_hf_flag(&r->config, "use_shared_relative_position_bias", &shared, r->err);
-    if (!status)
-        status = pe_hf_flag(&r->config, "use_absolute_position_embeddings", &table, r->err);
-    if (!status && !own && !shared && table)
-        return pe_hf_patches(r);
-    if (!status && !own && !shared)
-        return pe_hf_nothing(r);
+    if (pe_hf_flag(&r->config, "use_relative_position_bias", &own, r->err) ||
+        pe_hf_flag(&r->config, "use_shared_relative_position_bias", &shared, r->err) ||
+        pe_hf_flag(&r->config, "use_absolute_position_embeddings", &table, r->err))
+        return r->err->status;
+    if (!own && !shared)
+        return table ? pe_hf_patches(r) : pe_hf_nothing(r);
     pe_hf_put_word(r->out, "scheme", "beit");
-    if (!status)
-        status = pe_hf_put_heads(r, NULL);
-    if (!status)
-        status = pe_hf_side(r, &side);
+    if (pe_hf_put_heads(r, NULL) || pe_hf_side(r, &side))
+        return r->err->status;
     put_square(r, "grid", r->out->numbers, side);
-    return status;
+    return PE_OK;
 }

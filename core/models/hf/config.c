@@ -270,13 +270,9 @@ static enum pe_status check_refused(const struct pe_hf_reader *r)
 static enum pe_status read_layers(struct pe_hf_reader *r)
 {
     bool has_positions = true;
-    if (check_refused(r))
+    if (check_refused(r) || pe_hf_layer_check(r, &has_positions) || (has_positions ? read_kind(r) : pe_hf_nothing(r)))
         return r->err->status;
-    enum pe_status status = pe_hf_layer_check(r, &has_positions);
-    if (status)
-        return status;
-    status = has_positions ? read_kind(r) : pe_hf_nothing(r);
-    return status ? status : pe_hf_scores(r);
+    return pe_hf_scores(r);
 }
 
 enum pe_status pe_hf_config_read(const struct pe_value *config, const struct pe_hf_asked *asked,
@@ -298,12 +294,10 @@ enum pe_status pe_hf_language(const struct pe_value *config, const struct pe_hf_
                               struct pe_hf_language *out, struct pe_failure *err)
 {
     struct pe_hf_reader r = reader_of(config, asked, NULL, NULL, err);
-    enum pe_status status = descend(&r);
-    if (!status)
-        status = find_model(&r, asked);
-    if (!status)
-        *out = (struct pe_hf_language){r.config, r.model, r.model_type};
-    return status;
+    if (descend(&r) || find_model(&r, asked))
+        return err->status;
+    *out = (struct pe_hf_language){r.config, r.model, r.model_type};
+    return PE_OK;
 }
 
 /* Reads the layers of one type. */
@@ -313,11 +307,8 @@ static enum pe_status read_one(const struct pe_value *config, const struct pe_hf
     struct pe_hf_reader r = reader_of(config, asked, out, marks, err);
     pe_model_fields_clear(out);
     pe_hf_mark_seen(marks, config, r.config.at);
-    enum pe_status status = descend(&r);
-    if (!status)
-        status = find_model(&r, asked);
-    if (status)
-        return status;
+    if (descend(&r) || find_model(&r, asked))
+        return err->status;
     note_model(marks, &r);
     return read_layers(&r);
 }
@@ -342,31 +333,29 @@ static enum pe_status list_layers(const struct pe_value *config, const struct pe
     return pe_hf_list_layers(&r, layers);
 }
 
-/* Reads every kind; fails if one cannot be read, or if they differ, or if a kind is named, which is none of them. */
+struct all_kinds {
+    const struct pe_value *config;
+    struct pe_hf_asked asked;
+    const struct pe_hf_layers *layers;
+    struct pe_failure *err;
+};
+
+static enum pe_status read_kind_of(void *reader, size_t k, struct pe_model_fields *out)
+{
+    struct all_kinds *all = reader;
+    all->asked.layer_type = all->layers->kinds[k];
+    return read_one(all->config, &all->asked, out, NULL, all->err);
+}
+
 static enum pe_status compare_kinds(const struct pe_value *config, const struct pe_hf_asked *asked,
                                     struct pe_model_fields *out, const struct pe_hf_layers *layers,
                                     struct pe_failure *err)
 {
-    struct pe_model_fields other;
-    struct pe_hf_difference difference = {.layers = layers};
-    struct pe_hf_asked named = *asked;
-    named.layer_type = layers->kinds[0];
-    enum pe_status status = read_one(config, &named, out, NULL, err);
-    for (size_t k = 1; !status && k < layers->n_kinds; k++) {
-        named.layer_type = layers->kinds[k];
-        status = read_one(config, &named, &other, NULL, err);
-        if (!status && k == 1)
-            pe_hf_describe(&difference, 0, out, &other);
-        if (!status)
-            pe_hf_describe(&difference, k, &other, out);
-    }
-    if (!status && layers->n_kinds == 1)
-        pe_hf_describe(&difference, 0, out, out);
-    if (status || (!difference.differ && !asked->layer_type))
-        return status;
+    struct all_kinds all = {config, *asked, layers, err};
     struct pe_hf_reader r = reader_of(config, asked, out, NULL, err);
-    status = descend(&r);
-    return status ? status : pe_hf_differ(&difference, r.model_type, asked->layer_type, err);
+    if (descend(&r))
+        return err->status;
+    return pe_hf_compare_kinds(layers, r.model_type, asked->layer_type, read_kind_of, &all, out, err);
 }
 
 /* Where the layers of a config are of one kind, or of several whose positions are the same, no layer_type is needed. */

@@ -9,6 +9,12 @@
 
 /* ---- A line for each kind ---- */
 
+struct difference {
+    const struct pe_hf_layers *layers;
+    bool differ;
+    char lines[PE_DETAIL_MAX - 128];
+};
+
 struct line {
     char *text;
     size_t room, used;
@@ -118,15 +124,18 @@ static void put_positions(struct line *line, const struct pe_model_fields *field
     }
 }
 
-void pe_hf_describe(struct pe_hf_difference *difference, size_t k, const struct pe_model_fields *fields,
-                    const struct pe_model_fields *other)
+/* Adds the line of kind k, and before that of kind 1 the other's, which is kind 0. Shown is what differs from the other
+ * kind, and what a reader knows a rotation by. */
+static void describe(struct difference *difference, size_t k, const struct pe_model_fields *fields,
+                     const struct pe_model_fields *other)
 {
+    if (k == 1) /* the first, which is now known not to be the only one */
+        describe(difference, 0, other, fields);
     const char *kind = difference->layers->kinds[k];
     static const char more[] = "\n…";
     size_t start = k ? strlen(difference->lines) : 0;
     struct line line = {difference->lines, sizeof difference->lines - sizeof more, start, false};
-    struct pe_value all = {.kind = PE_OBJECT, .object = {fields->fields, fields->n}};
-    struct pe_value others = {.kind = PE_OBJECT, .object = {other->fields, other->n}};
+    struct pe_value all = pe_object(fields->fields, fields->n), others = pe_object(other->fields, other->n);
     difference->differ = difference->differ || !pe_value_same(&all, &others);
     put(&line, "\n\"");
     put(&line, kind);
@@ -142,15 +151,28 @@ void pe_hf_describe(struct pe_hf_difference *difference, size_t k, const struct 
     }
 }
 
-enum pe_status pe_hf_differ(const struct pe_hf_difference *difference, const char *model_type, const char *named,
-                            struct pe_failure *err)
+enum pe_status pe_hf_compare_kinds(const struct pe_hf_layers *layers, const char *model_type, const char *named,
+                                   enum pe_status (*read)(void *reader, size_t k, struct pe_model_fields *out),
+                                   void *reader, struct pe_model_fields *first, struct pe_failure *err)
 {
+    struct pe_model_fields other;
+    struct difference difference = {.layers = layers};
+    enum pe_status status = read(reader, 0, first);
+    for (size_t k = 1; !status && k < layers->n_kinds; k++) {
+        status = read(reader, k, &other);
+        if (!status)
+            describe(&difference, k, &other, first);
+    }
+    if (!status && layers->n_kinds == 1)
+        describe(&difference, 0, first, first);
+    if (status || (!difference.differ && !named))
+        return status;
     if (named)
         pe_fail(err, "/layer_type", "\"%.32s\" has no layers of type \"%.32s\"; it has:%s", model_type, named,
-                difference->lines);
+                difference.lines);
     else
-        pe_fail(err, "/layer_type", "layers of \"%.48s\" differ; give layer_type:%s", model_type, difference->lines);
-    pe_hf_name_kinds(difference->layers, err);
+        pe_fail(err, "/layer_type", "layers of \"%.48s\" differ; give layer_type:%s", model_type, difference.lines);
+    pe_hf_name_kinds(layers, err);
     return err->status;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/models/models.h"
 #include "core/inside.h"
+#include "core/values.h"
 
 /* ---- Marks of what is read ---- */
 
@@ -125,7 +126,9 @@ const struct pe_hf_model *pe_hf_model_find(const char *model_type);
 /* The same, also of a part: "t/x". No config has such a name. */
 const struct pe_hf_model *pe_hf_row_find(const char *name);
 
-/* The types nearest to a name, written "a", "b" (at most three); "" if none is near. */
+/* The names nearest to one, written "a", "b" (at most three); "" if none is near. names(i): "a|b", NULL past the last.
+ */
+void pe_hf_nearest_of(const char *name, const char *(*names)(size_t i), char *out, size_t room);
 void pe_hf_nearest_types(const char *model_type, char *out, size_t room);
 
 /* An object of the config and the pointer to it. */
@@ -262,19 +265,11 @@ bool pe_hf_layers_known(const struct pe_hf_layers *layers, const char *kind);
 const char *
 pe_hf_default_kind(const struct pe_hf_layers *layers); /* full_attention where there is one, else the first */
 
-/* differ.c: kinds whose positions are compared, a line for each. */
-struct pe_hf_difference {
-    const struct pe_hf_layers *layers;
-    bool differ;
-    char lines[PE_DETAIL_MAX - 128];
-};
-/* Adds the line of kind k. Shown is what differs from the other kind, and what a reader knows
- * a rotation by. */
-void pe_hf_describe(struct pe_hf_difference *difference, size_t k, const struct pe_model_fields *fields,
-                    const struct pe_model_fields *other);
-/* Fails at /layer_type with all lines: a kind must be named (NULL), or this one is none of the model's. */
-enum pe_status pe_hf_differ(const struct pe_hf_difference *difference, const char *model_type, const char *named,
-                            struct pe_failure *err);
+/* differ.c: reads every kind, the first into *first. Fails at /layer_type with a line for each if they differ, so that
+ * one must be named, or if one is, which is none of the model's; and as read() does, which reads kind k. */
+enum pe_status pe_hf_compare_kinds(const struct pe_hf_layers *layers, const char *model_type, const char *named,
+                                   enum pe_status (*read)(void *reader, size_t k, struct pe_model_fields *out),
+                                   void *reader, struct pe_model_fields *first, struct pe_failure *err);
 /* The kinds of the problem's layer_types. */
 void pe_hf_name_kinds(const struct pe_hf_layers *layers, struct pe_failure *err);
 

@@ -126,19 +126,16 @@ static enum pe_status check_layers(const struct pe_hf_reader *reader)
     r->config.marks = NULL;
     bool says_depth = pe_hf_says(&r->config, "num_hidden_layers"), marks = pe_hf_marks_rotation(r->model);
     bool has_list = pe_hf_find(&r->config, PE_HF_LAYER_LISTS) != NULL;
-    enum pe_status status = says_depth ? pe_hf_integer(&r->config, "num_hidden_layers", &n_layers, r->err) : PE_OK;
-    if (status || !pe_hf_is_by_layer(r->model))
-        return status;
-    status = check_list(r, n_layers);
-    if (!status && r->model->by_ratio)
-        status = check_numbers(r, "compress_ratios");
-    if (!status && marks)
-        status = check_numbers(r, "no_rope_layers");
-    if (!status && marks)
-        status = check_period(r, "no_rope_layer_interval");
-    if (!status && !has_list && r->model->period)
-        status = check_period(r, r->model->period);
-    return status;
+    bool has_period = !has_list && r->model->period;
+    if (says_depth && pe_hf_integer(&r->config, "num_hidden_layers", &n_layers, r->err))
+        return r->err->status;
+    if (!pe_hf_is_by_layer(r->model))
+        return PE_OK;
+    if (check_list(r, n_layers) || (r->model->by_ratio && check_numbers(r, "compress_ratios")) ||
+        (marks && (check_numbers(r, "no_rope_layers") || check_period(r, "no_rope_layer_interval"))) ||
+        (has_period && check_period(r, r->model->period)))
+        return r->err->status;
+    return PE_OK;
 }
 
 /* ---- One list of layers ---- */

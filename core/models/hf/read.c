@@ -256,10 +256,9 @@ enum pe_status pe_hf_needed(const struct pe_hf_place *place, const char *names, 
     pe_hf_spell(names, spelled, sizeof spelled);
     if (!field)
         return pe_fail(err, place->at, "%s is missing; looked for %s", pe_text(what), spelled);
-    enum pe_status status = pe_hf_integer(place, names, out, err);
-    if (!status && *out == 0)
-        return pe_hf_wrong(place, field, "an integer from 1 to 2^40", err);
-    return status;
+    if (pe_hf_integer(place, names, out, err))
+        return err->status;
+    return *out ? PE_OK : pe_hf_wrong(place, field, "an integer from 1 to 2^40", err);
 }
 
 enum pe_status pe_hf_divide_width(const struct pe_hf_reader *r, int64_t *head_dim)
@@ -285,23 +284,17 @@ void pe_hf_put(struct pe_model_fields *out, const char *name, struct pe_value va
 
 void pe_hf_put_word(struct pe_model_fields *out, const char *name, const char *word)
 {
-    pe_hf_put(out, name, (struct pe_value){.kind = PE_STRING, .string = word});
+    pe_hf_put(out, name, pe_word(word));
 }
 
-void pe_hf_put_flag(struct pe_model_fields *out, const char *name, bool flag)
-{
-    pe_hf_put(out, name, (struct pe_value){.kind = PE_BOOLEAN, .boolean = flag});
-}
+void pe_hf_put_flag(struct pe_model_fields *out, const char *name, bool flag) { pe_hf_put(out, name, pe_flag(flag)); }
 
 void pe_hf_put_integer(struct pe_model_fields *out, const char *name, int64_t x)
 {
-    pe_hf_put(out, name, (struct pe_value){.kind = PE_INTEGER, .integer = x});
+    pe_hf_put(out, name, pe_integer(x));
 }
 
-void pe_hf_put_number(struct pe_model_fields *out, const char *name, double x)
-{
-    pe_hf_put(out, name, (struct pe_value){.kind = PE_REAL, .real = x});
-}
+void pe_hf_put_number(struct pe_model_fields *out, const char *name, double x) { pe_hf_put(out, name, pe_real(x)); }
 
 void pe_hf_put_list(struct pe_model_fields *out, const char *name, const double *numbers, size_t n)
 {
@@ -318,16 +311,15 @@ void pe_hf_give(struct pe_hf_reader *r)
 enum pe_status pe_hf_put_heads(struct pe_hf_reader *r, const char *head_dim_names)
 {
     int64_t heads = 0, head_dim = 0;
-    enum pe_status status = pe_hf_needed(&r->config, PE_HF_HEADS, "num_heads", &heads, r->err);
-    if (!status && head_dim_names && pe_hf_find(&r->config, head_dim_names))
-        status = pe_hf_needed(&r->config, head_dim_names, "head_dim", &head_dim, r->err);
-    else if (!status && !head_dim)
-        status = pe_hf_divide_width(r, &head_dim);
-    if (!status) {
-        pe_hf_put_integer(r->out, "num_heads", heads);
-        pe_hf_put_integer(r->out, "head_dim", head_dim);
-    }
-    return status;
+    if (pe_hf_needed(&r->config, PE_HF_HEADS, "num_heads", &heads, r->err))
+        return r->err->status;
+    bool is_stated = head_dim_names && pe_hf_find(&r->config, head_dim_names);
+    if (is_stated ? pe_hf_needed(&r->config, head_dim_names, "head_dim", &head_dim, r->err)
+                  : pe_hf_divide_width(r, &head_dim))
+        return r->err->status;
+    pe_hf_put_integer(r->out, "num_heads", heads);
+    pe_hf_put_integer(r->out, "head_dim", head_dim);
+    return PE_OK;
 }
 
 /* ---- Marks of what is read ---- */

@@ -77,11 +77,12 @@ void pe_hf_sliding_usual(struct pe_hf_reader *r, bool has_own_base)
 
 static enum pe_status find_rope(struct pe_hf_reader *r, bool *has_positions)
 {
-    enum pe_status status = pe_hf_object(&r->config, pe_hf_rope_names(r), &r->rope, r->err);
-    if (status || !r->rope.object)
-        return status;
+    if (pe_hf_object(&r->config, pe_hf_rope_names(r), &r->rope, r->err))
+        return r->err->status;
+    if (!r->rope.object)
+        return PE_OK;
     if (is_per_layer(r)) {
-        status = choose_layer(r, has_positions);
+        enum pe_status status = choose_layer(r, has_positions);
         r->base = r->rope;
         return status;
     }
@@ -118,13 +119,10 @@ enum pe_status pe_hf_head_dim(struct pe_hf_reader *r, int64_t *head_dim)
 static enum pe_status put_latent_widths(struct pe_hf_reader *r)
 {
     int64_t rotary = 0, rest = 0;
-    enum pe_status status = pe_hf_needed(&r->config, "qk_rope_head_dim", "qk_rope_head_dim", &rotary, r->err);
-    if (!status && r->model->before)
-        status = r->model->before(r, rotary, &rest);
-    else if (!status)
-        status = pe_hf_needed(&r->config, "qk_nope_head_dim", "qk_nope_head_dim", &rest, r->err);
-    if (status)
-        return status;
+    if (pe_hf_needed(&r->config, "qk_rope_head_dim", "qk_rope_head_dim", &rotary, r->err) ||
+        (r->model->before ? r->model->before(r, rotary, &rest)
+                          : pe_hf_needed(&r->config, "qk_nope_head_dim", "qk_nope_head_dim", &rest, r->err)))
+        return r->err->status;
     pe_hf_put_integer(r->out, "head_dim", rest + rotary);
     pe_hf_put_integer(r->out, "rotary_dim", rotary);
     pe_hf_put_integer(r->out, "rotary_offset", rest);
@@ -134,10 +132,11 @@ static enum pe_status put_latent_widths(struct pe_hf_reader *r)
 static enum pe_status put_head_dim(struct pe_hf_reader *r)
 {
     int64_t head_dim = 0;
-    enum pe_status status = pe_hf_head_dim(r, &head_dim);
-    if (!status && head_dim > 0)
+    if (pe_hf_head_dim(r, &head_dim))
+        return r->err->status;
+    if (head_dim > 0)
         pe_hf_put_integer(r->out, "head_dim", head_dim);
-    return status;
+    return PE_OK;
 }
 
 /* Llama's code takes the whole head, whatever share a config has. */
@@ -173,14 +172,14 @@ static enum pe_status put_widths(struct pe_hf_reader *r)
     if (pe_hf_find(&r->config, "qk_rope_head_dim"))
         return put_latent_widths(r);
     int64_t rotary = 0;
-    enum pe_status status = put_head_dim(r);
-    if (!status && !pe_hf_find(&r->config, "rotary_dim"))
+    if (put_head_dim(r))
+        return r->err->status;
+    if (!pe_hf_find(&r->config, "rotary_dim"))
         return put_share(r);
-    if (!status)
-        status = pe_hf_needed(&r->config, "rotary_dim", "rotary_dim", &rotary, r->err);
-    if (!status)
-        pe_hf_put_integer(r->out, "rotary_dim", rotary);
-    return status;
+    if (pe_hf_needed(&r->config, "rotary_dim", "rotary_dim", &rotary, r->err))
+        return r->err->status;
+    pe_hf_put_integer(r->out, "rotary_dim", rotary);
+    return PE_OK;
 }
 
 /* ---- Base and layout ---- */
@@ -198,19 +197,17 @@ static enum pe_status read_base(struct pe_hf_reader *r, double *base)
     const char *names = local ? local_names(r) : r->model->base ? r->model->base : base_names;
     if (pe_hf_find(&r->config, names))
         return pe_hf_number(&r->config, names, base, r->err);
-    pe_hf_mark_default(r->config.marks, "rope_theta", (struct pe_value){.kind = PE_REAL, .real = *base});
+    pe_hf_mark_default(r->config.marks, "rope_theta", pe_real(*base));
     return PE_OK;
 }
 
 static enum pe_status put_base(struct pe_hf_reader *r)
 {
     double base = 10000, ratio = 1; /* ChatGLM's rope_ratio multiplies 10000 */
-    enum pe_status status = read_base(r, &base);
-    if (!status)
-        status = pe_hf_number(&r->config, "rope_ratio", &ratio, r->err);
-    if (!status)
-        pe_hf_put_number(r->out, "base", base * ratio);
-    return status;
+    if (read_base(r, &base) || pe_hf_number(&r->config, "rope_ratio", &ratio, r->err))
+        return r->err->status;
+    pe_hf_put_number(r->out, "base", base * ratio);
+    return PE_OK;
 }
 
 /* Of a type that has no row the request states the layout, unless the config does. */
@@ -221,25 +218,24 @@ static enum pe_status put_layout(struct pe_hf_reader *r)
     bool interleaved = strcmp(layout, "interleaved") == 0;
     if (r->is_told && !pe_hf_says(&r->config, PE_HF_LAYOUT_FLAGS))
         return PE_OK;
-    enum pe_status status = pe_hf_flag(&r->config, PE_HF_LAYOUT_FLAGS, &interleaved, r->err);
-    if (!status)
-        pe_hf_put_word(r->out, "layout", interleaved ? "interleaved" : "half");
+    if (pe_hf_flag(&r->config, PE_HF_LAYOUT_FLAGS, &interleaved, r->err))
+        return r->err->status;
+    pe_hf_put_word(r->out, "layout", interleaved ? "interleaved" : "half");
     pe_hf_give(r);
-    return status;
+    return PE_OK;
 }
 
 enum pe_status pe_hf_rope(struct pe_hf_reader *r)
 {
-    static enum pe_status (*const steps[])(struct pe_hf_reader *) = {put_widths, put_base, put_layout, pe_hf_scaling,
-                                                                     pe_hf_axes};
     bool has_positions = !r->model->rope_if || pe_hf_holds(&r->config, r->model->rope_if);
-    enum pe_status status = has_positions ? find_rope(r, &has_positions) : PE_OK;
-    if (!status && !has_positions)
+    if (has_positions && find_rope(r, &has_positions))
+        return r->err->status;
+    if (!has_positions)
         return pe_hf_nothing(r);
     pe_hf_put_word(r->out, "scheme", "rope");
-    for (size_t i = 0; !status && i < sizeof steps / sizeof *steps; i++)
-        status = steps[i](r);
-    return status;
+    if (put_widths(r) || put_base(r) || put_layout(r) || pe_hf_scaling(r))
+        return r->err->status;
+    return pe_hf_axes(r);
 }
 
 /* ---- Axes ---- */
@@ -272,32 +268,29 @@ static enum pe_status put_counted(struct pe_hf_reader *r, const struct counted *
     else if (field)
         return r->err->status;
     else if ((place.object || r->is_nested) && row->in_silence != 0) {
-        struct pe_value value = {.kind = PE_REAL, .real = row->in_silence};
-        pe_hf_put(r->out, row->name, value);
-        pe_hf_mark_default(r->config.marks, row->name, value);
+        pe_hf_put_number(r->out, row->name, row->in_silence);
+        pe_hf_mark_default(r->config.marks, row->name, pe_real(row->in_silence));
     }
     return PE_OK;
 }
 
 static enum pe_status put_style(struct pe_hf_reader *r)
 {
-    enum pe_status status = PE_OK;
     const char *style = r->model->position_style;
     if (!style)
         return PE_OK;
     pe_hf_put_word(r->out, "position_style", style);
-    for (size_t i = 0; !status && i < sizeof counted / sizeof *counted; i++)
-        if (pe_is_among(counted[i].styles, style))
-            status = put_counted(r, &counted[i]);
-    return status;
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
+        if (pe_is_among(counted[i].styles, style) && put_counted(r, &counted[i]))
+            return r->err->status;
+    return PE_OK;
 }
 
 static enum pe_status put_mrope(struct pe_hf_reader *r, const struct pe_field *section)
 {
     bool interleaved = r->model->channels && strcmp(r->model->channels, "mrope_interleaved") == 0;
-    enum pe_status status = pe_hf_flag(&r->rope, "mrope_interleaved", &interleaved, r->err);
-    if (status)
-        return status;
+    if (pe_hf_flag(&r->rope, "mrope_interleaved", &interleaved, r->err))
+        return r->err->status;
     if (section && section->value.kind != PE_ARRAY)
         return pe_hf_wrong(&r->rope, section, "three numbers: pairs of channels for time, height and width", r->err);
     pe_hf_put_word(r->out, "channels", interleaved ? "mrope_interleaved" : "mrope");
@@ -323,17 +316,18 @@ static enum pe_status fail_sections(const struct pe_hf_reader *r)
 static enum pe_status put_two_axes(struct pe_hf_reader *r)
 {
     int64_t merge = 0;
-    enum pe_status status = pe_hf_integer(&r->config, "spatial_merge_size", &merge, r->err);
+    if (pe_hf_integer(&r->config, "spatial_merge_size", &merge, r->err))
+        return r->err->status;
     const struct pe_value *put = pe_field_find(r->out->fields, r->out->n, "head_dim");
     int64_t head_dim = put ? put->integer : 0;
     r->out->numbers[0] = (double)(head_dim / 2);
     r->out->numbers[1] = (double)(head_dim - head_dim / 2);
     pe_hf_put_list(r->out, "axes_dim", r->out->numbers, 2);
-    if (!status && merge > 1) {
+    if (merge > 1) {
         pe_hf_put_word(r->out, "order", "merge");
         pe_hf_put_integer(r->out, "spatial_merge_size", merge);
     }
-    return status;
+    return PE_OK;
 }
 
 enum pe_status pe_hf_axes(struct pe_hf_reader *r)

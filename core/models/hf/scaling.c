@@ -116,17 +116,17 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
                        SCALING_FIELDS_MAX);
     const struct pe_scaling_rule *rule = rule_of(type);
     size_t n = 0;
-    pe_hf_add(r, &n, "type", (struct pe_value){.kind = PE_STRING, .string = type});
+    pe_hf_add(r, &n, "type", pe_word(type));
     pass_fields(r, rule->has_whole_head, &n);
     if (r->model->scaled)
         r->model->scaled(r, type, &n);
     if (!r->is_told && pe_hf_says(&r->rope, "mscale_all_dim") && !pe_hf_has_magnitude(r) &&
         !pe_hf_says(&r->rope, "softmax_scale_factor"))
-        pe_hf_add(r, &n, "softmax_scale_factor", (struct pe_value){.kind = PE_REAL, .real = 1});
+        pe_hf_add(r, &n, "softmax_scale_factor", pe_real(1));
     const struct pe_field *share = pe_hf_find(&r->config, "partial_rotary_factor");
     if (rule->has_whole_head && share && !pe_hf_find(&r->rope, "partial_rotary_factor"))
         pe_hf_add(r, &n, share->name, share->value);
     add_lengths(r, rule, &n);
-    pe_hf_put(r->out, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {r->out->scaling, n}});
+    pe_hf_put(r->out, "scaling", pe_object(r->out->scaling, n));
     return PE_OK;
 }

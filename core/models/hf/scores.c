@@ -188,7 +188,7 @@ void pe_hf_put_query_scale(struct pe_model_fields *out, const char *type, double
     members[0] = (struct pe_field){"type", {.kind = PE_STRING, .string = type}};
     members[1] = (struct pe_field){"beta", {.kind = PE_REAL, .real = beta}};
     members[2] = (struct pe_field){"original_max_position_embeddings", {.kind = PE_REAL, .real = length}};
-    pe_hf_put(out, "query_scale", (struct pe_value){.kind = PE_OBJECT, .object = {members, 3}});
+    pe_hf_put(out, "query_scale", pe_object(members, 3));
 }
 
 /* Llama 4 multiplies queries of its layers without positions. Released files state the flag as a number. */

@@ -22,11 +22,8 @@ static enum pe_status read_side(const struct pe_hf_reader *r, const char *name, 
 enum pe_status pe_hf_side(const struct pe_hf_reader *r, int64_t *side)
 {
     int64_t image = 0, patch = 1;
-    enum pe_status status = read_side(r, "image_size", &image);
-    if (!status)
-        status = read_side(r, "patch_size", &patch);
-    if (status)
-        return status;
+    if (read_side(r, "image_size", &image) || read_side(r, "patch_size", &patch))
+        return r->err->status;
     *side = image / patch;
     if (*side < 1 || *side > PE_HF_SIDE_MAX)
         return pe_fail(r->err, r->config.at, "image_size %lld / patch_size %lld is %lld; allowed: 1 to %d patches",
@@ -40,10 +37,10 @@ static enum pe_status put_dim(struct pe_hf_reader *r)
     int64_t dim = 0;
     bool own = pe_hf_find(&r->config, "embedding_size|input_embedding_size") != NULL;
     const char *names = own ? "embedding_size|input_embedding_size" : PE_HF_WIDTH;
-    enum pe_status status = pe_hf_needed(&r->config, names, "dim", &dim, r->err);
-    if (!status)
-        pe_hf_put_integer(r->out, "dim", dim);
-    return status;
+    if (pe_hf_needed(&r->config, names, "dim", &dim, r->err))
+        return r->err->status;
+    pe_hf_put_integer(r->out, "dim", dim);
+    return PE_OK;
 }
 
 /* PE_HF_AFTER_PADDING becomes pad_token_id + 1: fairseq's kin count from the row after the padding's. 0 if there is
@@ -64,21 +61,19 @@ static enum pe_status put_row_offset(struct pe_hf_reader *r)
     if (offset == PE_HF_AFTER_PADDING && !pe_hf_find(&r->config, "pad_token_id"))
         return pe_fail(r->err, r->config.at,
                        "pad_token_id is missing; needed: the row before that of the first position");
-    enum pe_status status = after_padding(r, &offset);
-    if (!status && offset)
+    if (after_padding(r, &offset))
+        return r->err->status;
+    if (offset)
         pe_hf_put_integer(r->out, "row_offset", offset);
-    return status;
+    return PE_OK;
 }
 
 enum pe_status pe_hf_learned(struct pe_hf_reader *r)
 {
     int64_t rows = 0;
     pe_hf_put_word(r->out, "scheme", "learned");
-    enum pe_status status = put_dim(r);
-    if (!status)
-        status = pe_hf_needed(&r->config, PE_HF_LENGTH, "number of rows", &rows, r->err);
-    if (status)
-        return status;
+    if (put_dim(r) || pe_hf_needed(&r->config, PE_HF_LENGTH, "number of rows", &rows, r->err))
+        return r->err->status;
     pe_hf_put_integer(r->out, "rows", rows + r->model->extra_rows);
     return put_row_offset(r);
 }
@@ -88,11 +83,8 @@ enum pe_status pe_hf_patches(struct pe_hf_reader *r)
 {
     int64_t side = 0, prefix = r->model->extra_rows;
     pe_hf_put_word(r->out, "scheme", "learned");
-    enum pe_status status = put_dim(r);
-    if (!status)
-        status = pe_hf_side(r, &side);
-    if (status)
-        return status;
+    if (put_dim(r) || pe_hf_side(r, &side))
+        return r->err->status;
     r->out->numbers[0] = r->out->numbers[1] = (double)side;
     pe_hf_put_integer(r->out, "rows", prefix + side * side);
     pe_hf_put_word(r->out, "interpolate", r->model->interpolate ? r->model->interpolate : "bicubic");
@@ -116,23 +108,20 @@ static enum pe_status tell_first(struct pe_hf_reader *r)
 static enum pe_status put_sinusoids(struct pe_hf_reader *r, bool *scaled)
 {
     pe_hf_put_word(r->out, "scheme", "sinusoidal");
-    enum pe_status status = put_dim(r);
-    if (!status)
-        status = pe_hf_flag(&r->config, "scale_embedding", scaled, r->err);
-    if (!status)
-        status = tell_first(r);
-    if (!status)
-        pe_hf_give(r);
-    return status;
+    if (put_dim(r) || pe_hf_flag(&r->config, "scale_embedding", scaled, r->err) || tell_first(r))
+        return r->err->status;
+    pe_hf_give(r);
+    return PE_OK;
 }
 
 enum pe_status pe_hf_sinusoidal(struct pe_hf_reader *r)
 {
     bool scaled = false;
-    enum pe_status status = put_sinusoids(r, &scaled);
-    if (!status && scaled)
+    if (put_sinusoids(r, &scaled))
+        return r->err->status;
+    if (scaled)
         pe_hf_put_word(r->out, "x_scale", "sqrt_dim");
-    return status;
+    return PE_OK;
 }
 
 /* DETR's code does not scale what the sinusoids are added to. */
@@ -146,8 +135,9 @@ enum pe_status pe_hf_nothing(struct pe_hf_reader *r)
 {
     int64_t dim = 0;
     pe_hf_put_word(r->out, "scheme", "none");
-    enum pe_status status = pe_hf_integer(&r->config, PE_HF_WIDTH, &dim, r->err);
-    if (!status && dim > 0)
+    if (pe_hf_integer(&r->config, PE_HF_WIDTH, &dim, r->err))
+        return r->err->status;
+    if (dim > 0)
         pe_hf_put_integer(r->out, "dim", dim);
-    return status;
+    return PE_OK;
 }

@@ -23,54 +23,40 @@ const struct pe_hf_model *pe_hf_row_find(const char *name)
 
 enum { TYPES_MAX = 1200, TYPES_BYTES = 32768, NEAREST = 3 };
 
-struct names {
-    char text[TYPES_BYTES]; /* words with their ends */
-    const char *list[TYPES_MAX + 1];
-    size_t used, n;
-};
-
-static void add_types(struct names *names, const char *types)
+void pe_hf_nearest_of(const char *name, const char *(*names)(size_t i), char *out, size_t room)
 {
-    size_t n = strlen(types);
-    if (names->used + n >= TYPES_BYTES)
-        return;
-    char *word = memcpy(names->text + names->used, types, n + 1);
-    names->used += n + 1;
-    for (char *bar = word; bar && names->n < TYPES_MAX; word = bar + 1) {
-        bar = strchr(word, '|');
-        if (bar)
-            *bar = '\0';
-        names->list[names->n++] = word;
-        if (!bar)
-            break;
+    char text[TYPES_BYTES], *at = text; /* words with their ends */
+    const char *list[TYPES_MAX + 1] = {NULL};
+    size_t n = 0, used = 0;
+    for (size_t i = 0; names(i); i++) {
+        const char *rest = names(i), *word;
+        for (size_t length; pe_hf_next_name(&rest, &word, &length) && n < TYPES_MAX;) {
+            if (strchr(names(i), '/') || at + length >= text + sizeof text) /* a part */
+                continue;
+            list[n++] = memcpy(at, word, length);
+            at[length] = '\0';
+            at += length + 1;
+        }
     }
-    names->list[names->n] = NULL;
-}
-
-static void drop(struct names *names, const char *name)
-{
-    size_t i = 0;
-    while (names->list[i] != name)
-        i++;
-    memmove(&names->list[i], &names->list[i + 1], (names->n - i) * sizeof *names->list);
-    names->n--;
-}
-
-void pe_hf_nearest_types(const char *model_type, char *out, size_t room)
-{
-    struct names names = {.n = 0};
-    size_t used = 0;
-    for (size_t i = 0; i < pe_n_hf_type_rows; i++)
-        if (!strchr(pe_hf_type_rows[i].types, '/')) /* a part */
-            add_types(&names, pe_hf_type_rows[i].types);
+    list[n] = NULL;
     *out = '\0';
     for (int i = 0; i < NEAREST && used < room; i++) {
-        const char *nearest = *model_type ? pe_nearest(model_type, names.list) : NULL;
+        const char *nearest = *name ? pe_nearest(name, list) : NULL;
         if (!nearest)
             return;
         used += (size_t)snprintf(out + used, room - used, "%s\"%s\"", i ? ", " : "", nearest);
-        drop(&names, nearest);
+        size_t k = 0;
+        while (list[k] != nearest)
+            k++;
+        memmove(&list[k], &list[k + 1], (n-- - k) * sizeof *list);
     }
+}
+
+static const char *types_at(size_t i) { return i < pe_n_hf_type_rows ? pe_hf_type_rows[i].types : NULL; }
+
+void pe_hf_nearest_types(const char *model_type, char *out, size_t room)
+{
+    pe_hf_nearest_of(model_type, types_at, out, room);
 }
 
 /* ---- Traits ---- */
@@ -117,12 +103,13 @@ void pe_hf_twice_as_wide(int64_t *head_dim) { *head_dim *= 2; }
 enum pe_status pe_hf_rotary_last(struct pe_hf_reader *r, int64_t rotary, int64_t *rest)
 {
     int64_t head_dim = 0;
-    enum pe_status status = pe_hf_head_dim(r, &head_dim);
-    if (!status && head_dim < rotary)
+    if (pe_hf_head_dim(r, &head_dim))
+        return r->err->status;
+    if (head_dim < rotary)
         return pe_fail(r->err, r->config.at, "head_dim is %lld; allowed: at least qk_rope_head_dim, %lld",
                        (long long)head_dim, (long long)rotary);
     *rest = head_dim - rotary;
-    return status;
+    return PE_OK;
 }
 
 /* ---- second: usually the last layer of each period is of the second of the kinds in `mixed`. ---- */
@@ -187,9 +174,9 @@ enum pe_status pe_hf_alpha_is_ntk(struct pe_hf_reader *r, const char **type)
         return PE_OK;
     const struct pe_field *alpha = pe_hf_find(&r->rope, "alpha");
     size_t n = 0;
-    pe_hf_add(r, &n, "type", (struct pe_value){.kind = PE_STRING, .string = "ntk"});
+    pe_hf_add(r, &n, "type", pe_word("ntk"));
     pe_hf_add(r, &n, "factor", alpha->value);
-    pe_hf_put(r->out, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {r->out->scaling, n}});
+    pe_hf_put(r->out, "scaling", pe_object(r->out->scaling, n));
     *type = NULL;
     return PE_OK;
 }
@@ -200,7 +187,7 @@ enum pe_status pe_hf_alpha_is_ntk(struct pe_hf_reader *r, const char **type)
 void pe_hf_yarn_unscaled(struct pe_hf_reader *r, const char *type, size_t *n)
 {
     if (strcmp(type, "yarn") == 0 && !pe_hf_says(&r->rope, "attention_factor"))
-        pe_hf_add(r, n, "attention_factor", (struct pe_value){.kind = PE_REAL, .real = 1});
+        pe_hf_add(r, n, "attention_factor", pe_real(1));
 }
 
 /* ---- then: fields beside those of the kind. ---- */

@@ -30,6 +30,7 @@ const struct pe_scaling_rule pe_scaling_dynamic = {
     .name = "dynamic",
     .about = "the same with a factor that grows with the sequence",
     .convention_about = "vllm makes one table for factor·max_position_embeddings at every length",
+    .object = {"factor"},
     .needs = {{.name = "factor"}, {.name = "max_position_embeddings"}},
     .takes = "seq_len|convention",
     .in_transformers = true,

@@ -17,6 +17,7 @@ const struct pe_scaling_rule pe_scaling_linear = {
     .name = "linear",
     .about = "w/factor (position interpolation)",
     .convention_about = "tgi ignores it",
+    .object = {"factor"},
     .needs = {{.name = "factor"}},
     .takes = "convention|divisors",
     .factor_is_ratio = true,

@@ -53,6 +53,7 @@ const struct pe_scaling_rule pe_scaling_llama3 = {
     .name = "llama3",
     .about = "a blend per pair by wavelength",
     .fields = fields,
+    .object = {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"},
     .needs = {{.name = "factor"},
               {.name = "original_max_position_embeddings"},
               {"low_freq_factor", " (Llama 3.1: 1)", 1},

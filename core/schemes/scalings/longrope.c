@@ -125,6 +125,8 @@ const struct pe_scaling_rule pe_scaling_longrope = {
                         "ggml has no attention_factor of its own",
     .attention_about = "of longrope sqrt(1 + ln(factor)/ln(original_max_position_embeddings)) for a factor above 1",
     .fields = fields,
+    .object = {"factor", "original_max_position_embeddings", "short_factor", "long_factor"},
+    .attention = "short_mscale|long_mscale|attention_factor",
     .needs = {{.name = "original_max_position_embeddings"},
               {.name = "short_factor", .hint = ": one number per rotated pair"},
               {.name = "long_factor", .hint = ": one number per rotated pair"}},

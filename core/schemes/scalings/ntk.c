@@ -12,6 +12,7 @@ static struct pe_dd stretch(const struct pe_scaling_resolved *s) { return dd(s->
 const struct pe_scaling_rule pe_scaling_ntk = {
     .name = "ntk",
     .about = "base becomes base·factor^(r/(r-2)), r the rotated channels",
+    .object = {"factor"},
     .needs = {{.name = "factor"}},
     .factor_is_ratio = true,
     .resolve = resolve,

@@ -24,6 +24,7 @@ static struct pe_dd frequency(const struct pe_scaling_pair *p)
 const struct pe_scaling_rule pe_scaling_proportional = {
     .name = "proportional",
     .about = "the lowest frequencies become 0 (Gemma 4)",
+    .object = {"factor", "partial_rotary_factor"},
     .needs = {{.name = "partial_rotary_factor"}},
     .takes = "factor",
     .has_whole_head = true,

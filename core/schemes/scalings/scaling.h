@@ -148,11 +148,13 @@ struct pe_scaling_rule {
     const struct pe_param *fields; /* its own, in its own struct; a default is the value that changes nothing */
     const struct pe_param *pasted; /* those of pasted objects, which other rules ignore; NULL: none */
     struct pe_scaling_need needs[4];
-    const char *takes;    /* other common fields, "a|b" */
-    bool factor_is_ratio; /* without a factor: max_position_embeddings/original_max_position_embeddings */
-    bool has_whole_head;  /* rotates every channel of the head; partial_rotary_factor is its own */
-    bool has_one_ladder;  /* its fields fit one list of frequencies only */
-    bool in_transformers; /* transformers' own code has it */
+    const char *takes;     /* other common fields, "a|b" */
+    const char *object[6]; /* members of its rope object in a config.json, in their usual order, but … */
+    const char *attention; /* … those that give attention_factor, "a|b" */
+    bool factor_is_ratio;  /* without a factor: max_position_embeddings/original_max_position_embeddings */
+    bool has_whole_head;   /* rotates every channel of the head; partial_rotary_factor is its own */
+    bool has_one_ladder;   /* its fields fit one list of frequencies only */
+    bool in_transformers;  /* transformers' own code has it */
     /* Of a rule that depends on the length of the sequence: the common field up to which length it is one rule, and
      * beyond which another. NULL: the length does not matter. */
     const char *border;
@@ -181,6 +183,12 @@ bool pe_scaling_needs(const struct pe_scaling_rule *rule, const char *field);
 bool pe_scaling_takes(const struct pe_scaling_rule *rule, const char *field); /* a common field, needed or not */
 static inline bool pe_scaling_depends_on_length(const struct pe_scaling_rule *rule) { return rule && rule->border; }
 
+/* Is it another base and nothing else, at every length? Whoever has no word for it can state that base. */
+static inline bool pe_scaling_is_base(const struct pe_scaling_rule *rule)
+{
+    return rule && rule->stretch && !rule->border;
+}
+
 /* The rows. Offsets count from a config struct whose first member is the struct pe_scaling. Put together from the
  * rules before main, since C cannot join tables of several files. */
 extern struct pe_param pe_scaling_params[];
@@ -202,10 +210,23 @@ static inline const struct pe_scaling_rule *pe_scaling_rule_of_word(int word)
 
 /* ---- For rules ---- */
 
+/* m(s, k) = 0.1·k·ln s + 1, and 1 for s ≤ 1 (YaRN, equation 22; DeepSeek-V2's yarn_get_mscale). */
+static inline struct pe_dd pe_scaling_magnitude(double s, double k)
+{
+    return s <= 1 ? dd(1) : dd_add(dd(1), dd_div(dd_mul_d(pe_dd_log(dd(s)), k), dd(10)));
+}
+
 /* "/scaling/name" */
 static inline void pe_scaling_pointer(char pointer[PE_POINTER_MAX], const char *name)
 {
     pe_pointer_join(pointer, PE_POINTER_MAX, "/scaling", name);
+}
+
+/* base · factor^(dim/(dim - 2)), rounded once: ntk said by the base. */
+static inline double pe_scaling_stretched(double base, double factor, double dim)
+{
+    struct pe_dd power = dd_div(dd(dim), dd(dim - 2));
+    return dd_mul_d(pe_dd_exp(dd_mul(power, pe_dd_log(dd(factor)))), base).hi;
 }
 
 /* The sequence's length if none was given. Negative positions do not count. */

@@ -58,14 +58,6 @@ static const struct yarn *own(const struct pe_scaling_resolved *s) { return PE_S
 
 /* ---- The factors on cos and sin, and on the softmax ---- */
 
-/* m(s, k) = 0.1·k·ln s + 1, and 1 for s ≤ 1 (equation 22; DeepSeek-V2's yarn_get_mscale). */
-static struct pe_dd magnitude(double s, double k)
-{
-    if (s <= 1)
-        return dd(1);
-    return dd_add(dd(1), dd_div(dd_mul_d(pe_dd_log(dd(s)), k), dd(10)));
-}
-
 static double attention(const struct pe_scaling_resolved *s)
 {
     const struct yarn *y = own(s);
@@ -77,8 +69,8 @@ static double attention(const struct pe_scaling_resolved *s)
     }
     if (s->convention == PE_CONVENTION_GGML && y->extrapolation_factor == 0) /* then it scales as linear does */
         return besides;
-    struct pe_dd m = magnitude(s->factor, isnan(num) ? 1 : num);
-    return dd_mul_d(dd_div(m, magnitude(s->factor, isnan(den) ? 0 : den)), besides).hi;
+    struct pe_dd m = pe_scaling_magnitude(s->factor, isnan(num) ? 1 : num);
+    return dd_mul_d(dd_div(m, pe_scaling_magnitude(s->factor, isnan(den) ? 0 : den)), besides).hi;
 }
 
 /* ---- Rules ---- */
@@ -99,7 +91,7 @@ static enum pe_status resolve_beta(const struct pe_scaling_resolved *s, double *
 
 static void set_softmax_factor(struct pe_scaling_resolved *s)
 {
-    struct pe_dd m = magnitude(s->factor, own(s)->mscale_all_dim);
+    struct pe_dd m = pe_scaling_magnitude(s->factor, own(s)->mscale_all_dim);
     double square = dd_mul(m, m).hi;
     if (isnan(s->softmax_scale_factor) && own(s)->mscale_all_dim > 0 && square != 1)
         s->softmax_scale_factor = square;
@@ -194,6 +186,8 @@ const struct pe_scaling_rule pe_scaling_yarn = {
     .attention_about = "of yarn m(factor, 1) (see mscale)",
     .fields = fields,
     .pasted = pasted,
+    .object = {"factor", "original_max_position_embeddings", "beta_fast", "beta_slow", "truncate"},
+    .attention = "mscale|mscale_all_dim|attention_factor|attn_factor",
     .needs = {{.name = "factor"}, {.name = "original_max_position_embeddings"}},
     .takes = "attention_factor|convention|divisors",
     .factor_is_ratio = true,

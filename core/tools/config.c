@@ -1,79 +1,27 @@
 /* The config as a tool sees it: the fields of the language model without those that the tool does not read, and one
  * rope object with what it takes, wherever it takes that from. */
-#include "core/models/readers/readers.h"
-#include "core/params.h"
-#include "core/schemes/scalings/scaling.h"
+#include "core/tools/lens.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* ---- The tools ---- */
-
-#define READER(name) extern const struct pe_reader pe_reader_##name;
-#include "core/models/readers/list.h"
-#undef READER
-
-const struct pe_reader *const pe_readers[] = {
-#define READER(name) &pe_reader_##name,
-#include "core/models/readers/list.h"
-#undef READER
-    NULL};
-
-const struct pe_reader *pe_reader_find(const char *name)
-{
-    for (size_t i = 0; pe_readers[i]; i++)
-        if (pe_same(pe_readers[i]->name, name))
-            return pe_readers[i];
-    return NULL;
-}
-
-const struct pe_reader *pe_reader_of_files(void)
-{
-    size_t i = 0;
-    while (!pe_readers[i]->types)
-        i++;
-    return pe_readers[i];
-}
-
-const struct pe_reader_rule *pe_reader_rule_find(const struct pe_reader *reader, const char *rule)
-{
-    for (const struct pe_reader_rule *r = reader->rules; r->name; r++)
-        if (pe_same(r->name, rule))
-            return r;
-    return NULL;
-}
-
-const struct pe_reader_type *pe_reader_type_find(const struct pe_reader *reader, const char *model_type)
-{
-    for (const struct pe_reader_type *t = reader->types; t && t->types; t++)
-        if (pe_is_among(t->types, model_type))
-            return t;
-    return NULL;
-}
 
 /* ---- The object ---- */
 
 static const char object_names[] = "rope_scaling|rope_parameters";
 static const char original_name[] = "original_max_position_embeddings";
 
-static const struct pe_field *field_of(const struct pe_value *object, const char *name)
-{
-    for (size_t i = 0; i < object->object.n; i++)
-        if (pe_same(object->object.fields[i].name, name))
-            return &object->object.fields[i];
-    return NULL;
-}
-
 /* NULL if it is null, which is none. */
 static const struct pe_field *stated(const struct pe_value *object, const char *name)
 {
-    const struct pe_field *field = field_of(object, name);
-    return field && field->value.kind != PE_NULL ? field : NULL;
+    for (size_t i = 0; i < object->object.n; i++)
+        if (pe_same(object->object.fields[i].name, name))
+            return object->object.fields[i].value.kind != PE_NULL ? &object->object.fields[i] : NULL;
+    return NULL;
 }
 
-const struct pe_field *pe_reader_object(const struct pe_reader *reader, const struct pe_value *config)
+const struct pe_field *pe_config_rope(const struct pe_tool *tool, const struct pe_value *config)
 {
-    const char *names = reader->objects, *word;
+    const char *names = tool->objects, *word;
     for (size_t n; pe_hf_next_name(&names, &word, &n);) {
         char name[32];
         snprintf(name, sizeof name, "%.*s", (int)n, word);
@@ -84,23 +32,15 @@ const struct pe_field *pe_reader_object(const struct pe_reader *reader, const st
     return NULL;
 }
 
-bool pe_rope_is_by_layer(const struct pe_value *object)
-{
-    for (size_t i = 0; i < object->object.n; i++)
-        if (object->object.fields[i].value.kind == PE_OBJECT)
-            return true;
-    return false;
-}
-
 /* ---- Writing ---- */
 
 struct writer {
-    const struct pe_reader *reader;
+    const struct pe_tool *tool;
     const struct pe_value *config; /* of the language model */
     struct pe_values *values;
-    struct pe_reader_view *view;
-    bool is_latent, is_by_layer;
-    bool has_moved_original, has_moved_share;
+    struct pe_config_view *view;
+    bool is_latent, is_by_layer, is_old;
+    bool has_moved_original;
     struct pe_failure *err;
 };
 
@@ -120,8 +60,8 @@ static void add(struct writer *w, struct object *object, const char *name, const
 {
     struct pe_field *copy = &object->fields[object->n++];
     *copy = (struct pe_field){name, original->value};
-    if (w->view->n_copies < PE_READER_COPIES_MAX)
-        w->view->copies[w->view->n_copies++] = (struct pe_reader_copy){copy, original};
+    if (w->view->n_copies < PE_CONFIG_COPIES_MAX)
+        w->view->copies[w->view->n_copies++] = (struct pe_config_copy){copy, original};
 }
 
 static void add_value(struct object *object, const char *name, struct pe_value value)
@@ -129,10 +69,7 @@ static void add_value(struct object *object, const char *name, struct pe_value v
     object->fields[object->n++] = (struct pe_field){name, value};
 }
 
-static struct pe_value value_of(const struct object *object)
-{
-    return (struct pe_value){.kind = PE_OBJECT, .object = {object->fields, object->n}};
-}
+static struct pe_value value_of(const struct object *object) { return pe_object(object->fields, object->n); }
 
 /* ---- A rope object, or that of a kind of layers ---- */
 
@@ -154,14 +91,14 @@ static enum pe_status refuse_types(const struct writer *w, const struct pe_value
 {
     const struct pe_field *now = stated(rope, "rope_type"), *before = stated(rope, "type");
     bool differ = now && before && !pe_same(rule_name(now), rule_name(before));
-    if (!differ || !w->reader->refuses_two_types)
+    if (!differ || !w->tool->refuses_two_types)
         return PE_OK;
-    return pe_fail(w->err, "", "%s refuses a rope object whose type and rope_type differ", w->reader->label);
+    return pe_fail(w->err, "", "%s refuses a rope object whose type and rope_type differ", w->tool->label);
 }
 
 /* NULL: the tool finds none. */
 static const struct pe_field *find_at(const struct writer *w, const struct pe_value *rope, const char *name,
-                                      enum pe_reader_place place)
+                                      enum pe_place place)
 {
     const struct pe_field *inside = stated(rope, name), *outside = stated(w->config, name);
     if (w->is_by_layer && place == PE_OUTSIDE_ELSE)
@@ -175,7 +112,7 @@ static const struct pe_field *find_at(const struct writer *w, const struct pe_va
     return NULL;
 }
 
-static enum pe_status add_original(struct writer *w, const struct pe_value *rope, const struct pe_reader_rule *rule,
+static enum pe_status add_original(struct writer *w, const struct pe_value *rope, const struct pe_rope_rule *rule,
                                    struct object *to)
 {
     bool needs = pe_scaling_needs(pe_scaling_find(rule->name), original_name);
@@ -186,21 +123,14 @@ static enum pe_status add_original(struct writer *w, const struct pe_value *rope
     if (found)
         add(w, to, original_name, found);
     else if (rule->original_else > 0)
-        add_value(to, original_name, (struct pe_value){.kind = PE_REAL, .real = rule->original_else});
+        add_value(to, original_name, pe_real(rule->original_else));
     else if (rule->original_is_needed)
         return pe_fail(w->err, "", "%s stops: it needs original_max_position_embeddings in the rope object",
-                       w->reader->label);
+                       w->tool->label);
     return PE_OK;
 }
 
-static bool is_unread(const struct writer *w, const struct pe_reader_rule *rule, const char *name)
-{
-    const char *of_rule = w->is_latent && rule->unread_latent ? rule->unread_latent : rule->unread;
-    return pe_is_among(w->reader->unread, name) || pe_is_among(of_rule, name) ||
-           (w->is_by_layer && pe_is_among(w->reader->unread_by_layer, name));
-}
-
-static void add_fields(struct writer *w, const struct pe_value *rope, const struct pe_reader_rule *rule,
+static void add_fields(struct writer *w, const struct pe_value *rope, const struct pe_rope_rule *rule,
                        struct object *to)
 {
     for (size_t i = 0; i < rope->object.n; i++) {
@@ -209,26 +139,20 @@ static void add_fields(struct writer *w, const struct pe_value *rope, const stru
             !pe_is_among("type|rope_type|rope_theta|original_max_position_embeddings|"
                          "partial_rotary_factor|max_position_embeddings",
                          field->name) &&
-            !is_unread(w, rule, field->name))
+            !pe_rope_is_unread(w->tool, rule, field->name, w->is_latent, w->is_by_layer) &&
+            !(w->is_old && pe_is_among(w->tool->unread_before, field->name)))
             add(w, to, field->name, field);
     }
 }
 
-/* The base stays where it is, for a class may have names of its own for it outside. */
-static void add_base(struct writer *w, const struct pe_value *rope, struct object *to)
+/* A number of the object that the tool takes there. One beside it stays where it is, for a class may have names of its
+ * own for it. */
+static void add_inside(struct writer *w, const struct pe_value *rope, const char *name, enum pe_place place,
+                       struct object *to)
 {
-    const struct pe_field *inside = stated(rope, "rope_theta");
-    if (inside && w->reader->base != PE_OUTSIDE)
-        add(w, to, "rope_theta", inside);
-}
-
-static void add_share(struct writer *w, const struct pe_value *rope, struct object *to)
-{
-    const struct pe_field *inside = stated(rope, "partial_rotary_factor"),
-                          *outside = stated(w->config, "partial_rotary_factor");
-    bool is_hidden = w->reader->share == PE_OUTSIDE || (w->reader->share == PE_OUTSIDE_ELSE && outside);
-    if (inside && (!is_hidden || w->is_by_layer) && w->reader->share != PE_OUTSIDE)
-        add(w, to, "partial_rotary_factor", inside);
+    const struct pe_field *inside = stated(rope, name);
+    if (inside && find_at(w, rope, name, place) == inside)
+        add(w, to, name, inside);
 }
 
 static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, struct pe_value *out)
@@ -238,28 +162,28 @@ static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, 
     struct object to;
     if (refuse_types(w, rope))
         return w->err->status;
-    const struct pe_reader_rule *rule = pe_reader_rule_find(w->reader, name);
-    bool lacks_factor = w->reader->factor_is_needed && pe_is_among("yarn|linear", name) && !stated(rope, "factor");
-    if (!rule && !w->reader->drops_rules)
-        return pe_fail(w->err, "", "%s has no rule \"%.40s\"", w->reader->label, name);
+    const struct pe_rope_rule *rule = pe_rope_rule_find(w->tool, name);
+    bool lacks_factor = rule && rule->factor_is_needed && !stated(rope, "factor");
+    if (!rule && !w->tool->drops_rules)
+        return pe_fail(w->err, "", "%s has no rule \"%.40s\"", w->tool->label, name);
     if (!object_new(w, rope->object.n + 6, &to))
         return pe_no_memory(w->err);
     if (!rule || lacks_factor) { /* it writes no rule */
-        rule = w->reader->rules;
-        add_value(&to, "rope_type", (struct pe_value){.kind = PE_STRING, .string = rule->name});
+        rule = w->tool->rules;
+        add_value(&to, "rope_type", pe_word(rule->name));
         if (stated(rope, "mrope_section"))
             add(w, &to, "mrope_section", stated(rope, "mrope_section"));
     } else {
         if (type)
             add(w, &to, "rope_type", type);
         add_fields(w, rope, rule, &to);
-        if (rule->convention)
-            add_value(&to, "convention", (struct pe_value){.kind = PE_STRING, .string = rule->convention});
+        if (rule->has_convention)
+            add_value(&to, "convention", pe_word(w->tool->convention));
         if (add_original(w, rope, rule, &to))
             return w->err->status;
     }
-    add_base(w, rope, &to);
-    add_share(w, rope, &to);
+    add_inside(w, rope, "rope_theta", w->tool->base, &to);
+    add_inside(w, rope, "partial_rotary_factor", w->tool->share, &to);
     *out = value_of(&to);
     return PE_OK;
 }
@@ -303,7 +227,7 @@ static enum pe_status add_attention(struct writer *w, struct object *to, const s
     if (!object_new(w, field->value.object.n, &inner))
         return pe_no_memory(w->err);
     for (size_t i = 0; i < field->value.object.n; i++)
-        if (!pe_is_among(w->reader->unread_attention, field->value.object.fields[i].name))
+        if (!pe_is_among(w->tool->unread_attention, field->value.object.fields[i].name))
             add(w, &inner, field->value.object.fields[i].name, &field->value.object.fields[i]);
     add(w, to, field->name, field);
     to->fields[to->n - 1].value = value_of(&inner);
@@ -314,13 +238,13 @@ static enum pe_status write_language(struct writer *w, const char *model_type, s
 {
     struct object to;
     struct pe_value rope;
-    const struct pe_field *object = pe_reader_object(w->reader, w->config);
+    const struct pe_field *object = pe_config_rope(w->tool, w->config);
     if (!object_new(w, w->config->object.n + 1, &to))
         return pe_no_memory(w->err);
     w->is_by_layer = object && pe_rope_is_by_layer(&object->value);
     if (object && write_object(w, &object->value, &rope))
         return w->err->status;
-    bool is_shared = object && !w->is_by_layer && pe_is_among(w->reader->scaled_sliding, model_type);
+    bool is_shared = object && !w->is_by_layer && pe_is_among(w->tool->scaled_sliding, model_type);
     if (is_shared && !share_object(w, &rope))
         return pe_no_memory(w->err);
     for (size_t i = 0; i < w->config->object.n; i++) {
@@ -349,7 +273,7 @@ static enum pe_status wrap(struct writer *w, const struct pe_value *outer, const
         return PE_OK;
     }
     snprintf(name, sizeof name, "%.*s", (int)strcspn(at + 1, "/"), at + 1);
-    const struct pe_field *next = field_of(outer, name);
+    const struct pe_field *next = stated(outer, name);
     if (!next || next->value.kind != PE_OBJECT) { /* an object that the class makes */
         *out = *outer;
         return PE_OK;
@@ -365,14 +289,14 @@ static enum pe_status wrap(struct writer *w, const struct pe_value *outer, const
     return PE_OK;
 }
 
-enum pe_status pe_reader_view(const struct pe_reader *reader, const struct pe_value *config,
+enum pe_status pe_config_view(const struct pe_tool *tool, bool is_old, const struct pe_value *config,
                               const struct pe_hf_language *language, struct pe_values *values,
-                              struct pe_reader_view *view, struct pe_failure *err)
+                              struct pe_config_view *view, struct pe_failure *err)
 {
     struct pe_value inner;
     const struct pe_value *object = language->place.object;
-    struct writer w = {.reader = reader, .config = object, .values = values, .view = view, .err = err};
-    *view = (struct pe_reader_view){.copies = pe_values_room(values, PE_READER_COPIES_MAX * sizeof *view->copies)};
+    struct writer w = {.tool = tool, .config = object, .is_old = is_old, .values = values, .view = view, .err = err};
+    *view = (struct pe_config_view){.copies = pe_values_room(values, PE_CONFIG_COPIES_MAX * sizeof *view->copies)};
     if (!view->copies)
         return pe_no_memory(err);
     w.is_latent = pe_hf_find(&language->place, "qk_rope_head_dim") != NULL;

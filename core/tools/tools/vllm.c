@@ -1,0 +1,47 @@
+/* vLLM with transformers 5: --hf-overrides. Its own code computes the frequencies: it multiplies m(s, 1) by attn_factor
+ * and does not read attention_factor, and mscale only with latent attention; longrope has a factor for each list.
+ * Source: vllm, vllm/model_executor/layers/rotary_embedding/__init__.py at 07b12f1b16d5 (get_rope);
+ * vllm/transformers_utils/config.py (patch_rope_parameters), as stored. */
+#include "core/tools/lens.h"
+
+static const struct pe_lens lenses[] = {
+    {"hf_overrides", "overrides", PE_LENS_OBJECT},
+    {"max_model_len", "length", PE_LENS_LENGTH, .direction = PE_EXPORT_ONLY},
+    PE_LENS_END,
+};
+
+static const struct pe_rope_rule rules[] = {
+    {.name = "default"},
+    {.name = "linear"},
+    {.name = "ntk", .is_of_config = true},
+    {.name = "dynamic", .has_convention = true},
+    {.name = "yarn",
+     .original = PE_OUTSIDE_ELSE,
+     .unread = "attention_factor|mscale|mscale_all_dim",
+     .unread_latent = "attention_factor|truncate",
+     .has_convention = true},
+    {.name = "longrope", .original = PE_OUTSIDE_ELSE, .unread = "attention_factor|factor", .has_convention = true},
+    {.name = "llama3", .original = PE_OUTSIDE_ELSE},
+    {.name = "proportional"}, /* of Gemma 4 */
+    {.name = NULL},
+};
+
+const struct pe_tool pe_tool_vllm = {
+    .name = "vllm",
+    .label = "vLLM",
+    .source = "vllm 07b12f1",
+    .info = {.about = {"vLLM", "flags of vLLM with transformers 5"},
+             .certainty = "code",
+             .form = PE_TARGET_SHELL,
+             .reads_text = true},
+    .lenses = lenses,
+    .carries = "share",
+    .convention = "vllm",
+    .rules = rules,
+    .base = PE_INSIDE_ELSE,
+    .share = PE_OUTSIDE_ELSE,
+    .unread = "attention_factor",
+    .reads = {"as vLLM reads it", "vLLM with transformers 5: its own code computes the frequencies"},
+    .objects = "rope_scaling|rope_parameters",
+    .refuses_two_types = true,
+};
