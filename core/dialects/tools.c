@@ -254,7 +254,9 @@ enum pe_status pe_dialect_tools(struct pe_explain *ex)
     if (!ex->readers)
         return pe_no_memory(ex->err);
     for (size_t i = 0; pe_reader_at(i); i++) {
-        if (!is_wanted(ex->wanted, pe_reader_at(i)->name))
+        /* A tool whose reading of the class is not known here is left out, unless it is asked by its name. */
+        bool is_known = pe_tool_has_type(pe_reader_at(i), ex->language.model_type);
+        if (ex->wanted ? !is_wanted(ex->wanted, pe_reader_at(i)->name) : !is_known)
             continue;
         ex->readers[ex->n_readers].reader = pe_reader_at(i);
         if (run(ex, &ex->readers[ex->n_readers++]))

@@ -155,7 +155,7 @@ static enum pe_status check_to(const struct pe_explain *ex, const struct pe_valu
     for (size_t i = 0; i < names.n; i++) {
         if (names.items[i].kind != PE_STRING)
             return pe_fail(ex->err, "/to", "to is neither a name nor a list of names");
-        if (!pe_same(names.items[i].string, "all") && !pe_tool_find(names.items[i].string))
+        if (!pe_same(names.items[i].string, "all") && !pe_target_info_find(names.items[i].string))
             return pe_tool_unknown(names.items[i].string, "/to", ex->err);
     }
     return PE_OK;
@@ -163,7 +163,7 @@ static enum pe_status check_to(const struct pe_explain *ex, const struct pe_valu
 
 static enum pe_status add_named(struct job *job, const char *name)
 {
-    for (size_t i = 0; pe_tools[i]; i++)
+    for (size_t i = 0; i < pe_n_targets(); i++)
         if ((pe_same(name, "all") || pe_same(name, pe_tools[i]->name)) && add_target(job, i))
             return job->ex->err->status;
     return PE_OK;

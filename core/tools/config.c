@@ -163,12 +163,12 @@ static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, 
     if (refuse_types(w, rope))
         return w->err->status;
     const struct pe_rope_rule *rule = pe_rope_rule_find(w->tool, name);
-    bool lacks_factor = rule && rule->factor_is_needed && !stated(rope, "factor");
+    bool lacks_member = rule && rule->needed && !stated(rope, rule->needed);
     if (!rule && !w->tool->drops_rules)
         return pe_fail(w->err, "", "%s has no rule \"%.40s\"", w->tool->label, name);
     if (!object_new(w, rope->object.n + 6, &to))
         return pe_no_memory(w->err);
-    if (!rule || lacks_factor) { /* it writes no rule */
+    if (!rule || lacks_member) { /* it writes no rule */
         rule = w->tool->rules;
         add_value(&to, "rope_type", pe_word(rule->name));
         if (stated(rope, "mrope_section"))
@@ -289,6 +289,11 @@ static enum pe_status wrap(struct writer *w, const struct pe_value *outer, const
     return PE_OK;
 }
 
+bool pe_tool_has_type(const struct pe_tool *tool, const char *model_type)
+{
+    return !tool->types || pe_is_among(tool->types, model_type);
+}
+
 enum pe_status pe_config_view(const struct pe_tool *tool, bool is_old, const struct pe_value *config,
                               const struct pe_hf_language *language, struct pe_values *values,
                               struct pe_config_view *view, struct pe_failure *err)
@@ -296,6 +301,9 @@ enum pe_status pe_config_view(const struct pe_tool *tool, bool is_old, const str
     struct pe_value inner;
     const struct pe_value *object = language->place.object;
     struct writer w = {.tool = tool, .config = object, .is_old = is_old, .values = values, .view = view, .err = err};
+    if (!pe_tool_has_type(tool, language->model_type))
+        return pe_fail(err, "", "how %s reads the model_type \"%.40s\" is not known here", tool->label,
+                       language->model_type);
     *view = (struct pe_config_view){.copies = pe_values_room(values, PE_CONFIG_COPIES_MAX * sizeof *view->copies)};
     if (!view->copies)
         return pe_no_memory(err);

@@ -106,7 +106,7 @@ struct pe_rope_rule {
     enum pe_place original;    /* of original_max_position_embeddings */
     double original_else;      /* where it finds none; 0: none */
     bool original_is_needed;   /* it stops without one */
-    bool factor_is_needed;     /* … without a factor there is no rule */
+    const char *needed;        /* without this member there is no rule; NULL: none */
     const char *unread;        /* members without effect */
     const char *unread_latent; /* … in models with latent attention; NULL: the same */
     bool has_convention;       /* in a config.json, too, it is the tool's own */
@@ -149,6 +149,7 @@ struct pe_tool {
     struct pe_about reads;
     const char *reads_source;
     const char *objects;          /* names of the rope object, the first that is there and not empty counts */
+    const char *types;            /* model_types whose classes are known here to read it so; NULL: any */
     const char *unread_attention; /* fields of attn_config */
     const char *scaled_sliding;   /* model_types whose sliding layers it scales too, as the model was not trained */
     bool drops_rules;             /* a rule that it has not is no rule to it; else it refuses the model */
@@ -161,6 +162,7 @@ struct pe_tool {
 };
 
 extern const struct pe_tool *const pe_tools[];        /* NULL-terminated, in the order of answers */
+bool pe_tool_has_words(const struct pe_tool *tool);   /* can positions be stated in them? */
 const struct pe_tool *pe_tool_find(const char *name); /* NULL: there is none */
 enum pe_status pe_tool_unknown(const char *name, const char *pointer,
                                struct pe_failure *err); /* fails, with the nearest */
@@ -261,7 +263,9 @@ const struct pe_rope_rule *pe_rope_rule_find(const struct pe_tool *tool, const c
 bool pe_rope_is_unread(const struct pe_tool *tool, const struct pe_rope_rule *rule, const char *member, bool is_latent,
                        bool is_by_layer);
 const struct pe_tool *pe_reader_at(size_t i); /* of those that read one; NULL: there are no more */
-const struct pe_tool *pe_tool_of_files(void); /* that whose program reads GGUF files */
+bool pe_tool_has_type(const struct pe_tool *tool,
+                      const char *model_type); /* is it known how the tool reads this one? */
+const struct pe_tool *pe_tool_of_files(void);  /* that whose program reads GGUF files */
 
 /* Which field of the given config a field of the rewritten one is. */
 struct pe_config_copy {

@@ -1,4 +1,4 @@
-/* The tools in whose words positions are stated, in the order of answers. */
+/* The tools, in the order of answers; those without words of their own are last. */
 TOOL(transformers4)
 TOOL(transformers5)
 TOOL(vllm)
@@ -13,3 +13,5 @@ TOOL(torchtune)
 TOOL(x_transformers)
 TOOL(rotary_embedding_torch)
 TOOL(exllamav2)
+TOOL(lmdeploy)
+TOOL(tensorrt_llm)

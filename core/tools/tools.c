@@ -44,7 +44,7 @@ enum pe_status pe_tool_unknown(const char *name, const char *pointer, struct pe_
 {
     const char *names[N_TOOLS + 1] = {NULL};
     char list[320] = "";
-    for (size_t i = 0; pe_tools[i]; i++) {
+    for (size_t i = 0; i < pe_n_targets(); i++) {
         names[i] = pe_tools[i]->name;
         strcat(strcat(list, i ? ", " : ""), names[i]);
     }
@@ -95,13 +95,21 @@ __attribute__((constructor)) static void join(void)
     }
 }
 
-size_t pe_n_targets(void) { return N_TOOLS; }
+bool pe_tool_has_words(const struct pe_tool *tool) { return tool->lenses || tool->import; }
+
+size_t pe_n_targets(void)
+{
+    size_t n = 0;
+    while (n < N_TOOLS && pe_tool_has_words(pe_tools[n]))
+        n++;
+    return n;
+}
 
 const struct pe_target_info *pe_target_at(size_t i) { return &infos[i]; }
 
 const struct pe_target_info *pe_target_info_find(const char *name)
 {
-    for (size_t i = 0; i < N_TOOLS; i++)
+    for (size_t i = 0; i < pe_n_targets(); i++)
         if (pe_same(infos[i].name, name))
             return &infos[i];
     return NULL;
@@ -143,7 +151,7 @@ static enum pe_status open_said(const struct pe_value *said, const struct pe_too
         return pe_fail(err, "/said/to",
                        to ? "to is not a string; write a name" : "to is missing: whose words they are");
     *target = pe_tool_find(to->string);
-    if (!*target)
+    if (!*target || !pe_tool_has_words(*target))
         return pe_tool_unknown(to->string, "/said/to", err);
     if (!*value)
         return pe_fail(err, "/said/value", "value is missing: the words of %s as an object", (*target)->label);

@@ -65,9 +65,9 @@ static enum pe_status import(struct pe_import *m)
  * mscale_all_dim is written, for latent attention. */
 static const struct pe_rope_rule rules[] = {
     {.name = "default"},
-    {.name = "linear", .factor_is_needed = true},
+    {.name = "linear", .needed = "factor"},
     {.name = "yarn",
-     .factor_is_needed = true,
+     .needed = "factor",
      .original = PE_INSIDE,
      .original_is_needed = true,
      .unread = "attention_factor|mscale|mscale_all_dim|truncate|attn_factor",
