@@ -89,7 +89,8 @@ enum pe_status pe_dialect_open(struct pe_explain *ex, const struct pe_param *own
     const struct pe_value *named = pe_field_find(ex->own, ex->n_own, "preset");
     int n_models = (ex->hf != NULL) + (ex->gguf != NULL) + (ex->said != NULL) + (named != NULL);
     struct pe_request all = {.fields = request->fields, .n_fields = request->n_fields};
-    if (n_models > 1 || (ex->said && ex->said->kind != PE_OBJECT)) /* which refuses them in words */
+    ex->is_over = ex->said && n_models == 2;
+    if (n_models - ex->is_over > 1 || (ex->said && ex->said->kind != PE_OBJECT)) /* which refuses them in words */
         return pe_inherit(ex->buffer, &all, ex->err);
     if (named && find_preset(ex, named))
         return ex->err->status;
@@ -294,8 +295,11 @@ static void put_verdict(const struct pe_explain *ex, struct pe_node *root, bool 
     for (size_t t = 0; t < ex->n_readers; t++)
         if (!pe_dialect_agrees(ex, &ex->readers[t]))
             strcat(strcat(tools, *tools ? ", " : ""), ex->readers[t].reader->label);
+    if (ex->is_over)
+        snprintf(tools, sizeof tools, "%s", pe_dialect_tool(ex));
     put_verdict_of(ex, root,
-                   *tools                        ? "These tools compute other numbers, or refuse the model: {tools}."
+                   *tools && !ex->is_over ? "These tools compute other numbers, or refuse the model: {tools}."
+                   : ex->is_over ? "These are the numbers of {tools} with this model and these words."
                    : !ex->n_readers && ex->hf    ? "No tool was asked."
                    : !ex->n_readers              ? "Only these numbers are known; no other tool reads this dialect."
                    : ex->has_errors || has_notes ? "The tools that were asked compute these numbers, but not in "
@@ -308,7 +312,7 @@ static void put_verdict(const struct pe_explain *ex, struct pe_node *root, bool 
 
 const char *pe_dialect_name(const struct pe_explain *ex)
 {
-    return ex->hf ? "hf_config" : ex->gguf ? "gguf" : ex->said ? "said" : ex->preset ? "preset" : "fields";
+    return ex->hf ? "hf_config" : ex->gguf ? "gguf" : ex->preset ? "preset" : ex->said ? "said" : "fields";
 }
 
 static enum pe_status put_all(struct pe_explain *ex)
@@ -321,7 +325,7 @@ static enum pe_status put_all(struct pe_explain *ex)
         return ex->err->status;
     pe_dialect_put_tools(ex, root);
     put_defaults(ex, root);
-    if (pe_dialect_put_findings(ex, root))
+    if (pe_dialect_put_changes(ex, root) || pe_dialect_put_findings(ex, root))
         return ex->err->status;
     if (ex->gguf)
         pe_put_string(root, "rows", ex->outline->row->is_permuted ? "permuted" : "as_published");
@@ -474,6 +478,12 @@ const struct pe_member pe_explain_members[] = {
      .summary = "by tool: configs (one for each entry of layers; null: refused), agrees, refuses, source; of a "
                 "converter also architecture and rows"},
     {.name = "defaults", .types = "object", .summary = "values taken for fields that are not there"},
+    {.name = "changes",
+     .types = "array",
+     .summary = "of words on top of a model: what they change",
+     .items = "object",
+     .members = pe_dialect_change_members,
+     .is_optional = true},
     {.name = "findings",
      .types = "array",
      .summary = "contradictions, the worst first",

@@ -110,7 +110,9 @@ static void expand(const struct pe_finding *finding, enum pe_lang lang, char *ou
     pe_lengths_print(&finding->lengths, lang, lengths, sizeof lengths);
     snprintf(out, room, "%s%s%s", pe_text_in(lang, pattern), lengths,
              finding->has_distance ? pe_text_in(lang, has_first ? off_from : off) : "");
-    replace(out, room, "{label}", finding->reader ? finding->reader->label : "-");
+    replace(out, room, "{label}", finding->label ? finding->label : finding->reader ? finding->reader->label : "-");
+    if (finding->needs)
+        replace(out, room, "{needs}", finding->needs);
     print_number(&finding->found, number, sizeof number);
     replace(out, room, "{found}", number);
     print_number(&finding->taken, number, sizeof number);
@@ -131,6 +133,8 @@ const struct pe_member pe_dialect_finding_members[] = {
      .summary = "the version of the tool before which it holds",
      .is_optional = true},
     {.name = "certain", .types = "boolean", .summary = "false: a guess by the model's numbers", .is_optional = true},
+    {.name = "flag", .types = "string", .summary = "of words: the flag", .is_optional = true},
+    {.name = "key", .types = "string", .summary = "of a text that was pasted: the key", .is_optional = true},
     {.name = "layers", .types = "array", .summary = "kinds of layers", .items = "string"},
     {.name = "found", .summary = "what is there"},
     {.name = "taken", .summary = "what the tool takes"},
@@ -152,6 +156,8 @@ static void put_finding(const struct pe_explain *ex, struct pe_node *list, const
         pe_put_string(node, "before", finding->before);
     if (finding->is_uncertain)
         pe_put_boolean(node, "certain", false);
+    if (finding->name)
+        pe_put_string(node, finding->id == PE_FLAG_WITHOUT_EFFECT ? "flag" : "key", finding->name);
     put_kinds(ex, node, finding->kinds);
     pe_put_value(node, "found", &finding->found);
     pe_put_value(node, "taken", &finding->taken);
@@ -181,10 +187,13 @@ enum pe_status pe_dialect_put_findings(struct pe_explain *ex, struct pe_node *ro
     struct pe_findings f = {.ex = ex, .list = pe_values_room(ex->values, PE_FINDINGS_MAX * sizeof *f.list)};
     if (!f.list)
         return pe_no_memory(ex->err);
-    if (ex->hf)
+    if (ex->hf && !ex->is_over)
         pe_find_in_config(&f);
+    else if (ex->hf)
+        pe_find_kinds(&f, "/hf_config");
     if (ex->gguf)
         pe_find_in_file(&f);
+    pe_find_in_words(&f);
     if (f.no_memory)
         return pe_no_memory(ex->err);
     if (pe_was_cancelled())
@@ -292,6 +301,12 @@ const struct pe_contradiction pe_contradictions[PE_N_CONTRADICTIONS] = {
     ERROR(LENGTH_READ_OTHERWISE, "length_read_otherwise", "length read otherwise",
           "The rule of scaling depends on the length of the sequence, and a tool reads it otherwise.",
           "The rule {found} depends on the length of the sequence, and {label} reads it otherwise."),
+    NOTE(FLAG_WITHOUT_EFFECT, "flag_without_effect", "flag without effect",
+         "Words that the tool reads, and that change nothing beside the others.",
+         "{label} does not use {flag} here: it counts only with {needs}."),
+    ERROR(UNREAD_IN_TEXT, "unread_in_text", "value cut in the text",
+          "A text that was pasted has a key about positions without its whole value.",
+          "The text cuts the value of {key}: it is not known, and what follows from it neither."),
 };
 
 size_t pe_n_contradictions(void) { return PE_N_CONTRADICTIONS; }

@@ -36,6 +36,8 @@ enum pe_contradiction_id {
     PE_TYPE_MISSING,
     PE_LAST_LAYER_STILL,
     PE_LENGTH_READ_OTHERWISE,
+    PE_FLAG_WITHOUT_EFFECT,
+    PE_UNREAD_IN_TEXT,
     PE_N_CONTRADICTIONS
 };
 
@@ -54,6 +56,9 @@ struct pe_finding {
     const char *layer_type; /* of the layers in found and taken; NULL: these are no layers */
     size_t n, of;           /* layers that differ, of so many */
     const char *pattern;    /* in place of the row's; NULL: the row's */
+    const char *label;      /* of a tool that is no reader; NULL: the reader's */
+    const char *name;       /* of a flag, or a key */
+    const char *needs;      /* of a flag without effect: with what it counts */
     bool is_uncertain, has_distance;
     struct pe_distance distance;
     struct pe_lengths lengths; /* of sequences that differ; n = 0: all */
@@ -77,5 +82,7 @@ void pe_find_kinds(struct pe_findings *f, const char *at);
 
 void pe_find_in_config(struct pe_findings *f); /* find_hf.c */
 void pe_find_in_file(struct pe_findings *f);   /* find_gguf.c */
+void pe_find_in_words(struct pe_findings *f);  /* find_said.c */
+bool pe_words_state_base(const struct pe_explain *ex);
 
 #endif

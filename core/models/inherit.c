@@ -7,10 +7,13 @@
  *
  * The hard part is blame: an error about an inherited field must point to what the client wrote, `/preset` or a place
  * in `/hf_config` or `/gguf`, and must not advise to leave out what the client did not send. */
+#include "core/models/gguf/gguf.h"
+#include "core/models/hf/hf.h"
 #include "core/models/models.h"
 #include "core/scheme.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Which scheme ---- */
@@ -110,6 +113,42 @@ static enum pe_status read_preset(struct pe_inheritance *in, const struct pe_val
     return status;
 }
 
+/* The length that the model states; 0: none. */
+static int64_t length_of(const struct pe_value *hf, const struct pe_value *gguf, const struct pe_hf_asked *asked)
+{
+    struct pe_failure err;
+    struct pe_hf_language language;
+    struct pe_gguf_outline *outline = gguf ? malloc(sizeof *outline) : NULL;
+    int64_t length = 0;
+    if (outline && !pe_gguf_outline(gguf, outline, &err))
+        length = outline->length;
+    free(outline);
+    if (hf && !pe_hf_language(hf, asked, &language, &err)) {
+        const struct pe_field *field = pe_hf_find(&language.place, PE_HF_LENGTH);
+        length = field && field->value.kind == PE_INTEGER ? field->value.integer : 0;
+    }
+    return length > 0 && length <= INT64_C(1) << 40 ? length : 0;
+}
+
+/* What the words of a tool make of the model. */
+static enum pe_status put_over(struct pe_inheritance *in, const struct pe_request *request,
+                               const struct pe_value *said, int64_t length, struct model *model,
+                               struct pe_failure *err)
+{
+    struct pe_said_over *over = &in->over;
+    over->said = said;
+    over->model = model->fields;
+    over->n_model = model->n;
+    over->length = length;
+    over->beside = request->fields;
+    over->n_beside = request->n_fields;
+    over->own = &in->words;
+    enum pe_status status = pe_said_over(over, err);
+    if (!status)
+        *model = (struct model){over->fields, over->n};
+    return status;
+}
+
 static enum pe_status read_model(struct pe_inheritance *in, const struct pe_request *request, struct model *model,
                                  struct pe_failure *err)
 {
@@ -127,24 +166,25 @@ static enum pe_status read_model(struct pe_inheritance *in, const struct pe_requ
         return pe_fail(err, "/preset", "preset and hf_config exclude each other; give one");
     if (gguf && (preset || hf))
         return pe_fail(err, "/gguf", "gguf and %s exclude each other; give one", preset ? "preset" : "hf_config");
-    if (said && (preset || hf || gguf))
-        return pe_fail(err, "/said", "said and %s exclude each other; give one",
-                       preset ? "preset"
-                       : hf   ? "hf_config"
-                              : "gguf");
-    if (said && (status = pe_said_read(said, layer_type, request->fields, request->n_fields, &in->model, err)))
+    bool is_over = said && (preset || hf || gguf);
+    if (is_over && said->kind != PE_OBJECT)
+        is_over = false;
+    if (said && !is_over &&
+        (status = pe_said_read(said, layer_type, request->fields, request->n_fields, &in->model, err)))
         return status;
     if (layer_type && !preset && !hf && !gguf && !said)
         return pe_fail(err, "/layer_type", "layer_type is not used here: it needs preset, hf_config or gguf");
-    if (preset)
-        return read_preset(in, preset, layer_type, model, err);
     struct pe_hf_asked asked = pe_hf_asked_of(request->fields, request->n_fields);
+    if (preset)
+        status = read_preset(in, preset, layer_type, model, err);
     if (hf)
         status = pe_hf_config_read(hf, &asked, &in->model, err);
     if (gguf)
         status = pe_gguf_read(gguf, layer_type, &in->model, err);
-    if ((hf || gguf || said) && !status)
+    if ((hf || gguf || said) && !preset && !status)
         *model = (struct model){in->model.fields, in->model.n};
+    if (is_over && !status)
+        status = put_over(in, request, said, length_of(hf, gguf, &asked), model, err);
     return status;
 }
 
@@ -281,6 +321,7 @@ static enum pe_status inherit(struct pe_inheritance *in, const struct pe_request
     in->scheme = NULL;
     in->preset = NULL;
     pe_model_fields_clear(&in->model);
+    pe_model_fields_clear(&in->words);
     if (request->n_fields > PE_FIELDS_MAX)
         return pe_fail(err, "", "the request has %zu fields; allowed: at most %d", request->n_fields, PE_FIELDS_MAX);
     enum pe_status status = read_model(in, request, &model, err);
@@ -398,7 +439,11 @@ void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *
                  name, layer, model);
     else
         snprintf(err->detail + used, sizeof err->detail - used, pe_text("; %s is set by %s"), name, model);
-    if (hf && given && !layer)
+    bool is_word = said && (hf || gguf || preset) && given &&
+                   pe_field_find(in->words.fields, in->words.n, given->name);
+    if (is_word && !layer)
+        snprintf(err->pointer, sizeof err->pointer, "/said");
+    else if (hf && given && !layer)
         point_into(hf, request, given, strlen(name), err->pointer);
     else if (gguf && given && !layer)
         point_to_key(gguf, err->pointer);
