@@ -1,6 +1,7 @@
 /* Chooses the reader of a body, and reads JSON to values: the scan extracts the lists of numbers, jansson reads the
  * rest, and its tree becomes pe_values. */
 #include "api/inputs/inputs.h"
+#include "api/inputs/pasted/pasted.h"
 #include "api/json/json.h"
 
 #include <assert.h>
@@ -154,36 +155,40 @@ static bool check_keys(const struct reader *r, const json_t *object)
 
 static bool read_document(struct reader *r, const char *text, size_t n);
 
-/* The member text becomes the members value and, if some of its flags are not read, ignored. */
+/* The member text becomes the members value and, if the words have them, ignored, merges and model. */
 static bool expand_said(struct reader *r, struct pe_value *said)
 {
-    enum { MEMBERS = 3 };
+    enum { MEMBERS = 5 };
+    char pointer[PE_POINTER_MAX];
     const struct pe_value *to = api_member_find(said, "to");
-    struct pe_value ignored = {.kind = PE_NULL};
-    struct api_text json;
+    struct pasting p = {.request = r->request, .problem = r->problem, .pointer = pointer};
     size_t n = 0;
     if (!api_member_find(said, "text"))
         return true;
+    snprintf(pointer, sizeof pointer, "%s", r->pointer);
+    api_pointer_push(pointer, "text", 4);
     struct pe_field *fields = api_arena_array(&r->request->arena, MEMBERS, sizeof *fields);
     if (!fields)
         return api_fail_memory(r->problem);
-    bool fine = api_said_flags(r->request, said, r->pointer, &json, &ignored, r->problem);
+    bool fine = api_said_flags(&p, said);
     if (to)
         fields[n++] = (struct pe_field){"to", *to};
-    if (fine && ignored.list.n)
-        fields[n++] = (struct pe_field){"ignored", ignored};
-    if (fine && json.n) {
+    if (fine && p.n_ignored)
+        fields[n++] = (struct pe_field){"ignored", {.kind = PE_LIST, .list = {p.ignored, p.n_ignored}}};
+    if (fine && p.merges)
+        fields[n++] = (struct pe_field){"merges", {.kind = PE_BOOLEAN, .boolean = true}};
+    bool has_model = fine && *p.model && pasted_preset(p.model);
+    const char *model = has_model ? api_arena_string(&r->request->arena, p.model, strlen(p.model)) : NULL;
+    if (model)
+        fields[n++] = (struct pe_field){"model", {.kind = PE_STRING, .string = model}};
+    if (fine && p.json.n) {
         fields[n].name = "value";
-        struct reader inner = {.request = r->request,
-                               .where = "the text's flags are ",
-                               .is_plain = true,
-                               .into = &fields[n++].value,
-                               .problem = r->problem};
-        fine = read_document(&inner, json.bytes, json.n);
+        fine = api_json_value_read(r->request, p.json.bytes, p.json.n, "", "the text's flags are ", &fields[n++].value,
+                                   r->problem);
     }
-    api_text_drop(&json);
+    api_text_drop(&p.json);
     *said = (struct pe_value){.kind = PE_OBJECT, .object = {.fields = fields, .n = n}};
-    return fine;
+    return fine && (!has_model || model || api_fail_memory(r->problem));
 }
 
 static bool convert_object(struct reader *r, const json_t *object, struct pe_value *value)
@@ -347,6 +352,14 @@ bool api_json_read(struct api_request *request, const char *text, size_t n, cons
     return read_document(&r, text, n);
 }
 
+bool api_json_value_read(struct api_request *request, const char *text, size_t n, const char *at, const char *where,
+                         struct pe_value *value, struct api_problem *problem)
+{
+    struct reader r = {.request = request, .where = where, .is_plain = true, .into = value, .problem = problem};
+    snprintf(r.pointer, sizeof r.pointer, "%s", at);
+    return read_document(&r, text, n);
+}
+
 bool api_json_read_plain(struct api_request *request, const char *text, size_t n, const char *where,
                          struct api_problem *problem)
 {
@@ -419,6 +432,29 @@ static bool safetensors_looks_like(const char *bytes, size_t n)
     return length <= n - 8;
 }
 
+/* A body that is no JSON, of an endpoint that takes one as the field said: as curl sends a file, or with text/plain. */
+static bool is_text(const struct api_request *request, const struct api_received *body)
+{
+    const char *type = request->call ? request->call->content_type : NULL;
+    size_t begin = api_json_mark(body->bytes, body->n), n = type ? strcspn(type, "; ") : 0;
+    while (begin < body->n && strchr(" \t\r\n", body->bytes[begin]))
+        begin++;
+    bool is_type = n && (strncasecmp(type, "text/plain", n) == 0 ||
+                         strncasecmp(type, "application/x-www-form-urlencoded", n) == 0);
+    return is_type && request->taking && request->taking->takes_text && begin < body->n && body->bytes[begin] != '{';
+}
+
+static bool add_text(struct api_request *request, const struct api_received *body, struct api_problem *problem)
+{
+    struct pe_value value = {.kind = PE_STRING};
+    if (memchr(body->bytes, '\0', body->n) || !api_gguf_is_text(body->bytes, body->n))
+        return api_fail(problem, 400, "", "the body is no text in UTF-8");
+    value.string = api_arena_string(&request->arena, body->bytes, body->n);
+    if (!value.string)
+        return api_fail_memory(problem);
+    return api_request_add(request, "said", &value, problem);
+}
+
 /* Without this check, tensors sent with a meaningless type (curl's default is that of a form) would give unhelpful JSON
  * errors. */
 bool api_json_body_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)
@@ -432,6 +468,8 @@ bool api_json_body_read(struct api_request *request, const struct api_received *
             problem, "", "the body is a safetensors file but its Content-Type is not application/vnd.safetensors");
     if (api_gguf_looks_like(body->bytes, body->n))
         return fail_media_type(problem, "", "the body is a GGUF file but its Content-Type is not application/x-gguf");
+    if (is_text(request, body))
+        return add_text(request, body, problem);
     return api_json_read(request, body->bytes, body->n, "", problem);
 }
 

@@ -492,5 +492,10 @@ const struct pe_member pe_explain_members[] = {
     {.name = "rows", .types = "string|null", .summary = "of a GGUF file: permuted, or as_published"},
     {.name = "notes", .types = "array", .summary = "what else matters", .items = "string"},
     {.name = "", .members = pe_detail_members},
+    {.name = "pasted",
+     .types = "object",
+     .summary = "of a text: as what it was read, whose words they are, the model that it names, lines that were "
+                "skipped, keys whose values it cuts",
+     .is_optional = true},
     {.name = NULL},
 };

@@ -132,10 +132,11 @@ static int64_t length_of(const struct pe_value *hf, const struct pe_value *gguf,
 
 /* What the words of a tool make of the model. */
 static enum pe_status put_over(struct pe_inheritance *in, const struct pe_request *request,
-                               const struct pe_value *said, int64_t length, struct model *model,
-                               struct pe_failure *err)
+                               const struct pe_value *said, const char *layer_type, int64_t length,
+                               struct model *model, struct pe_failure *err)
 {
     struct pe_said_over *over = &in->over;
+    over->layer_type = layer_type;
     over->said = said;
     over->model = model->fields;
     over->n_model = model->n;
@@ -184,7 +185,7 @@ static enum pe_status read_model(struct pe_inheritance *in, const struct pe_requ
     if ((hf || gguf || said) && !preset && !status)
         *model = (struct model){in->model.fields, in->model.n};
     if (is_over && !status)
-        status = put_over(in, request, said, length_of(hf, gguf, &asked), model, err);
+        status = put_over(in, request, said, layer_type, length_of(hf, gguf, &asked), model, err);
     return status;
 }
 

@@ -92,7 +92,8 @@ struct pe_said_over {
     const struct pe_value *said;  /* with `merges`: an object of overrides is merged with the model's */
     const struct pe_field *model; /* of the layers that are asked for */
     size_t n_model;
-    int64_t length; /* of the model; 0: not known */
+    const char *layer_type; /* NULL: not given */
+    int64_t length;         /* of the model; 0: not known */
     const struct pe_field *beside;
     size_t n_beside;
     struct pe_model_fields *own; /* storage of what the words state */

@@ -253,13 +253,28 @@ static void join(struct over *o)
             put(in, in->model[i].name, in->model[i].value);
 }
 
-/* Is nothing in it, at any depth? */
+/* Has it no number, word or list, at any depth, but for lengths? */
 static bool is_empty(const struct pe_value *v)
 {
-    bool is_empty_so_far = v->kind == PE_OBJECT || v->kind == PE_NULL;
-    for (size_t i = 0; v->kind == PE_OBJECT && is_empty_so_far && i < v->object.n; i++)
-        is_empty_so_far = is_empty(&v->object.fields[i].value);
-    return is_empty_so_far;
+    bool is_so = v->kind == PE_OBJECT || v->kind == PE_NULL;
+    for (size_t i = 0; v->kind == PE_OBJECT && is_so && i < v->object.n; i++)
+        is_so = pe_is_among("kv-channels|max_position_embeddings|max_model_len|context_length",
+                            v->object.fields[i].name) ||
+                is_empty(&v->object.fields[i].value);
+    return is_so;
+}
+
+/* As for words without a model. */
+static enum pe_status no_word(const char *to, struct pe_failure *err)
+{
+    const struct pe_target_info *target = pe_target_info_find(to);
+    char list[PE_DETAIL_MAX / 2] = "";
+    for (const struct pe_param *row = target->members; row && row->name; row++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", row->name);
+    }
+    return pe_fail(err, "/said", "said has no word of %s about positions; those that it has: %s", target->about.label,
+                   list);
 }
 
 /* The words, and what the tool takes of the model beside them. */
@@ -301,6 +316,7 @@ enum pe_status pe_said_over(struct pe_said_over *in, struct pe_failure *err)
     const struct pe_value *scheme = pe_field_find(in->model, in->n_model, "scheme"),
                           *to = given(in->said, "to"), *merges = given(in->said, "merges");
     in->n = 0;
+    in->layer_type = in->layer_type ? in->layer_type : "";
     o.value = given(in->said, "value");
     in->to = to && to->kind == PE_STRING ? to->string : NULL;
     in->merges = merges && merges->kind == PE_BOOLEAN && merges->boolean;
@@ -309,10 +325,13 @@ enum pe_status pe_said_over(struct pe_said_over *in, struct pe_failure *err)
     if (pe_same(in->to, "gguf"))
         return pe_fail(err, "/said", "the keys of a file are a model of their own; leave out the other");
     if (is_empty(o.value))
-        return pe_fail(err, "/said", "said has no word about positions");
+        return no_word(in->to, err);
     while (o.way->tools && !pe_is_among(o.way->tools, in->to))
         o.way++;
-    if (scheme && scheme->kind == PE_STRING && pe_same(scheme->string, "none")) { /* layers that do not turn */
+    bool is_still = scheme && scheme->kind == PE_STRING && pe_same(scheme->string, "none");
+    /* llama.cpp's flags are not for sliding layers, whose numbers are the file's. */
+    bool is_apart = o.way->takes == FLAGS && pe_is_among("sliding_attention|chunked_attention", in->layer_type);
+    if (is_still || is_apart) {
         o.keeps_scaling = true;
         pe_model_fields_clear(in->own);
         join(&o);
