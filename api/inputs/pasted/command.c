@@ -178,6 +178,8 @@ static size_t choose(const struct pasted_words *words, const struct pe_target_in
             const struct pasted_word *at = words->at + begin;
             size_t n = end_of(words, begin) - begin;
             const struct tool *tool = tool_of(at, n);
+            if (round == 0 && !tool)
+                tool = tool_of_flags(at, n);
             const struct pe_target_info *own = target ? target : tool ? target_of(tool, at, n) : NULL;
             if (round == 0 ? own && has_flag(own, at, n) : round == 1 ? tool && !target : has_flag(NULL, at, n))
                 return begin;

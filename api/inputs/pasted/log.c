@@ -183,6 +183,16 @@ static bool add_info(struct pasting *p, struct pasted_keys *keys, const char *ar
     return pasted_key_add(p, keys, name, (size_t)n_name, type, strlen(type), value, n);
 }
 
+/* The original length is printed of every model, and counts for two rules. */
+static bool counts(const struct shown *shown, size_t i)
+{
+    size_t type = 0;
+    while (strcmp(infos[type].key, "rope.scaling.type") != 0)
+        type++;
+    return strcmp(infos[i].key, "rope.scaling.original_context_length") != 0 || !shown->at[type] ||
+           pasted_is(shown->at[type], shown->n[type], "yarn") || pasted_is(shown->at[type], shown->n[type], "longrope");
+}
+
 static bool add_shown(struct pasting *p, struct pasted_keys *keys, const struct shown *shown)
 {
     char architecture[80];
@@ -198,7 +208,7 @@ static bool add_shown(struct pasting *p, struct pasted_keys *keys, const struct 
         return true;
     memcpy(architecture, stated + 1, n - 2);
     for (size_t i = 0; i < N_INFOS; i++)
-        if (shown->at[i] && !add_info(p, keys, architecture, n - 2, &infos[i], shown->at[i], shown->n[i]))
+        if (shown->at[i] && counts(shown, i) && !add_info(p, keys, architecture, n - 2, &infos[i], shown->at[i], shown->n[i]))
             return false;
     return true;
 }

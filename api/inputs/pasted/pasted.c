@@ -206,6 +206,10 @@ static bool place_words(struct pasting *p, struct pe_field *field, const struct 
         return pasted_fail(p, "no preset has the name of the model \"%.80s\"; give its config.json as hf_config beside "
                               "said, or head_dim and layout",
                            p->model);
+    if (needs_model && !preset && !api_request_find(p->request, "head_dim") && !api_member_find(value, "kv-channels") &&
+        !api_member_find(value, "dim") && has_words)
+        return pasted_fail(p, "the text names no model; give preset, hf_config or gguf beside said, or head_dim and "
+                              "layout");
     if (!has_words && needs_model && !preset)
         return pasted_fail(p, "the text has no word of %s about positions, and names no model that is known", p->tool);
     if (!has_words && !needs_model) { /* of the other field */
