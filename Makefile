@@ -108,8 +108,8 @@ FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)
 # A shared library would need the sanitizers' own.
 all: $(BUILD)/posencd $(BUILD)/posenc $(LIB_CORE) $(if $(SANITIZE),,$(SHARED)) ## the server build/posencd, the command build/posenc, the libraries build/libposenc.a and .so (the default)
 tests: $(TESTS) $(REPLAYS) $(CORPORA) $(FAULTS)
-# Without those that call jansson, libuv or nettle themselves.
-msan-tests: $(TESTS_CORE) $(filter-out $(patsubst %,$(BUILD)/tests/fuzz/fuzz_%.replay,config http mcp numbers request tokens),$(REPLAYS)) $(CORPORA)
+# Without those that call jansson, libuv, libyaml or nettle themselves.
+msan-tests: $(TESTS_CORE) $(filter-out $(patsubst %,$(BUILD)/tests/fuzz/fuzz_%.replay,config http mcp numbers pasted request tokens),$(REPLAYS)) $(CORPORA)
 programs: $(SLOW) $(BENCHES) $(TOOLS)
 
 # V=1 shows whole commands.

@@ -117,17 +117,17 @@ struct flag {
 };
 
 static const struct flag flags[] = {
-    {"megatron", "rope-scaling-factor", "--use-rope-scaling", "use-rope-scaling", "true", "false"},
+    {"megatron", "rope-scaling-factor", "use-rope-scaling", "use-rope-scaling", "true", "false"},
     {"megatron",
      "rotary-scaling-factor|yarn-original-max-position-embeddings|yarn-beta-fast|yarn-beta-slow|mscale|mscale-all-dim|"
      "no-yarn-correction-range-round-to-int",
-     "--position-embedding-type yarn", "position-embedding-type", "yarn", "rope"},
+     "position-embedding-type yarn", "position-embedding-type", "yarn", "rope"},
     {"megatron",
      "rotary-percent|rotary-interleaved|rotary-seq-len-interpolation-factor|use-rope-scaling|rope-scaling-factor",
-     "--position-embedding-type rope", "position-embedding-type", "rope", "rope"},
-    {"llama.cpp", "yarn-orig-ctx|yarn-ext-factor|yarn-beta-fast|yarn-beta-slow", "--rope-scaling yarn", "rope-scaling",
+     "position-embedding-type rope", "position-embedding-type", "rope", "rope"},
+    {"llama.cpp", "yarn-orig-ctx|yarn-ext-factor|yarn-beta-fast|yarn-beta-slow", "rope-scaling yarn", "rope-scaling",
      "yarn", "linear"},
-    {"llama.cpp", "rope-scale|rope-freq-scale", "--rope-scaling linear, yarn", "rope-scaling", "linear|yarn", "linear"},
+    {"llama.cpp", "rope-scale|rope-freq-scale", "rope-scaling linear or yarn", "rope-scaling", "linear|yarn", "linear"},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
