@@ -14,8 +14,11 @@ static const char *lone_tensor(const struct pe_tensor *tensor)
     return "q";
 }
 
-static const struct api_taking explain_taking = {
-    .tensor = lone_tensor, .params = pe_explain_params, .may_answer_nothing = true, .takes_text = true, .shows_unread = true};
+static const struct api_taking explain_taking = {.tensor = lone_tensor,
+                                                 .params = pe_explain_params,
+                                                 .may_answer_nothing = true,
+                                                 .takes_text = true,
+                                                 .shows_unread = true};
 
 /* ---- The request ---- */
 

@@ -125,7 +125,7 @@ struct api_request {
     const char *pasted;               /* JSON: what texts in its fields were taken for; NULL: there were none */
     const char *const *unread;        /* names of keys that a text cuts, ends with NULL; NULL: none */
     bool is_pasted;
-    enum pe_lang lang;                /* of its errors and of the answer's texts */
+    enum pe_lang lang; /* of its errors and of the answer's texts */
     struct api_form form;
     const struct api_format *format;
     void *about;          /* further data for a format: api_opening.about */
@@ -255,8 +255,8 @@ static inline bool api_npy_looks_like(const char *bytes, size_t n)
 
 /* ---- pasted/ ----------------------------------------------------------------------------------------------------- */
 
-/* Texts in place of objects in hf_config, gguf and said become what they say (pasted/pasted.h). Call it when the request
- * has all its fields; calling it again does nothing. */
+/* Texts in place of objects in hf_config, gguf and said become what they say (pasted/pasted.h). Call it when the
+ * request has all its fields; calling it again does nothing. */
 bool api_pasted_take(struct api_request *request, struct api_problem *problem);
 
 /* ---- said.c ------------------------------------------------------------------------------------------------------ */

@@ -1,7 +1,6 @@
 /* Chooses the reader of a body, and reads JSON to values: the scan extracts the lists of numbers, jansson reads the
  * rest, and its tree becomes pe_values. */
 #include "api/inputs/inputs.h"
-#include "api/inputs/pasted/pasted.h"
 #include "api/json/json.h"
 
 #include <assert.h>
@@ -155,42 +154,6 @@ static bool check_keys(const struct reader *r, const json_t *object)
 
 static bool read_document(struct reader *r, const char *text, size_t n);
 
-/* The member text becomes the members value and, if the words have them, ignored, merges and model. */
-static bool expand_said(struct reader *r, struct pe_value *said)
-{
-    enum { MEMBERS = 5 };
-    char pointer[PE_POINTER_MAX];
-    const struct pe_value *to = api_member_find(said, "to");
-    struct pasting p = {.request = r->request, .problem = r->problem, .pointer = pointer};
-    size_t n = 0;
-    if (!api_member_find(said, "text"))
-        return true;
-    snprintf(pointer, sizeof pointer, "%s", r->pointer);
-    api_pointer_push(pointer, "text", 4);
-    struct pe_field *fields = api_arena_array(&r->request->arena, MEMBERS, sizeof *fields);
-    if (!fields)
-        return api_fail_memory(r->problem);
-    bool fine = api_said_flags(&p, said);
-    if (to)
-        fields[n++] = (struct pe_field){"to", *to};
-    if (fine && p.n_ignored)
-        fields[n++] = (struct pe_field){"ignored", {.kind = PE_LIST, .list = {p.ignored, p.n_ignored}}};
-    if (fine && p.merges)
-        fields[n++] = (struct pe_field){"merges", {.kind = PE_BOOLEAN, .boolean = true}};
-    bool has_model = fine && *p.model && pasted_preset(p.model);
-    const char *model = has_model ? api_arena_string(&r->request->arena, p.model, strlen(p.model)) : NULL;
-    if (model)
-        fields[n++] = (struct pe_field){"model", {.kind = PE_STRING, .string = model}};
-    if (fine && p.json.n) {
-        fields[n].name = "value";
-        fine = api_json_value_read(r->request, p.json.bytes, p.json.n, "", "the text's flags are ", &fields[n++].value,
-                                   r->problem);
-    }
-    api_text_drop(&p.json);
-    *said = (struct pe_value){.kind = PE_OBJECT, .object = {.fields = fields, .n = n}};
-    return fine && (!has_model || model || api_fail_memory(r->problem));
-}
-
 static bool convert_object(struct reader *r, const json_t *object, struct pe_value *value)
 {
     if (!check_keys(r, object))
@@ -203,8 +166,6 @@ static bool convert_object(struct reader *r, const json_t *object, struct pe_val
     if (!convert_members(r, object, fields, &n))
         return false;
     *value = (struct pe_value){.kind = PE_OBJECT, .object = {.fields = fields, .n = n}};
-    if (!r->into && pointer_ends(r, "/said") && !expand_said(r, value))
-        return false;
     /* A tensor's data may be null, which is no field: only the text shows it. */
     if (!r->is_plain && (json_object_get(object, "data") || api_tensor_is(value, r->pointer)))
         return api_tensor_read(r->request, name, value, r->pointer, r->problem);

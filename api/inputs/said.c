@@ -76,8 +76,8 @@ static bool check_ignored(const struct flags *f, const char *flag, size_t n)
         const struct pe_param *row = other->reads_text ? row_of(other, flag, n) : NULL;
         bool is_a_length = row && strcmp(row->name, "max_model_len") == 0; /* every version of vLLM has it */
         if (row && !(is_a_length && strcmp(target->name, "vllm_old") == 0))
-            return pasted_fail(f->p, "--%.*s is a flag of %s, not of %s",
-                               (int)(n < IGNORED_BYTES ? n : IGNORED_BYTES), flag, other->name, target->name);
+            return pasted_fail(f->p, "--%.*s is a flag of %s, not of %s", (int)(n < IGNORED_BYTES ? n : IGNORED_BYTES),
+                               flag, other->name, target->name);
     }
     return true;
 }
@@ -150,8 +150,9 @@ static bool put_value(struct pasting *p, struct api_text *json, const struct pe_
 
 static bool fail_unknown(struct pasting *p, const struct pe_param *row, const char *word)
 {
-    return pasted_fail(p, "--%s is %.80s, in whose place a shell puts something else, which is not known; write the "
-                          "value itself, in single quotes if it has such signs",
+    return pasted_fail(p,
+                       "--%s is %.80s, in whose place a shell puts something else, which is not known; write the "
+                       "value itself, in single quotes if it has such signs",
                        row->name, word);
 }
 

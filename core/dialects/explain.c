@@ -1,6 +1,6 @@
 /* The explanation of a configuration: its kinds of layers, its positional fields with what each tool takes, and the
  * findings. */
-#include "core/dialects/dialects.h"
+#include "core/dialects/findings.h"
 #include "core/operation.h"
 #include "core/sequence/sequence.h"
 
@@ -298,8 +298,8 @@ static void put_verdict(const struct pe_explain *ex, struct pe_node *root, bool 
     if (ex->is_over)
         snprintf(tools, sizeof tools, "%s", pe_dialect_tool(ex));
     put_verdict_of(ex, root,
-                   *tools && !ex->is_over ? "These tools compute other numbers, or refuse the model: {tools}."
-                   : ex->is_over ? "These are the numbers of {tools} with this model and these words."
+                   *tools && !ex->is_over        ? "These tools compute other numbers, or refuse the model: {tools}."
+                   : ex->is_over                 ? "These are the numbers of {tools} with this model and these words."
                    : !ex->n_readers && ex->hf    ? "No tool was asked."
                    : !ex->n_readers              ? "Only these numbers are known; no other tool reads this dialect."
                    : ex->has_errors || has_notes ? "The tools that were asked compute these numbers, but not in "
@@ -315,6 +315,22 @@ const char *pe_dialect_name(const struct pe_explain *ex)
     return ex->hf ? "hf_config" : ex->gguf ? "gguf" : ex->preset ? "preset" : ex->said ? "said" : "fields";
 }
 
+/* Of words on top of a config what tools read of it does not matter: only one has the words. */
+static enum pe_status put_findings(struct pe_explain *ex, struct pe_node *root)
+{
+    struct pe_findings f;
+    if (pe_findings_open(&f, ex))
+        return ex->err->status;
+    if (ex->hf && ex->is_over)
+        pe_find_kinds(&f, "/hf_config");
+    else if (ex->hf)
+        pe_find_in_config(&f);
+    if (ex->gguf)
+        pe_find_in_file(&f);
+    pe_find_in_words(&f);
+    return pe_findings_put(&f, root);
+}
+
 static enum pe_status put_all(struct pe_explain *ex)
 {
     struct pe_node *root = pe_values_root(ex->values);
@@ -325,7 +341,7 @@ static enum pe_status put_all(struct pe_explain *ex)
         return ex->err->status;
     pe_dialect_put_tools(ex, root);
     put_defaults(ex, root);
-    if (pe_dialect_put_changes(ex, root) || pe_dialect_put_findings(ex, root))
+    if (pe_dialect_put_changes(ex, root) || put_findings(ex, root))
         return ex->err->status;
     if (ex->gguf)
         pe_put_string(root, "rows", ex->outline->row->is_permuted ? "permuted" : "as_published");

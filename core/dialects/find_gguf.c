@@ -99,8 +99,9 @@ static void find_divisors(struct pe_findings *f)
     struct pe_finding *finding = add(f, PE_DIVISORS_MISSING, "tensors");
     finding->is_uncertain = true;
     if (ex->request->is_text)
-        finding->pattern = "The text does not list tensors. With base {found} and context {taken}, as models by the rule "
-                           "llama3 have, the file has rope_freqs, by which these frequencies would be divided.";
+        finding->pattern =
+            "The text does not list tensors. With base {found} and context {taken}, as models by the rule "
+            "llama3 have, the file has rope_freqs, by which these frequencies would be divided.";
     finding->found = *base;
     finding->taken = (struct pe_value){.kind = PE_INTEGER, .integer = ex->outline->length};
     pe_finding_measure(f, finding, &theirs.turn, &kind->own.turn, false, ex->length);

@@ -39,10 +39,7 @@ static bool states_base(const struct pe_value *v)
     return states;
 }
 
-bool pe_words_state_base(const struct pe_explain *ex)
-{
-    return ex->said && states_base(given(ex->said, "value"));
-}
+bool pe_words_state_base(const struct pe_explain *ex) { return ex->said && states_base(given(ex->said, "value")); }
 
 /* The request's fields for kind k without one, and with another. */
 static size_t fields_of(const struct pe_explain *ex, const char *without, const char *layer_type,
@@ -92,7 +89,7 @@ static void find_lost_base(struct pe_findings *f)
     }
 }
 
-/* Without a model nobody knows its base. Tools that keep it where a flag does not name it are told apart. */
+/* Without a model its base is not known. Tools that keep it where no flag names it have another sentence. */
 static void find_default_base(struct pe_findings *f)
 {
     const struct pe_reading *own = &f->ex->kinds[0].own;
@@ -167,7 +164,8 @@ void pe_find_in_words(struct pe_findings *f)
     const struct pe_explain *ex = f->ex;
     const struct pe_target_info *target = target_of(ex);
     for (size_t i = 0; ex->request->unread && ex->request->unread[i]; i++)
-        pe_finding_add(f, PE_UNREAD_IN_TEXT, ex->gguf ? "/gguf" : "", ex->request->unread[i])->name = ex->request->unread[i];
+        pe_finding_add(f, PE_UNREAD_IN_TEXT, ex->gguf ? "/gguf" : "", ex->request->unread[i])->name =
+            ex->request->unread[i];
     if (!target || pe_same(target->name, "gguf"))
         return;
     if (target->members)

@@ -182,27 +182,24 @@ void pe_find_kinds(struct pe_findings *f, const char *at)
         pe_finding_add(f, PE_LAYERS_DIFFER, at, NULL)->found = (struct pe_value){.kind = PE_INTEGER, .integer = n};
 }
 
-enum pe_status pe_dialect_put_findings(struct pe_explain *ex, struct pe_node *root)
+enum pe_status pe_findings_open(struct pe_findings *f, struct pe_explain *ex)
 {
-    struct pe_findings f = {.ex = ex, .list = pe_values_room(ex->values, PE_FINDINGS_MAX * sizeof *f.list)};
-    if (!f.list)
-        return pe_no_memory(ex->err);
-    if (ex->hf && !ex->is_over)
-        pe_find_in_config(&f);
-    else if (ex->hf)
-        pe_find_kinds(&f, "/hf_config");
-    if (ex->gguf)
-        pe_find_in_file(&f);
-    pe_find_in_words(&f);
-    if (f.no_memory)
+    *f = (struct pe_findings){.ex = ex, .list = pe_values_room(ex->values, PE_FINDINGS_MAX * sizeof *f->list)};
+    return f->list ? PE_OK : pe_no_memory(ex->err);
+}
+
+enum pe_status pe_findings_put(struct pe_findings *f, struct pe_node *root)
+{
+    struct pe_explain *ex = f->ex;
+    if (f->no_memory)
         return pe_no_memory(ex->err);
     if (pe_was_cancelled())
         return pe_cancelled(ex->err);
-    qsort(f.list, f.n, sizeof *f.list, in_order);
+    qsort(f->list, f->n, sizeof *f->list, in_order);
     struct pe_node *list = pe_put_list(root, "findings");
-    for (size_t i = 0; i < f.n; i++) {
-        put_finding(ex, list, &f.list[i]);
-        ex->has_errors |= !f.list[i].is_note;
+    for (size_t i = 0; i < f->n; i++) {
+        put_finding(ex, list, &f->list[i]);
+        ex->has_errors |= !f->list[i].is_note;
     }
     return PE_OK;
 }

@@ -71,6 +71,10 @@ struct pe_findings {
     bool no_memory;
 };
 
+/* A list that is empty; and put into the answer, in its order. */
+enum pe_status pe_findings_open(struct pe_findings *f, struct pe_explain *ex);
+enum pe_status pe_findings_put(struct pe_findings *f, struct pe_node *root);
+
 /* Adds one; of what is beyond the room the last is kept. */
 struct pe_finding *pe_finding_add(struct pe_findings *f, enum pe_contradiction_id id, const char *at, const char *name);
 /* The consequence of two rotations in a sequence of that length, if it is worse than the one that is there. */

@@ -131,9 +131,8 @@ static int64_t length_of(const struct pe_value *hf, const struct pe_value *gguf,
 }
 
 /* What the words of a tool make of the model. */
-static enum pe_status put_over(struct pe_inheritance *in, const struct pe_request *request,
-                               const struct pe_value *said, const char *layer_type, int64_t length,
-                               struct model *model, struct pe_failure *err)
+static enum pe_status put_over(struct pe_inheritance *in, const struct pe_request *request, const struct pe_value *said,
+                               const char *layer_type, int64_t length, struct model *model, struct pe_failure *err)
 {
     struct pe_said_over *over = &in->over;
     over->layer_type = layer_type;
@@ -440,8 +439,7 @@ void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *
                  name, layer, model);
     else
         snprintf(err->detail + used, sizeof err->detail - used, pe_text("; %s is set by %s"), name, model);
-    bool is_word = said && (hf || gguf || preset) && given &&
-                   pe_field_find(in->words.fields, in->words.n, given->name);
+    bool is_word = said && (hf || gguf || preset) && given && pe_field_find(in->words.fields, in->words.n, given->name);
     if (is_word && !layer)
         snprintf(err->pointer, sizeof err->pointer, "/said");
     else if (hf && given && !layer)

@@ -156,8 +156,7 @@ static void fill_overrides(struct over *o)
         return;
     if (o->in->merges)
         merge_inside(o);
-    struct pe_field object = {o->way->inner,
-                              {.kind = PE_OBJECT, .object = {.fields = o->inside, .n = o->n_inside}}};
+    struct pe_field object = {o->way->inner, {.kind = PE_OBJECT, .object = {.fields = o->inside, .n = o->n_inside}}};
     struct pe_field *to = o->way->outer ? o->outside : o->members;
     size_t *n = o->way->outer ? &o->n_outside : &o->n, room = o->way->outer ? 4 : PE_MODEL_FIELDS_MAX;
     *n = 0;
@@ -197,8 +196,8 @@ static void put(struct pe_said_over *in, const char *name, struct pe_value value
 static bool is_replaced(const struct over *o, const char *name)
 {
     const struct pe_model_fields *own = o->in->own;
-    bool has_share = pe_field_find(own->fields, own->n, "partial_rotary_factor") ||
-                     pe_field_find(own->fields, own->n, "rotary_dim");
+    bool has_share =
+        pe_field_find(own->fields, own->n, "partial_rotary_factor") || pe_field_find(own->fields, own->n, "rotary_dim");
     if (pe_field_find(own->fields, own->n, name))
         return true;
     if (o->way->takes == ARGUMENTS)
@@ -221,8 +220,7 @@ static void keep_divisors(struct over *o)
         return;
     size_t n = scaling ? scaling->value.object.n : 0;
     if (!scaling)
-        own->scaling[n++] =
-            (struct pe_field){"type", (struct pe_value){.kind = PE_STRING, .string = "default"}};
+        own->scaling[n++] = (struct pe_field){"type", (struct pe_value){.kind = PE_STRING, .string = "default"}};
     if (n < PE_MODEL_FIELDS_MAX)
         own->scaling[n++] = (struct pe_field){"divisors", divisors};
     struct pe_value whole = {.kind = PE_OBJECT, .object = {.fields = own->scaling, .n = n}};
@@ -258,9 +256,9 @@ static bool is_empty(const struct pe_value *v)
 {
     bool is_so = v->kind == PE_OBJECT || v->kind == PE_NULL;
     for (size_t i = 0; v->kind == PE_OBJECT && is_so && i < v->object.n; i++)
-        is_so = pe_is_among("kv-channels|max_position_embeddings|max_model_len|context_length",
-                            v->object.fields[i].name) ||
-                is_empty(&v->object.fields[i].value);
+        is_so =
+            pe_is_among("kv-channels|max_position_embeddings|max_model_len|context_length", v->object.fields[i].name) ||
+            is_empty(&v->object.fields[i].value);
     return is_so;
 }
 
@@ -313,8 +311,8 @@ static enum pe_status read_filled(struct over *o)
 enum pe_status pe_said_over(struct pe_said_over *in, struct pe_failure *err)
 {
     struct over o = {.way = ways, .in = in, .err = err};
-    const struct pe_value *scheme = pe_field_find(in->model, in->n_model, "scheme"),
-                          *to = given(in->said, "to"), *merges = given(in->said, "merges");
+    const struct pe_value *scheme = pe_field_find(in->model, in->n_model, "scheme"), *to = given(in->said, "to"),
+                          *merges = given(in->said, "merges");
     in->n = 0;
     in->layer_type = in->layer_type ? in->layer_type : "";
     o.value = given(in->said, "value");

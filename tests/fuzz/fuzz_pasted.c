@@ -1,6 +1,6 @@
 /* Texts as they are pasted, in one of the fields that take them; the first byte chooses it, and a model beside. Each is
- * refused with a sentence, or becomes objects, of which the answer says in JSON what they were; a plan is made of them or
- * refused. */
+ * refused with a sentence, or becomes objects, of which the answer says in JSON what they were; a plan is made of them
+ * or refused. */
 #include "tests/fuzz/plan.h"
 
 SETUP(api_json_setup())

@@ -20,10 +20,16 @@ bool pasted_key_counts(const char *name, size_t n)
 /* Without its value a key about positions is unread; the others do not matter. */
 static bool is_about_positions(const char *name)
 {
-    static const char *const endings[] = {"context_length", "embedding_length", "block_count", "attention.head_count",
-                                          "attention.key_length", "attention.key_length_swa",
-                                          "attention.key_length_mla", "attention.sliding_window",
-                                          "attention.sliding_window_pattern", "attention.compress_ratios",
+    static const char *const endings[] = {"context_length",
+                                          "embedding_length",
+                                          "block_count",
+                                          "attention.head_count",
+                                          "attention.key_length",
+                                          "attention.key_length_swa",
+                                          "attention.key_length_mla",
+                                          "attention.sliding_window",
+                                          "attention.sliding_window_pattern",
+                                          "attention.compress_ratios",
                                           "architecture"};
     const char *dot = strchr(name, '.');
     if (!dot)

@@ -3,8 +3,9 @@
  *     llama_model_loader: - kv  12:                       llama.rope.freq_base f32              = 500000.000000
  *     print_info: freq_base_train  = 500000.0             (before 2025: llm_load_print_meta)
  *
- * Whatever stands in front of these words (a time, a level, a unit's name) is passed by. Keys count before what
- * print_info shows of them, which is rounded. Of several files in one log the first is read that is a language model. */
+ * Whatever is in front of these words (a time, a level, a unit's name) is passed by. Keys count before what
+ * print_info shows of them, which is rounded. Of several files in one log the first is read that is a language model.
+ */
 #define _GNU_SOURCE /* memmem */
 #include "api/inputs/pasted/pasted.h"
 
@@ -16,10 +17,7 @@ static const char key_mark[] = "- kv ", info_marks[2][24] = {"print_info: ", "ll
 
 /* ---- Lines ---- */
 
-static const char *find_in(const char *line, size_t n, const char *what)
-{
-    return memmem(line, n, what, strlen(what));
-}
+static const char *find_in(const char *line, size_t n, const char *what) { return memmem(line, n, what, strlen(what)); }
 
 /* Behind "- kv  12:"; NULL: it is no such line. */
 static const char *key_of(const char *line, size_t n, long *index)
@@ -164,8 +162,8 @@ static bool add_info(struct pasting *p, struct pasted_keys *keys, const char *ar
     if (info->is == FACTOR || info->is == COUNT || info->is == REAL)
         snprintf(number, sizeof number, "%.*s", (int)(n < 39 ? n : 39), value);
     double x = *number ? strtod(number, NULL) : 0;
-    if ((info->is == COUNT && x == 0) || (info->is == FACTOR && (!(x > 0) || x == 1)) ||
-        (info->is == REAL && x == 0) || (info->is == WORD && pasted_is(value, n, "unknown")))
+    if ((info->is == COUNT && x == 0) || (info->is == FACTOR && (!(x > 0) || x == 1)) || (info->is == REAL && x == 0) ||
+        (info->is == WORD && pasted_is(value, n, "unknown")))
         return true;
     if (info->is == FACTOR) {
         n = (size_t)snprintf(number, sizeof number, "%.9g", inverse(x));
@@ -199,8 +197,8 @@ static bool add_shown(struct pasting *p, struct pasted_keys *keys, const struct 
     const char *stated = pasted_key_find(keys, "general.architecture");
     if (!stated && !shown->architecture)
         return true;
-    if (!stated && !pasted_key_add(p, keys, "general.architecture", 20, "str", 3, shown->architecture,
-                                   shown->n_architecture))
+    if (!stated &&
+        !pasted_key_add(p, keys, "general.architecture", 20, "str", 3, shown->architecture, shown->n_architecture))
         return false;
     stated = pasted_key_find(keys, "general.architecture"); /* in quotes */
     size_t n = stated ? strlen(stated) : 0;
@@ -208,7 +206,8 @@ static bool add_shown(struct pasting *p, struct pasted_keys *keys, const struct 
         return true;
     memcpy(architecture, stated + 1, n - 2);
     for (size_t i = 0; i < N_INFOS; i++)
-        if (shown->at[i] && counts(shown, i) && !add_info(p, keys, architecture, n - 2, &infos[i], shown->at[i], shown->n[i]))
+        if (shown->at[i] && counts(shown, i) &&
+            !add_info(p, keys, architecture, n - 2, &infos[i], shown->at[i], shown->n[i]))
             return false;
     return true;
 }

@@ -1,9 +1,8 @@
 /* A text in one of the fields that name a model: which form it has, what becomes of the request's fields, and what the
- * answer says of it. */
+ * answer has of it. */
 #include "api/inputs/pasted/pasted.h"
 #include "api/text.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,79 +13,7 @@ static const struct pasted_form forms[] = {
 };
 enum { N_FORMS = sizeof forms / sizeof *forms };
 
-/* ---- What readers share ---- */
-
-bool pasted_fail(struct pasting *p, const char *format, ...)
-{
-    char sentence[PE_DETAIL_MAX];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, pe_text(format), args);
-    va_end(args);
-    return api_fail(p->problem, 422, p->pointer, "%s", sentence);
-}
-
-bool pasted_done(struct pasting *p)
-{
-    if (p->json.state == API_TEXT_FULL)
-        return api_fail(p->problem, 413, p->pointer, "what the text says is too long");
-    return p->json.state == API_TEXT_FINE || api_fail_memory(p->problem);
-}
-
-bool pasted_name(struct pasting *p, struct pasted_names *names, const char *text, size_t n)
-{
-    n = n < PASTED_WORD_BYTES ? n : PASTED_WORD_BYTES;
-    while (n > 0 && (text[n] & 0xc0) == 0x80)
-        n--;
-    for (size_t i = 0; i < names->n; i++)
-        if (pasted_is(text, n, names->at[i]))
-            return true;
-    names->n_all++;
-    if (names->n == PASTED_NAMES_MAX)
-        return true;
-    names->at[names->n] = api_arena_string(&p->request->arena, text, n);
-    return names->at[names->n++] != NULL || api_fail_memory(p->problem);
-}
-
-bool pasted_skip(struct pasting *p, const char *line, size_t n) { return n == 0 || pasted_name(p, &p->skipped, line, n); }
-
-bool pasted_line(const char **at, const char **line, size_t *n)
-{
-    static const char blanks[] = " \t\r";
-    if (!**at)
-        return false;
-    size_t length = strcspn(*at, "\n");
-    *line = *at;
-    *at += length + ((*at)[length] == '\n');
-    for (; length > 0 && strchr(blanks, **line); length--)
-        ++*line;
-    while (length > 0 && strchr(blanks, (*line)[length - 1]))
-        length--;
-    *n = length;
-    return true;
-}
-
-bool pasted_is(const char *text, size_t n, const char *word) { return strlen(word) == n && memcmp(text, word, n) == 0; }
-
-const struct pe_preset *pasted_preset(const char *model)
-{
-    char name[PASTED_MODEL_BYTES];
-    const char *last = model;
-    for (const char *p = model; *p; p++)
-        if ((*p == '/' || *p == '\\') && p[1])
-            last = p + 1;
-    size_t n = strcspn(last, ":/\\");
-    if (n > 5 && strncmp(last + n - 5, ".gguf", 5) == 0)
-        n -= 5;
-    if (n >= sizeof name)
-        return NULL;
-    for (size_t i = 0; i < n; i++)
-        name[i] = (char)(last[i] >= 'A' && last[i] <= 'Z' ? last[i] + ('a' - 'A') : last[i]);
-    name[n] = '\0';
-    return pe_preset_find(name);
-}
-
-/* ---- What the answer says ---- */
+/* ---- The member pasted of the answer ---- */
 
 static void put_names(struct api_text *text, const char *name, const struct pasted_names *names)
 {
@@ -203,8 +130,9 @@ static bool place_words(struct pasting *p, struct pe_field *field, const struct 
 {
     bool has_words = says_something(value), needs_model = !has_model(p->request);
     if (*p->model && !preset && needs_model && !api_request_find(p->request, "head_dim"))
-        return pasted_fail(p, "no preset has the name of the model \"%.80s\"; give its config.json as hf_config beside "
-                              "said, or head_dim and layout",
+        return pasted_fail(p,
+                           "no preset has the name of the model \"%.80s\"; give its config.json as hf_config beside "
+                           "said, or head_dim and layout",
                            p->model);
     if (needs_model && !preset && !api_request_find(p->request, "head_dim") && !api_member_find(value, "kv-channels") &&
         !api_member_find(value, "dim") && has_words)
@@ -249,8 +177,9 @@ static bool check_unread(struct pasting *p)
         p->request->unread = names;
         return true;
     }
-    return pasted_fail(p, "the text cuts the value of %s, so the numbers are not known; give the file itself, or the "
-                          "key as a member of gguf",
+    return pasted_fail(p,
+                       "the text cuts the value of %s, so the numbers are not known; give the file itself, or the "
+                       "key as a member of gguf",
                        p->unread.at[0]);
 }
 
@@ -304,7 +233,62 @@ static bool read_text(struct pasting *p, struct pe_field *field)
     return fine;
 }
 
-/* The words of {"to":…,"text":…} may name a model: it counts unless another one is there. */
+/* ---- Words of a tool, as text ---- */
+
+/* {"to":…,"text":…} becomes {"to":…,"value":…}, with `ignored`, `merges`, and `model` if a preset has its name. */
+static bool expand(struct api_request *request, struct pe_value *said, const char *pointer, struct api_problem *problem)
+{
+    enum { MEMBERS = 5 };
+    const struct pe_value *to = api_member_find(said, "to");
+    struct pasting p = {.request = request, .problem = problem, .pointer = pointer};
+    struct pe_field *fields = api_arena_array(&request->arena, MEMBERS, sizeof *fields);
+    size_t n = 0;
+    if (!fields)
+        return api_fail_memory(problem);
+    bool fine = api_said_flags(&p, said);
+    if (to)
+        fields[n++] = (struct pe_field){"to", *to};
+    if (p.n_ignored)
+        fields[n++] = (struct pe_field){"ignored", {.kind = PE_LIST, .list = {p.ignored, p.n_ignored}}};
+    if (p.merges)
+        fields[n++] = (struct pe_field){"merges", {.kind = PE_BOOLEAN, .boolean = true}};
+    const struct pe_preset *preset = fine && *p.model ? pasted_preset(p.model) : NULL;
+    if (preset)
+        fields[n++] = (struct pe_field){"model", {.kind = PE_STRING, .string = preset->name}};
+    if (fine && p.json.n) {
+        fields[n].name = "value";
+        fine = api_json_value_read(request, p.json.bytes, p.json.n, "", "the text's flags are ", &fields[n++].value,
+                                   problem);
+    }
+    api_text_drop(&p.json);
+    *said = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
+    return fine;
+}
+
+static bool expand_within(struct api_request *request, const char *name, struct pe_value *value,
+                          char pointer[PE_POINTER_MAX], struct api_problem *problem)
+{
+    size_t length = strlen(pointer);
+    bool is_object = value->kind == PE_OBJECT, fine = true;
+    api_pointer_push(pointer, name, strlen(name));
+    for (size_t i = 0; is_object && fine && i < value->object.n; i++) {
+        struct pe_field *field = (struct pe_field *)(uintptr_t)&value->object.fields[i];
+        fine = expand_within(request, field->name, &field->value, pointer, problem);
+    }
+    for (size_t i = 0; value->kind == PE_LIST && fine && i < value->list.n; i++) {
+        char index[24];
+        snprintf(index, sizeof index, "%zu", i);
+        fine = expand_within(request, index, (struct pe_value *)(uintptr_t)&value->list.items[i], pointer, problem);
+    }
+    if (fine && is_object && strcmp(name, "said") == 0 && api_member_find(value, "text")) {
+        api_pointer_push(pointer, "text", 4);
+        fine = expand(request, value, pointer, problem);
+    }
+    pointer[length] = '\0';
+    return fine;
+}
+
+/* The model that words name counts unless another one is there. */
 static bool take_model(struct pasting *p, struct pe_value *said)
 {
     const struct pe_value *model = api_member_find(said, "model");
@@ -336,6 +320,10 @@ static bool drop_merges(struct pasting *p, struct pe_value *said)
 bool api_pasted_take(struct api_request *request, struct api_problem *problem)
 {
     static const char *const names[] = {"hf_config", "gguf", "said"};
+    char place[PE_POINTER_MAX] = "";
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (!expand_within(request, request->fields[i].name, &request->fields[i].value, place, problem))
+            return false;
     for (size_t i = 0; i < 3; i++) {
         char pointer[16];
         struct pe_field *field = field_of(request, names[i]);

@@ -1,15 +1,15 @@
 /* Texts as people paste them: logs, commands, configs that were printed. A reader of one form makes of a text what a
- * request could have said itself: keys of a file, a config.json, or the words of a tool. Nothing is guessed: what a text
- * cuts is unread, and what is not about positions is skipped, and both are named in the answer. */
+ * request could have said itself: keys of a file, a config.json, or the words of a tool. Nothing is guessed: what a
+ * text cuts is unread, and what is not about positions is skipped, and both are named in the answer. */
 #ifndef API_PASTED_H
 #define API_PASTED_H
 
 #include "api/inputs/inputs.h"
 
 enum {
-    PASTED_MAX = 1 << 20,  /* bytes of a text */
+    PASTED_MAX = 1 << 20,   /* bytes of a text */
     PASTED_WORD_BYTES = 96, /* of a name or line that an answer shows */
-    PASTED_NAMES_MAX = 24, /* that an answer lists */
+    PASTED_NAMES_MAX = 24,  /* that an answer lists */
     PASTED_MODEL_BYTES = 200
 };
 
@@ -29,10 +29,10 @@ struct pasting {
 
     /* ---- What it becomes ---- */
     enum pasted_kind kind;
-    struct api_text json;      /* the keys, the config, or the value of the words; "{}": no words */
-    const char *tool;          /* whose words they are: the name of a target */
-    bool merges;               /* said.merges */
-    struct pe_value *ignored;  /* [n_ignored]: flags about other things */
+    struct api_text json;     /* the keys, the config, or the value of the words; "{}": no words */
+    const char *tool;         /* whose words they are: the name of a target */
+    bool merges;              /* said.merges */
+    struct pe_value *ignored; /* [n_ignored]: flags about other things */
     size_t n_ignored;
     char model[PASTED_MODEL_BYTES]; /* as the text names it; "": it does not */
     int64_t length;                 /* the context that it asks for; 0: none */
@@ -46,11 +46,13 @@ struct pasted_form {
     bool (*read)(struct pasting *p); /* false: the problem is set */
 };
 
-#define PASTED(name, label_) bool pasted_##name##_looks_so(const char *); bool pasted_##name##_read(struct pasting *);
+#define PASTED(name, label_)                                                                                           \
+    bool pasted_##name##_looks_so(const char *);                                                                       \
+    bool pasted_##name##_read(struct pasting *);
 #include "api/inputs/pasted/list.h"
 #undef PASTED
 
-/* ---- pasted.c ---------------------------------------------------------------------------------------------------- */
+/* ---- pasting.c --------------------------------------------------------------------------------------------------- */
 
 bool pasted_fail(struct pasting *p, const char *format, ...) __attribute__((format(printf, 2, 3))); /* 422 */
 bool pasted_done(struct pasting *p); /* whether the JSON has been written */
@@ -65,7 +67,8 @@ bool pasted_is(const char *text, size_t n, const char *word);
  * name. The only place that knows how models are named. */
 const struct pe_preset *pasted_preset(const char *model);
 
-/* ---- keys.c: keys of a GGUF file, from lines ---------------------------------------------------------------------- */
+/* ---- keys.c: keys of a GGUF file, from lines ----------------------------------------------------------------------
+ */
 
 enum { PASTED_KEYS_MAX = 256 };
 
@@ -88,7 +91,8 @@ const char *pasted_key_find(const struct pasted_keys *keys, const char *name); /
 void pasted_key_tensor(struct pasted_keys *keys, const char *name, size_t n);
 bool pasted_keys_put(struct pasting *p, const struct pasted_keys *keys); /* the JSON of all */
 
-/* ---- words.c: words of a shell ------------------------------------------------------------------------------------- */
+/* ---- words.c: words of a shell -------------------------------------------------------------------------------------
+ */
 
 enum { PASTED_WORDS_MAX = 4096 };
 
@@ -105,21 +109,25 @@ struct pasted_words {
 /* Splits a text as a POSIX shell does. A line that begins with a flag goes on with the command before it. */
 bool pasted_words_split(struct pasting *p, struct pasted_words *words);
 
-/* ---- command.c ------------------------------------------------------------------------------------------------------ */
+/* ---- command.c ------------------------------------------------------------------------------------------------------
+ */
 
 /* Keeps the words of the command that has the target's flags, and finds the model that it names. */
 bool pasted_command_choose(struct pasting *p, const struct pe_target_info *target, struct pasted_words *words);
 
-/* ---- overrides.c ---------------------------------------------------------------------------------------------------- */
+/* ---- overrides.c ----------------------------------------------------------------------------------------------------
+ */
 
 /* Writes the rope object of overrides of a config.json, at any depth, as a target takes it: {"rope_parameters":{…}};
  * nothing if they have none. word: the JSON; name: of the flag. */
 bool pasted_overrides_put(struct pasting *p, struct api_text *json, const char *name, const char *word);
 
-/* ---- ../said.c -------------------------------------------------------------------------------------------------------- */
+/* ---- ../said.c
+ * -------------------------------------------------------------------------------------------------------- */
 
 /* The flags among n words of a command as members of the target's value, with braces. */
-bool pasted_flags_put(struct pasting *p, const struct pe_target_info *target, const struct pasted_word *words, size_t n);
+bool pasted_flags_put(struct pasting *p, const struct pe_target_info *target, const struct pasted_word *words,
+                      size_t n);
 /* Does the word, behind its dashes, name a member of the target? */
 bool pasted_is_flag_of(const struct pe_target_info *target, const char *word);
 

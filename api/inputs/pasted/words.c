@@ -138,7 +138,7 @@ static bool take_word(struct splitter *s)
     bool is_list = begins_list(s, word);
     *s->out++ = '\0';
     bool is_item = strcmp(word->text, "-") == 0; /* of a list in YAML */
-    if (is_list || is_item || s->skips_one) { /* a name, or a file */
+    if (is_list || is_item || s->skips_one) {    /* a name, or a file */
         words->n--;
         s->begins = word->begins && !is_item;
         s->is_listed |= is_list;

@@ -1,4 +1,4 @@
-/* YAML of trainers, read by libyaml: what it says of positions in the words of the tool that has such keys.
+/* YAML of trainers, read by libyaml: its keys about positions, in the words of the tool that has them.
  *
  *     base_model: NousResearch/Meta-Llama-3-8B         axolotl, and others that load a config.json: its fields
  *     overrides_of_model_config: {rope_theta: 1000000}
@@ -157,17 +157,17 @@ bool pasted_yaml_looks_so(const char *text)
     return false;
 }
 
-/* ---- What it says ---- */
+/* ---- Keys about positions ---- */
 
 enum family { NONE, CONFIG, MEGATRON, TORCHTUNE };
 
 struct said {
     struct pasting *p;
-    const json_t *config[4], *rope_base;  /* members of CONFIG */
+    const json_t *config[4], *rope_base; /* members of CONFIG */
     const json_t *arguments[24];
-    const char *names[24];                /* of Megatron's */
+    const char *names[24]; /* of Megatron's */
     size_t n_arguments;
-    const char *component;                /* of torchtune */
+    const char *component; /* of torchtune */
     const json_t *embed_dim, *num_heads, *head_dim;
     bool is_refused;
 };
@@ -181,7 +181,8 @@ static const char model_names[] = "base_model|model_name_or_path|pretrained_mode
 static void take(struct said *s, const json_t **place, const char *name, const json_t *value)
 {
     if (*place && !json_equal(*place, value) && !s->is_refused) {
-        char *a = json_dumps(*place, JSON_ENCODE_ANY | JSON_COMPACT), *b = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        char *a = json_dumps(*place, JSON_ENCODE_ANY | JSON_COMPACT),
+             *b = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
         pasted_fail(s->p, "the text has %s twice: as %.60s and as %.60s", name, a ? a : "", b ? b : "");
         free(a);
         free(b);
@@ -239,7 +240,7 @@ static void take_member(struct said *s, const char *key, const json_t *value)
     take_argument(s, key, value);
 }
 
-/* Null says nothing. Objects of positions are not entered. */
+/* Null is no value. Objects of positions are not entered. */
 static void walk(struct said *s, const json_t *object, unsigned depth)
 {
     json_t *mutable = (json_t *)(uintptr_t)object;
