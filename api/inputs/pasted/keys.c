@@ -83,6 +83,7 @@ static bool put_list(struct api_text *json, char kind, const char *value, size_t
 {
     if (n < 2 || value[0] != '[' || value[n - 1] != ']' || kind == 's')
         return false;
+    size_t n_items = 0;
     api_text_put(json, "[");
     for (size_t at = 1; at < n - 1;) {
         at += blanks(value + at, n - 1 - at);
@@ -94,7 +95,7 @@ static bool put_list(struct api_text *json, char kind, const char *value, size_t
             length--;
         if (length == 0 && at >= n - 1)
             break;
-        api_text_put(json, json->bytes[json->n - 1] == '[' ? "" : ",");
+        api_text_put(json, n_items++ ? "," : "");
         if (!put_scalar(json, kind, value + at, length))
             return false;
         at = end + 1;
