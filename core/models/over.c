@@ -41,6 +41,7 @@ struct over {
     const struct pe_value *value; /* the words */
     struct pe_field members[PE_MODEL_FIELDS_MAX + ADDED_MAX], inside[PE_MODEL_FIELDS_MAX + ADDED_MAX], outside[8];
     size_t n, n_inside, n_outside;
+    bool is_by_layer;   /* they have an object for each kind of layers */
     bool keeps_scaling; /* the words leave the model's rule as it is */
     struct pe_failure *err;
 };
@@ -108,7 +109,7 @@ static enum pe_status fill_flags(struct over *o)
     o->keeps_scaling = !type && !has_factor && !(has_ends && was_yarn);
     if (o->keeps_scaling)
         return PE_OK;
-    if (!pe_is_among("default|linear|yarn", rule_of(o)))
+    if (!pe_is_among("default|linear|yarn|dynamic", rule_of(o)))
         return pe_fail(o->err, "/said",
                        "the model's rule is %s, which llama.cpp has in the file, where flags act on it; give the "
                        "file's keys as gguf",
@@ -154,6 +155,8 @@ static void fill_overrides(struct over *o)
     o->keeps_scaling = outer && outer->kind == PE_OBJECT && !inner;
     if (!inner || inner->kind != PE_OBJECT || !copy(inner, o->inside, PE_MODEL_FIELDS_MAX, &o->n_inside))
         return;
+    for (size_t i = 0; i < o->n_inside; i++)
+        o->is_by_layer |= o->inside[i].value.kind == PE_OBJECT && *o->in->layer_type && !o->way->outer;
     if (o->in->merges)
         merge_inside(o);
     struct pe_field object = {o->way->inner, {.kind = PE_OBJECT, .object = {.fields = o->inside, .n = o->n_inside}}};
@@ -192,18 +195,31 @@ static void put(struct pe_said_over *in, const char *name, struct pe_value value
         in->fields[in->n++] = (struct pe_field){name, value};
 }
 
-/* Of the model those fields that the words do not replace. */
+static bool has(const struct over *o, const char *name)
+{
+    return pe_field_find(o->in->own->fields, o->in->own->n, name) != NULL;
+}
+
+/* Arguments that state a number of rotated channels are beside a head of the model's width. */
+static bool is_of_head(const struct over *o)
+{
+    return o->way->takes == ARGUMENTS && has(o, "rotary_dim") && of_model(o, "head_dim");
+}
+
+/* Of the model those fields that the words do not replace. Latent attention turns the same channels with any words. */
 static bool is_replaced(const struct over *o, const char *name)
 {
-    const struct pe_model_fields *own = o->in->own;
-    bool has_share =
-        pe_field_find(own->fields, own->n, "partial_rotary_factor") || pe_field_find(own->fields, own->n, "rotary_dim");
-    if (pe_field_find(own->fields, own->n, name))
+    bool has_share = has(o, "partial_rotary_factor") || has(o, "rotary_dim");
+    if (pe_same(name, "head_dim") && is_of_head(o))
+        return false;
+    if (has(o, name))
         return true;
+    if (pe_is_among("partial_rotary_factor|rotary_dim", name) && has_share)
+        return true;
+    if (o->way->takes == ARGUMENTS && of_model(o, "rotary_offset") && pe_is_among("rotary_dim|rotary_offset", name))
+        return false;
     if (o->way->takes == ARGUMENTS)
         return !pe_is_among("head_dim|layout|softmax_scale|softcap|query_scale", name);
-    if (pe_is_among("partial_rotary_factor|rotary_dim", name))
-        return has_share;
     return pe_same(name, "inv_freq") || (!o->keeps_scaling && pe_is_among("scaling|attention_factor", name));
 }
 
@@ -240,8 +256,9 @@ static void join(struct over *o)
         keep_divisors(o);
     for (size_t i = 0; i < own->n; i++) {
         bool is_scaling = pe_same(own->fields[i].name, "scaling");
-        has_scaling |= is_scaling;
-        if (!is_scaling || !o->keeps_scaling)
+        bool is_width = pe_same(own->fields[i].name, "head_dim") && is_of_head(o);
+        has_scaling |= is_scaling || pe_same(own->fields[i].name, "inv_freq");
+        if ((!is_scaling || !o->keeps_scaling) && !is_width)
             put(in, own->fields[i].name, own->fields[i].value);
     }
     if (!has_scaling && !o->keeps_scaling)
@@ -305,7 +322,7 @@ static enum pe_status read_filled(struct over *o)
     for (size_t i = 0; i < in->n_model && i < PE_MODEL_FIELDS_MAX; i++)
         if (!pe_field_find(in->beside, in->n_beside, in->model[i].name))
             beside[n++] = in->model[i];
-    return pe_said_read(&said, NULL, beside, n, in->own, o->err);
+    return pe_said_read(&said, o->is_by_layer ? in->layer_type : NULL, beside, n, in->own, o->err);
 }
 
 enum pe_status pe_said_over(struct pe_said_over *in, struct pe_failure *err)
