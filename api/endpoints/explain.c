@@ -14,11 +14,8 @@ static const char *lone_tensor(const struct pe_tensor *tensor)
     return "q";
 }
 
-static const struct api_taking explain_taking = {.tensor = lone_tensor,
-                                                 .params = pe_explain_params,
-                                                 .may_answer_nothing = true,
-                                                 .takes_text = true,
-                                                 .shows_unread = true};
+static const struct api_taking explain_taking = {
+    .tensor = lone_tensor, .params = pe_explain_params, .may_answer_nothing = true, .shows_unread = true};
 
 /* ---- The request ---- */
 
@@ -58,7 +55,34 @@ static const char *word(const struct pe_value *object, const char *name)
     return v->kind == PE_STRING ? v->string : "";
 }
 
-/* A line for each kind of layers, one for each finding, tool that refuses, and note, then the verdict. */
+/* "base: 1000000.0 -> 10000.0"; of an object its type. */
+static void put_value(struct api_text *text, const struct pe_value *value)
+{
+    const struct pe_value *type = value->kind == PE_OBJECT ? member(value, "type") : value;
+    if (type->kind == PE_STRING)
+        api_text_put(text, type->string);
+    else
+        api_text_value(text, type);
+}
+
+static void put_changes(struct api_text *text, const struct pe_value *changes)
+{
+    for (size_t i = 0; changes->kind == PE_LIST && i < changes->list.n; i++) {
+        const struct pe_value *change = &changes->list.items[i];
+        api_text_put(text, "change ");
+        api_text_put(text, word(change, "layer_type"));
+        api_text_put(text, ": ");
+        api_text_put(text, word(change, "field"));
+        api_text_put(text, " ");
+        put_value(text, member(change, "model"));
+        api_text_put(text, " -> ");
+        put_value(text, member(change, "words"));
+        api_text_put(text, "\n");
+    }
+}
+
+/* A line for each kind of layers, what words change of it, one for each finding, tool that refuses, and note, then the
+ * verdict. */
 static void put_explained(struct api_text *text, const struct pe_value *answer)
 {
     const struct pe_value *kinds = member(answer, "layers"), *findings = member(answer, "findings"),
@@ -68,6 +92,7 @@ static void put_explained(struct api_text *text, const struct pe_value *answer)
         api_text_put(text, word(&kinds->list.items[i], "layer_type"));
         put_line(text, ": ", *summary ? summary : word(&kinds->list.items[i], "refused"));
     }
+    put_changes(text, member(answer, "changes"));
     for (size_t i = 0; i < findings->list.n; i++) {
         api_text_put(text, word(&findings->list.items[i], "level"));
         api_text_put(text, " ");
@@ -172,7 +197,7 @@ const struct api_steps api_explain = {explain_read, NULL, explain_build, 0};
  * ---- */
 
 static const struct api_taking translate_taking = {
-    .tensor = lone_tensor, .params = pe_translate_params, .may_answer_nothing = true, .takes_text = true};
+    .tensor = lone_tensor, .params = pe_translate_params, .may_answer_nothing = true};
 
 static bool translate_read(struct api_request *request)
 {

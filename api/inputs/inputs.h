@@ -31,7 +31,6 @@ struct api_taking {
     bool may_answer_nothing; /* `outputs` may be an empty list */
     size_t entries_max;      /* configurations in `configs`; 0: PE_ENTRIES_MAX */
     const char *variants;    /* the field of a configuration that lists variants of it, objects; NULL: none */
-    bool takes_text;         /* a body of plain text is a text in the field said */
     bool shows_unread;       /* the answer names what a text cuts; else it is refused */
 };
 

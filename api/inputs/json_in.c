@@ -2,6 +2,7 @@
  * rest, and its tree becomes pe_values. */
 #include "api/inputs/inputs.h"
 #include "api/json/json.h"
+#include "api/operations.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -402,7 +403,7 @@ static bool is_text(const struct api_request *request, const struct api_received
         begin++;
     bool is_type = n && (strncasecmp(type, "text/plain", n) == 0 ||
                          strncasecmp(type, "application/x-www-form-urlencoded", n) == 0);
-    return is_type && request->taking && request->taking->takes_text && begin < body->n && body->bytes[begin] != '{';
+    return is_type && request->route && request->route->takes_text && begin < body->n && body->bytes[begin] != '{';
 }
 
 static bool add_text(struct api_request *request, const struct api_received *body, struct api_problem *problem)

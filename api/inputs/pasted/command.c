@@ -1,4 +1,5 @@
 /* A command of a server or trainer, or a script that has one: which tool it is, which model it names, and its flags. */
+#define _GNU_SOURCE /* memmem */
 #include "api/inputs/pasted/pasted.h"
 
 #include <stdio.h>
@@ -158,8 +159,8 @@ static bool keep(struct pasting *p, struct pasted_words *words, size_t chosen)
             n += end - begin;
         }
     }
-    for (size_t i = 0; i < words->n; i++)
-        if (words->at[i].is_listed && !(i >= chosen && i < end_of(words, chosen)))
+    for (size_t i = 0, end = end_of(words, chosen); i < words->n; i++)
+        if (words->at[i].is_listed && (i < chosen || i >= end))
             kept[n++] = words->at[i];
     for (size_t begin = 0, end; begin < words->n; begin = end) {
         end = end_of(words, begin);
@@ -228,21 +229,41 @@ bool pasted_command_choose(struct pasting *p, const struct pe_target_info *targe
     return chosen == words->n || keep(p, words, chosen);
 }
 
-/* A word with a dash in front, or a tool's name, and no config: those have braces and colons without flags. */
+static bool has_in_line(const char *line, size_t n, const char *what)
+{
+    return memmem(line, n, what, strlen(what)) != NULL;
+}
+
+/* A tool's name begins the line, or is in front of what only a command has. */
+static bool names_tool(const char *line, size_t n)
+{
+    bool is_command = has_in_line(line, n, " -m ") || has_in_line(line, n, " serve ") || has_in_line(line, n, " -hf ");
+    for (size_t at = 0; at < n && (at == 0 || is_command);) {
+        char word[120];
+        size_t length = 0;
+        while (at + length < n && line[at + length] != ' ')
+            length++;
+        snprintf(word, sizeof word, "%.*s", (int)(length < 119 ? length : 119), line + at);
+        if (length < 119 && !strchr(word, ':') && tool_of_word(word))
+            return true;
+        at += length;
+        while (at < n && line[at] == ' ')
+            at++;
+    }
+    return false;
+}
+
+/* A long flag anywhere, or a tool's name: configs, which have braces and colons, have neither. */
 bool pasted_command_looks_so(const char *text)
 {
-    bool begins = true;
-    for (const char *p = text; *p; begins = strchr(" \t\n\r(", *p) != NULL, p++) {
-        if (begins && p[0] == '-' && p[1] == '-' && p[2] >= 'a' && p[2] <= 'z')
+    const char *line;
+    size_t n;
+    for (const char *p = text; (p = strstr(p, "--")); p += 2)
+        if ((p == text || strchr(" \t\n\r(\"'[", p[-1])) && p[2] >= 'a' && p[2] <= 'z')
             return true;
-        size_t n = strcspn(p, " \t\n\r");
-        if (begins && n > 0 && n < 120) {
-            char word[120];
-            snprintf(word, sizeof word, "%.*s", (int)n, p);
-            if (tool_of_word(word) && !strchr(word, ':') && strchr(text, '-'))
-                return true;
-        }
-    }
+    while (pasted_line(&text, &line, &n))
+        if (names_tool(line, n))
+            return true;
     return false;
 }
 

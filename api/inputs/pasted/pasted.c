@@ -1,6 +1,7 @@
 /* A text in one of the fields that name a model: which form it has, what becomes of the request's fields, and what the
  * answer has of it. */
 #include "api/inputs/pasted/pasted.h"
+#include "api/operations.h"
 #include "api/text.h"
 
 #include <stdio.h>
@@ -160,7 +161,7 @@ static bool place_length(struct pasting *p)
 {
     struct pe_value value = {.kind = PE_INTEGER, .integer = p->length};
     const struct api_request *request = p->request;
-    bool takes = request->taking && request->taking->takes_text && p->length > 0 && p->length <= INT64_C(1) << 31;
+    bool takes = request->route && request->route->takes_text && p->length > 0 && p->length <= INT64_C(1) << 31;
     return !takes || api_request_find(request, "length") || api_request_add(p->request, "length", &value, p->problem);
 }
 

@@ -3,19 +3,42 @@
  *     LlamaConfig {                                {'model_type': 'llama', 'rope_theta': 500000.0,
  *       "model_type": "llama", …                    'rope_scaling': None}
  *     }
- */
+ *     ModelArgs(model_type='llama', rope_theta=500000.0)
+ *
+ * Ollama's /api/show has the keys of a file in its object model_info. */
 #include "api/inputs/pasted/pasted.h"
 
 #include <jansson.h>
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_.+-", c);
+}
+
+/* Where a call with keywords begins, of a class whose name has a capital: its parenthesis. NULL: there is none. */
+static const char *call_of(const char *text)
+{
+    for (const char *p = text; (p = strchr(p, '(')); p++) {
+        const char *begin = p, *after = p + 1 + strspn(p + 1, " \t\r\n");
+        size_t n = 0;
+        while (begin > text && is_letter(begin[-1]))
+            begin--;
+        while (after[n] && is_letter(after[n]))
+            n++;
+        if (*begin >= 'A' && *begin <= 'Z' && begin < p && n && after[n] == '=' && after[n + 1] != '=')
+            return p;
+    }
+    return NULL;
+}
 
 bool pasted_printed_looks_so(const char *text)
 {
     const char *brace = strchr(text, '{');
     const char *after = brace ? brace + 1 + strspn(brace + 1, " \t\r\n") : "";
-    return *after == '"' || *after == '\'' || (strstr(text, "(rotary_emb)") && strchr(text, '('));
+    return *after == '"' || *after == '\'' || call_of(text) || (strstr(text, "(rotary_emb)") && strchr(text, '('));
 }
 
-/* Behind the brace that ends what begins at text; NULL: none does. */
+/* Behind the bracket that ends what begins at text; NULL: none does. */
 static const char *end_of(const char *text)
 {
     unsigned depth = 0;
@@ -27,18 +50,13 @@ static const char *end_of(const char *text)
         } else if (*p == '"' || *p == '\'') {
             quote = *p;
         } else {
-            depth += *p == '{';
-            depth -= *p == '}';
+            depth += strchr("{([", *p) != NULL;
+            depth -= strchr("})]", *p) != NULL;
             if (!depth)
                 return p + 1;
         }
     }
     return NULL;
-}
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_.+-", c);
 }
 
 /* A string in either quotes; *at is behind it then. */
@@ -52,13 +70,20 @@ static void put_quoted(struct api_text *json, const char **at, const char *end)
     *at = p < end ? p + 1 : end;
 }
 
-/* None, True and False, tuples, and names as torch.bfloat16. */
-static void put_python(struct api_text *json, const char *at, const char *end)
+/* None, True and False, tuples, names as torch.bfloat16, numbers as np.float64(0.5); keywords of the call that the
+ * whole is. */
+static void put_python(struct api_text *json, const char *at, const char *end, bool is_call)
 {
+    const char *begin = at, *number = NULL; /* where one in parentheses ends */
     while (at < end) {
         size_t n = 0;
         while (at + n < end && is_letter(at[n]))
             n++;
+        if (at == number || (is_call && (at == begin || at == end - 1))) {
+            api_text_put(json, at == number ? "" : at == begin ? "{" : "}");
+            at++;
+            continue;
+        }
         if (*at == '"' || *at == '\'') {
             put_quoted(json, &at, end);
             continue;
@@ -66,6 +91,18 @@ static void put_python(struct api_text *json, const char *at, const char *end)
         if (n == 0) {
             api_text_add(json, *at == '(' ? "[" : *at == ')' ? "]" : at, 1);
             at++;
+            continue;
+        }
+        size_t inner = at + n < end && at[n] == '(' ? strspn(at + n + 1, "0123456789.eE+-") : 0;
+        if (is_call && at + n < end && at[n] == '=') {
+            api_text_string_n(json, at, n);
+            api_text_put(json, ":");
+            at += n + 1;
+            continue;
+        }
+        if (inner && at[n + 1 + inner] == ')') {
+            number = at + n + 1 + inner;
+            at += n + 1;
             continue;
         }
         if (pasted_is(at, n, "None") || pasted_is(at, n, "True") || pasted_is(at, n, "False"))
@@ -92,8 +129,10 @@ static const json_t *find(struct pasting *p, const char **begin, const char **en
 {
     bool no_memory = false;
     enum { TRIED = 8 };
-    const char *at = p->text;
-    for (unsigned i = 0; i < TRIED && (at = strchr(at, '{')); i++, at++) {
+    const char *at = p->text, *call = call_of(p->text);
+    if (call && call < at + strcspn(at, "{")) /* the call is around the rest */
+        at = call;
+    for (unsigned i = 0; i < TRIED && at && (*at == '(' || (at = strchr(at, '{'))); i++, at++) {
         *begin = at;
         *end = end_of(at);
         if (!*end)
@@ -103,7 +142,7 @@ static const json_t *find(struct pasting *p, const char **begin, const char **en
         const json_t *json = p->json.state ? NULL : load(p, p->json.bytes, p->json.n, &no_memory);
         if (!json && !no_memory) {
             p->json.n = 0;
-            put_python(&p->json, at, *end);
+            put_python(&p->json, at, *end, *at == '(');
             json = p->json.state ? NULL : load(p, p->json.bytes, p->json.n, &no_memory);
         }
         if (json || no_memory || p->json.state)
@@ -125,6 +164,16 @@ static bool skip(struct pasting *p, const char *text, size_t n)
     return true;
 }
 
+static bool put_object(struct pasting *p, const json_t *object)
+{
+    char *text = json_dumps(object, JSON_COMPACT);
+    p->json.n = 0;
+    if (text)
+        api_text_put(&p->json, text);
+    free(text);
+    return text != NULL;
+}
+
 bool pasted_printed_read(struct pasting *p)
 {
     const char *begin, *end;
@@ -135,6 +184,10 @@ bool pasted_printed_read(struct pasting *p)
         return pasted_fail(p, "a module that is printed does not show its numbers; print model.config");
     if (!json)
         return pasted_fail(p, "the text between { and } is neither JSON nor a dict of Python");
+    const json_t *shown = json_object_get(json, "model_info");
+    if (json_object_get(shown, "general.architecture") && !put_object(p, shown))
+        return api_fail_memory(p->problem);
+    json = json_object_get(shown, "general.architecture") ? shown : json;
     bool are_keys = json_object_get(json, "general.architecture");
     if (!are_keys && !json_object_get(json, "model_type") && !json_object_get(json, "text_config"))
         return pasted_fail(p, "the object in the text has no model_type, so it is not known how its fields are meant");

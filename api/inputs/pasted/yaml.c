@@ -13,7 +13,7 @@
 #include <strings.h>
 #include <yaml.h>
 
-enum { DEPTH_MAX = 24 };
+enum { DEPTH_MAX = 24, YAML_MAX = 65536 }; /* bytes of the text: libyaml takes long for some longer ones */
 
 /* ---- A document as JSON ---- */
 
@@ -63,19 +63,6 @@ static void put_scalar(struct api_text *json, const yaml_node_t *node, bool is_k
         put_plain(json, text, n);
 }
 
-/* Of a key that is there twice the later value counts, as most readers have it: JSON has it once. */
-static bool comes_again(yaml_document_t *document, const yaml_node_pair_t *pair, const yaml_node_pair_t *end)
-{
-    const yaml_node_t *key = yaml_document_get_node(document, pair->key);
-    for (const yaml_node_pair_t *other = pair + 1; other < end; other++) {
-        const yaml_node_t *name = yaml_document_get_node(document, other->key);
-        if (name->type == YAML_SCALAR_NODE && name->data.scalar.length == key->data.scalar.length &&
-            memcmp(name->data.scalar.value, key->data.scalar.value, key->data.scalar.length) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void put_mapping(struct api_text *json, yaml_document_t *document, const yaml_node_t *node, unsigned depth)
 {
     size_t n = 0;
@@ -83,7 +70,7 @@ static void put_mapping(struct api_text *json, yaml_document_t *document, const 
     const yaml_node_pair_t *end = node->data.mapping.pairs.top;
     for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < end && !json->state; pair++) {
         const yaml_node_t *key = yaml_document_get_node(document, pair->key);
-        if (key->type != YAML_SCALAR_NODE || comes_again(document, pair, end))
+        if (key->type != YAML_SCALAR_NODE)
             continue;
         api_text_put(json, n++ ? "," : "");
         put_scalar(json, key, true);
@@ -114,6 +101,15 @@ static void put_node(struct api_text *json, yaml_document_t *document, int index
         break;
     case YAML_NO_NODE: api_text_put(json, "null"); break;
     }
+}
+
+/* libyaml takes the square of the depth. Brackets in strings count, too. */
+static bool is_deep(const char *text)
+{
+    int depth = 0;
+    for (; *text && depth <= 4 * DEPTH_MAX; text++)
+        depth += strchr("[{", *text) ? 1 : strchr("]}", *text) && depth > 0 ? -1 : 0;
+    return depth > 4 * DEPTH_MAX;
 }
 
 /* The first document; false: it is none, with the reason and its line in *error. */
@@ -331,6 +327,11 @@ bool pasted_yaml_read(struct pasting *p)
     yaml_parser_t error = {.error = YAML_NO_ERROR};
     struct api_json_error why = {.no_memory = false};
     struct said s = {.p = p};
+    if (strlen(p->text) > YAML_MAX)
+        return api_fail(p->problem, 413, p->pointer, "the text has %zu bytes; allowed: at most %d", strlen(p->text),
+                        YAML_MAX);
+    if (is_deep(p->text))
+        return pasted_fail(p, "the YAML is nested too deeply");
     if (!convert(p->text, &p->json, &error))
         return error.error == YAML_MEMORY_ERROR
                    ? api_fail_memory(p->problem)
@@ -339,8 +340,8 @@ bool pasted_yaml_read(struct pasting *p)
     if (p->json.state)
         return pasted_done(p);
     const json_t *root = p->json.n ? api_json_load(&p->request->arena, p->json.bytes, p->json.n, 0, &why) : NULL;
-    if (!root && why.no_memory)
-        return api_fail_memory(p->problem);
+    if (!root && p->json.n)
+        return why.no_memory ? api_fail_memory(p->problem) : pasted_fail(p, "the YAML cannot be read: %s", why.text);
     if (!json_is_object(root))
         return pasted_fail(p, "the YAML is no mapping of names to values");
     if (is_config(root)) {
