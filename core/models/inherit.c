@@ -98,7 +98,14 @@ static enum pe_status find_layer(const struct pe_preset *preset, const char *lay
 struct model {
     const struct pe_field *fields;
     size_t n;
+    struct pe_said_over *over; /* room for words on top of it */
 };
+
+static void set(struct model *model, const struct pe_field *fields, size_t n)
+{
+    model->fields = fields;
+    model->n = n;
+}
 
 static enum pe_status read_preset(struct pe_inheritance *in, const struct pe_value *named, const char *layer_type,
                                   struct model *model, struct pe_failure *err)
@@ -109,7 +116,7 @@ static enum pe_status read_preset(struct pe_inheritance *in, const struct pe_val
         return unknown_preset(named->string, err);
     enum pe_status status = find_layer(in->preset, layer_type, &layer, err);
     if (!status)
-        *model = (struct model){layer->fields, layer->n_fields};
+        set(model, layer->fields, layer->n_fields);
     return status;
 }
 
@@ -130,11 +137,25 @@ static int64_t length_of(const struct pe_value *hf, const struct pe_value *gguf,
     return length > 0 && length <= INT64_C(1) << 40 ? length : 0;
 }
 
+/* The words' own storage ends: an object scaling of theirs moves into that of the model's, which it replaces. */
+static void keep_words(struct pe_inheritance *in, struct pe_said_over *over)
+{
+    size_t n = over->own->n < PE_MODEL_FIELDS_MAX ? over->own->n : PE_MODEL_FIELDS_MAX - 1;
+    for (size_t i = 0; i < n; i++)
+        in->words[i] = over->own->fields[i].name;
+    in->words[n] = NULL;
+    for (size_t i = 0; i < over->n; i++)
+        if (over->fields[i].value.kind == PE_OBJECT && over->fields[i].value.object.fields == over->own->scaling) {
+            memcpy(in->model.scaling, over->own->scaling, sizeof in->model.scaling);
+            over->fields[i].value.object.fields = in->model.scaling;
+        }
+}
+
 /* What the words of a tool make of the model. */
 static enum pe_status put_over(struct pe_inheritance *in, const struct pe_request *request, const struct pe_value *said,
                                const char *layer_type, int64_t length, struct model *model, struct pe_failure *err)
 {
-    struct pe_said_over *over = &in->over;
+    struct pe_said_over *over = model->over;
     over->layer_type = layer_type;
     over->said = said;
     over->model = model->fields;
@@ -142,11 +163,12 @@ static enum pe_status put_over(struct pe_inheritance *in, const struct pe_reques
     over->length = length;
     over->beside = request->fields;
     over->n_beside = request->n_fields;
-    over->own = &in->words;
     enum pe_status status = pe_said_over(over, err);
-    if (!status)
-        *model = (struct model){over->fields, over->n};
-    return status;
+    if (status)
+        return status;
+    keep_words(in, over);
+    set(model, over->fields, over->n);
+    return PE_OK;
 }
 
 static enum pe_status read_model(struct pe_inheritance *in, const struct pe_request *request, struct model *model,
@@ -182,7 +204,7 @@ static enum pe_status read_model(struct pe_inheritance *in, const struct pe_requ
     if (gguf)
         status = pe_gguf_read(gguf, layer_type, &in->model, err);
     if ((hf || gguf || said) && !preset && !status)
-        *model = (struct model){in->model.fields, in->model.n};
+        set(model, in->model.fields, in->model.n);
     if (is_over && !status)
         status = put_over(in, request, said, layer_type, length_of(hf, gguf, &asked), model, err);
     return status;
@@ -316,12 +338,14 @@ static enum pe_status merge(struct pe_inheritance *in, const struct pe_request *
 static enum pe_status inherit(struct pe_inheritance *in, const struct pe_request *request, bool whole,
                               struct pe_failure *err)
 {
-    struct model model = {NULL, 0};
+    struct pe_model_fields own;
+    struct pe_said_over over = {.own = &own};
+    struct model model = {NULL, 0, &over};
     in->n = in->n_own = in->n_inherited = 0; /* the rest, 30 KiB, is not cleared, because it is written before use */
     in->scheme = NULL;
     in->preset = NULL;
     pe_model_fields_clear(&in->model);
-    pe_model_fields_clear(&in->words);
+    in->words[0] = NULL;
     if (request->n_fields > PE_FIELDS_MAX)
         return pe_fail(err, "", "the request has %zu fields; allowed: at most %d", request->n_fields, PE_FIELDS_MAX);
     enum pe_status status = read_model(in, request, &model, err);
@@ -439,7 +463,9 @@ void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *
                  name, layer, model);
     else
         snprintf(err->detail + used, sizeof err->detail - used, pe_text("; %s is set by %s"), name, model);
-    bool is_word = said && (hf || gguf || preset) && given && pe_field_find(in->words.fields, in->words.n, given->name);
+    bool is_word = false;
+    for (size_t i = 0; given && in->words[i]; i++)
+        is_word |= pe_same(in->words[i], given->name);
     if (is_word && !layer)
         snprintf(err->pointer, sizeof err->pointer, "/said");
     else if (hf && given && !layer)

@@ -172,8 +172,7 @@ struct pe_inheritance {
     const struct pe_scheme *scheme;
     const struct pe_preset *preset; /* NULL: none named */
     struct pe_model_fields model;   /* the fields read from hf_config, gguf or said; `fields` may point into it */
-    struct pe_model_fields words;   /* … from said, beside another */
-    struct pe_said_over over;
+    const char *words[PE_MODEL_FIELDS_MAX]; /* names of those from said, on top of another; ends with NULL */
 };
 
 /* Finds the scheme and merges the fields. A scheme is required, from the request or from the model it names. */
