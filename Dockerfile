@@ -15,7 +15,7 @@ RUN apt-get update && make test
 
 FROM debian:12-slim AS run
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends libmicrohttpd12 libuv1 libjansson4 libpng16-16 zlib1g libnettle8 libcurl3-gnutls ca-certificates libopenblas0-pthread \
+    && apt-get install -y --no-install-recommends libmicrohttpd12 libuv1 libjansson4 libyaml-0-2 libpng16-16 zlib1g libnettle8 libcurl3-gnutls ca-certificates libopenblas0-pthread \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /out/usr/local/bin/posencd /usr/local/bin/posencd
 # Nobody and nogroup, by number: whoever checks that it is not root needs no /etc/passwd.

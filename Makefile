@@ -36,7 +36,7 @@ endif
 pkg       = $(shell pkg-config $(1) $(2) 2>/dev/null || echo $(3))
 BLAS_INC := $(patsubst -I%,-isystem %,$(call pkg,--cflags,openblas,))
 LIB_BLAS := $(call pkg,--libs,openblas,-lopenblas) -lm
-LIB_WIRE := $(call pkg,--libs,jansson libpng zlib,-ljansson -lpng -lz)
+LIB_WIRE := $(call pkg,--libs,jansson yaml-0.1 libpng zlib,-ljansson -lyaml -lpng -lz)
 LIB_HTTP := $(call pkg,--libs,libmicrohttpd libuv libcurl nettle gnutls,-lmicrohttpd -luv -lcurl-gnutls -lnettle -lgnutls)
 
 MACHINE      := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)))
@@ -65,7 +65,7 @@ FLAGS_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 
 CORE_C    := $(filter-out core/kernels/%,$(wildcard core/*.c core/*/*.c core/*/*/*.c))
 KERNEL_C  := $(wildcard core/kernels/*.c)
-API_C     := $(wildcard api/*.c api/*/*.c api/endpoints/*/*.c) $(foreach isa,$(filter-out base,$(ISAS)),$(wildcard api/numbers/kernels/*_$(isa).c))
+API_C     := $(wildcard api/*.c api/*/*.c api/endpoints/*/*.c api/inputs/*/*.c) $(foreach isa,$(filter-out base,$(ISAS)),$(wildcard api/numbers/kernels/*_$(isa).c))
 COMMAND_C := server/posenc.c $(wildcard server/command/*.c)
 SERVER_C  := $(filter-out server/main.c $(COMMAND_C),$(wildcard server/*.c server/*/*.c server/*/*/*.c))
 SUPPORT_C := $(filter-out tests/support/replay.c,$(wildcard tests/support/*.c))
@@ -108,8 +108,8 @@ FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)
 # A shared library would need the sanitizers' own.
 all: $(BUILD)/posencd $(BUILD)/posenc $(LIB_CORE) $(if $(SANITIZE),,$(SHARED)) ## the server build/posencd, the command build/posenc, the libraries build/libposenc.a and .so (the default)
 tests: $(TESTS) $(REPLAYS) $(CORPORA) $(FAULTS)
-# Without those that call jansson, libuv or nettle themselves.
-msan-tests: $(TESTS_CORE) $(filter-out $(patsubst %,$(BUILD)/tests/fuzz/fuzz_%.replay,config http mcp numbers request tokens),$(REPLAYS)) $(CORPORA)
+# Without those that call jansson, libuv, libyaml or nettle themselves.
+msan-tests: $(TESTS_CORE) $(filter-out $(patsubst %,$(BUILD)/tests/fuzz/fuzz_%.replay,config http mcp numbers pasted request tokens),$(REPLAYS)) $(CORPORA)
 programs: $(SLOW) $(BENCHES) $(TOOLS)
 
 # V=1 shows whole commands.

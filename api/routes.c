@@ -89,14 +89,14 @@ static const struct api_route routes[] = {
                     "in tests, when the configuration is "
                     "known; diagnose identifies an unknown tensor.",
      .example = EXAMPLE_CHECK, .component = "Diagnosis", .answer = "CheckAnswer"},
-    {"/explain", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_explain, .is_slow = true,
+    {"/explain", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_explain, .is_slow = true, .takes_text = true,
      .summary = "what a model's configuration means for every kind of layers, which tool takes which number, and what "
                 "follows where they differ",
      .tool = "explain", .title = "Explain a configuration",
      .description = "What a model's config.json, GGUF keys or preset mean for every kind of layers, what was read and "
                     "what was taken by default, and where other tools differ. Use it first.",
      .example = EXAMPLE_EXPLAIN, .component = "Explanation", .answer = "ExplanationAnswer"},
-    {"/translate", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_translate, .is_slow = true,
+    {"/translate", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_translate, .is_slow = true, .takes_text = true,
      .summary =
          "the same positions in the words of other tools: fields, flags, keys, arguments, calls, and what each of "
          "them loses",

@@ -221,6 +221,8 @@ struct pe_explain_request {
     enum pe_lang lang;
     double max_work; /* multiply-adds of the comparison with other tools; the limit --max-analysis */
     const char *const *caller_fields;
+    const char *const *unread; /* keys about positions whose values a text cuts, ends with NULL; NULL: none */
+    bool is_text;              /* the configuration was read of a text, which need not have all of a file */
     enum pe_status (*admit)(void *caller, double bytes, struct pe_failure *err);
     void *caller;
 };

@@ -13,7 +13,7 @@
 # Touches neither the network nor anything else when all is there.
 set -eu
 
-build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libuv1-dev libjansson-dev libpng-dev zlib1g-dev
+build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libuv1-dev libjansson-dev libyaml-dev libpng-dev zlib1g-dev
     nettle-dev libgnutls28-dev libcurl4-gnutls-dev libopenblas-dev esbuild"
 test_packages="$build_packages gettext clang clang-format libcmocka-dev python3 python3-pytest python3-pytest-xdist
     python3-numpy python3-mpmath python3-yaml
@@ -25,7 +25,7 @@ container_packages="podman runc debootstrap catatonit netavark" # start nothing 
 arm64_packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
 browser_packages="chromium chromium-driver python3-selenium"
 browser_shell="chromium-headless-shell" # the same browser without a window's frame: the tests take a third less time
-libraries="libmicrohttpd libuv libcurl jansson libpng zlib nettle gnutls openblas"
+libraries="libmicrohttpd libuv libcurl jansson yaml-0.1 libpng zlib nettle gnutls openblas"
 
 fail() {
     echo "posenc: $*" >&2

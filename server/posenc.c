@@ -17,7 +17,8 @@
 
 /* ---- What each does ---- */
 
-/* What is no file is a preset, and if it is none either, api/ names the nearest. */
+/* What is no file is a text as it was pasted if it has a blank, else a preset, and if it is none either, api/ names the
+ * nearest. */
 static int of_model(struct line *line)
 {
     struct stat about;
@@ -27,7 +28,7 @@ static int of_model(struct line *line)
     if (line->n_operands > 1)
         return trouble("%s takes one model; found: %s", line->command->name, line->operands[1]);
     if (model && stat(model, &about) != 0 && strcmp(model, "-") != 0)
-        line_add(&line->query, "preset", model);
+        line_add(&line->query, strpbrk(model, " \t\n") ? "said" : "preset", model);
     else if (model && ends_with(model, ".gguf"))
         status = line_add_file(line, "gguf", model);
     else if (model)

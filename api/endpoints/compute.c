@@ -35,7 +35,8 @@ bool api_compute_read(struct api_request *request)
         return false;
     if (!api_preset_take(request, &request->problem))
         return false;
-    return !has_query || api_query_read(request, call->query, &request->problem);
+    return (!has_query || api_query_read(request, call->query, &request->problem)) &&
+           api_pasted_take(request, &request->problem);
 }
 
 static bool read_fields(struct api_request *request)
@@ -202,11 +203,13 @@ static bool add_about(struct api_request *request, struct api_text *text, struct
 static bool open_with_members(struct api_request *request, struct api_opening *opening)
 {
     struct api_text text;
-    struct api_member member;
+    struct api_member members[2];
     api_text_init(&text, API_TEXT_MAX);
-    bool fine = add_about(request, &text, &member);
-    opening->members = &member;
-    opening->n_members = member.name != NULL;
+    bool fine = add_about(request, &text, &members[0]);
+    opening->members = members;
+    opening->n_members = members[0].name != NULL;
+    if (request->pasted)
+        members[opening->n_members++] = (struct api_member){"pasted", request->pasted, strlen(request->pasted)};
     fine = fine && api_body_open(request->format, opening, &request->problem);
     opening->members = NULL;
     opening->n_members = 0;

@@ -5,6 +5,7 @@
 #include "api/requests/requests.h"
 #include "api/routes.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *lone_tensor(const struct pe_tensor *tensor)
@@ -14,7 +15,7 @@ static const char *lone_tensor(const struct pe_tensor *tensor)
 }
 
 static const struct api_taking explain_taking = {
-    .tensor = lone_tensor, .params = pe_explain_params, .may_answer_nothing = true};
+    .tensor = lone_tensor, .params = pe_explain_params, .may_answer_nothing = true, .shows_unread = true};
 
 /* ---- The request ---- */
 
@@ -66,6 +67,37 @@ static struct api_reply *reply_of(struct api_request *request, struct api_text *
     return api_reply_set_language(reply, request->lang);
 }
 
+/* The member pasted, behind those of the answer. */
+static void put_pasted(struct api_text *text, const struct api_request *request)
+{
+    if (!text->n)
+        return;
+    text->n--; /* the brace */
+    api_text_put(text, ",\"pasted\":");
+    api_text_put(text, request->pasted);
+    api_text_put(text, "}");
+}
+
+static void put_pasted_line(struct api_text *text, const struct api_request *request)
+{
+    struct api_json_member as;
+    if (!api_json_find(request->pasted, strlen(request->pasted), "as", &as))
+        return;
+    api_text_put(text, pe_text("read as: "));
+    api_text_add(text, as.value + 1, as.value_bytes - 2);
+    api_text_put(text, "\n");
+}
+
+/* A value that the text cuts may be needed. */
+static void add_cut(const struct api_request *request, struct pe_failure *err)
+{
+    for (size_t i = 0; request->unread && request->unread[i]; i++) {
+        size_t used = strlen(err->detail);
+        if (strstr(err->pointer, request->unread[i]) || strstr(err->detail, request->unread[i]))
+            snprintf(err->detail + used, sizeof err->detail - used, "%s", pe_text("; the text cuts its value"));
+    }
+}
+
 struct api_reply *api_explained(struct api_request *request, const struct api_explaining *how)
 {
     struct pe_failure err;
@@ -75,20 +107,28 @@ struct api_reply *api_explained(struct api_request *request, const struct api_ex
                                       .lang = request->lang,
                                       .max_work = (double)request->host->max_analysis,
                                       .caller_fields = api_form_names,
+                                      .unread = request->unread,
+                                      .is_text = request->is_pasted,
                                       .admit = api_memory_admit,
                                       .caller = request};
     struct api_text text;
     api_memory_settle(request);
     if (how->ask(&core, &explain, &err)) {
+        add_cut(request, &err);
         api_memory_fail(request, &err);
         return NULL;
     }
+    bool has_sentences = api_study_is_sentences(request);
     api_text_init(&text, API_TEXT_MAX);
-    if (api_study_is_sentences(request))
+    if (has_sentences && request->pasted)
+        put_pasted_line(&text, request);
+    if (has_sentences)
         how->put_sentences(&text, explain);
     else
         how->put(&text, pe_explain_answer(explain));
     pe_explain_free(explain);
+    if (!has_sentences && request->pasted)
+        put_pasted(&text, request);
     return reply_of(request, &text);
 }
 

@@ -302,7 +302,7 @@ static bool resolve(struct putting *p, struct pe_config **config)
                               .caller_fields = api_form_names,
                               .admit = api_memory_admit,
                               .caller = p->request};
-    if (!api_preset_take(p->request, &p->request->problem))
+    if (!api_pasted_take(p->request, &p->request->problem) || !api_preset_take(p->request, &p->request->problem))
         return false;
     api_memory_settle(p->request);
     if (pe_config_new(&core, config, &err) == PE_OK)

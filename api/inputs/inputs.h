@@ -31,6 +31,7 @@ struct api_taking {
     bool may_answer_nothing; /* `outputs` may be an empty list */
     size_t entries_max;      /* configurations in `configs`; 0: PE_ENTRIES_MAX */
     const char *variants;    /* the field of a configuration that lists variants of it, objects; NULL: none */
+    bool shows_unread;       /* the answer names what a text cuts; else it is refused */
 };
 
 /* The form of an answer: dtype, format, digits, outputs, slice, reduce, data, and the look of pictures. An absent word
@@ -120,7 +121,10 @@ struct api_request {
     const struct api_store *presets;  /* api_host.presets */
     bool has_kept_preset;             /* it names a stored preset: api_preset_take */
     size_t stored_bytes;              /* of the stored tensors that it uses */
-    enum pe_lang lang;                /* of its errors and of the answer's texts */
+    const char *pasted;               /* JSON: what texts in its fields were taken for; NULL: there were none */
+    const char *const *unread;        /* names of keys that a text cuts, ends with NULL; NULL: none */
+    bool is_pasted;
+    enum pe_lang lang; /* of its errors and of the answer's texts */
     struct api_form form;
     const struct api_format *format;
     void *about;          /* further data for a format: api_opening.about */
@@ -248,12 +252,18 @@ static inline bool api_npy_looks_like(const char *bytes, size_t n)
     return n >= 6 && memcmp(bytes, "\x93NUMPY", 6) == 0;
 }
 
+/* ---- pasted/ ----------------------------------------------------------------------------------------------------- */
+
+/* Texts in place of objects in hf_config, gguf and said become what they say (pasted/pasted.h). Call it when the
+ * request has all its fields; calling it again does nothing. */
+bool api_pasted_take(struct api_request *request, struct api_problem *problem);
+
 /* ---- said.c ------------------------------------------------------------------------------------------------------ */
 
-/* The text of an object `said`, flags of a command line, as the JSON of its value; nothing of an unknown target.
- * ignored: the list of flags about other things, in the arena. The caller drops json, also after a failure. */
-bool api_said_flags(struct api_request *request, const struct pe_value *said, const char *pointer,
-                    struct api_text *json, struct pe_value *ignored, struct api_problem *problem);
+/* The text of an object `said`, flags of a command line, as the JSON of its value; nothing of an unknown target. The
+ * caller drops json of p, also after a failure. */
+struct pasting;
+bool api_said_flags(struct pasting *p, const struct pe_value *said);
 
 /* ---- gguf.c ------------------------------------------------------------------------------------------------------ */
 
@@ -321,6 +331,10 @@ bool api_gguf_numbers(struct api_arena *arena, const char *bytes, uint64_t count
  * messages: "" or "part \"request\": ". Not JSON is 400 with line and column, JSON that is no object 422. */
 bool api_json_read(struct api_request *request, const char *text, size_t n, const char *where,
                    struct api_problem *problem);
+
+/* One JSON object as a value; at: the pointer of the field that it will be, which decides about null. */
+bool api_json_value_read(struct api_request *request, const char *text, size_t n, const char *at, const char *where,
+                         struct pe_value *value, struct api_problem *problem);
 
 /* The same, but an object with a member "data" stays an object and is not read as a tensor. */
 bool api_json_read_plain(struct api_request *request, const char *text, size_t n, const char *where,

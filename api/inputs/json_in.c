@@ -2,6 +2,7 @@
  * rest, and its tree becomes pe_values. */
 #include "api/inputs/inputs.h"
 #include "api/json/json.h"
+#include "api/operations.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -154,38 +155,6 @@ static bool check_keys(const struct reader *r, const json_t *object)
 
 static bool read_document(struct reader *r, const char *text, size_t n);
 
-/* The member text becomes the members value and, if some of its flags are not read, ignored. */
-static bool expand_said(struct reader *r, struct pe_value *said)
-{
-    enum { MEMBERS = 3 };
-    const struct pe_value *to = api_member_find(said, "to");
-    struct pe_value ignored = {.kind = PE_NULL};
-    struct api_text json;
-    size_t n = 0;
-    if (!api_member_find(said, "text"))
-        return true;
-    struct pe_field *fields = api_arena_array(&r->request->arena, MEMBERS, sizeof *fields);
-    if (!fields)
-        return api_fail_memory(r->problem);
-    bool fine = api_said_flags(r->request, said, r->pointer, &json, &ignored, r->problem);
-    if (to)
-        fields[n++] = (struct pe_field){"to", *to};
-    if (fine && ignored.list.n)
-        fields[n++] = (struct pe_field){"ignored", ignored};
-    if (fine && json.n) {
-        fields[n].name = "value";
-        struct reader inner = {.request = r->request,
-                               .where = "the text's flags are ",
-                               .is_plain = true,
-                               .into = &fields[n++].value,
-                               .problem = r->problem};
-        fine = read_document(&inner, json.bytes, json.n);
-    }
-    api_text_drop(&json);
-    *said = (struct pe_value){.kind = PE_OBJECT, .object = {.fields = fields, .n = n}};
-    return fine;
-}
-
 static bool convert_object(struct reader *r, const json_t *object, struct pe_value *value)
 {
     if (!check_keys(r, object))
@@ -198,8 +167,6 @@ static bool convert_object(struct reader *r, const json_t *object, struct pe_val
     if (!convert_members(r, object, fields, &n))
         return false;
     *value = (struct pe_value){.kind = PE_OBJECT, .object = {.fields = fields, .n = n}};
-    if (!r->into && pointer_ends(r, "/said") && !expand_said(r, value))
-        return false;
     /* A tensor's data may be null, which is no field: only the text shows it. */
     if (!r->is_plain && (json_object_get(object, "data") || api_tensor_is(value, r->pointer)))
         return api_tensor_read(r->request, name, value, r->pointer, r->problem);
@@ -347,6 +314,14 @@ bool api_json_read(struct api_request *request, const char *text, size_t n, cons
     return read_document(&r, text, n);
 }
 
+bool api_json_value_read(struct api_request *request, const char *text, size_t n, const char *at, const char *where,
+                         struct pe_value *value, struct api_problem *problem)
+{
+    struct reader r = {.request = request, .where = where, .is_plain = true, .into = value, .problem = problem};
+    snprintf(r.pointer, sizeof r.pointer, "%s", at);
+    return read_document(&r, text, n);
+}
+
 bool api_json_read_plain(struct api_request *request, const char *text, size_t n, const char *where,
                          struct api_problem *problem)
 {
@@ -419,6 +394,29 @@ static bool safetensors_looks_like(const char *bytes, size_t n)
     return length <= n - 8;
 }
 
+/* A body that is no JSON, of an endpoint that takes one as the field said: as curl sends a file, or with text/plain. */
+static bool is_text(const struct api_request *request, const struct api_received *body)
+{
+    const char *type = request->call ? request->call->content_type : NULL;
+    size_t begin = api_json_mark(body->bytes, body->n), n = type ? strcspn(type, "; ") : 0;
+    while (begin < body->n && strchr(" \t\r\n", body->bytes[begin]))
+        begin++;
+    bool is_type = n && (strncasecmp(type, "text/plain", n) == 0 ||
+                         strncasecmp(type, "application/x-www-form-urlencoded", n) == 0);
+    return is_type && request->route && request->route->takes_text && begin < body->n && body->bytes[begin] != '{';
+}
+
+static bool add_text(struct api_request *request, const struct api_received *body, struct api_problem *problem)
+{
+    struct pe_value value = {.kind = PE_STRING};
+    if (memchr(body->bytes, '\0', body->n) || !api_gguf_is_text(body->bytes, body->n))
+        return api_fail(problem, 400, "", "the body is no text in UTF-8");
+    value.string = api_arena_string(&request->arena, body->bytes, body->n);
+    if (!value.string)
+        return api_fail_memory(problem);
+    return api_request_add(request, "said", &value, problem);
+}
+
 /* Without this check, tensors sent with a meaningless type (curl's default is that of a form) would give unhelpful JSON
  * errors. */
 bool api_json_body_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)
@@ -432,6 +430,8 @@ bool api_json_body_read(struct api_request *request, const struct api_received *
             problem, "", "the body is a safetensors file but its Content-Type is not application/vnd.safetensors");
     if (api_gguf_looks_like(body->bytes, body->n))
         return fail_media_type(problem, "", "the body is a GGUF file but its Content-Type is not application/x-gguf");
+    if (is_text(request, body))
+        return add_text(request, body, problem);
     return api_json_read(request, body->bytes, body->n, "", problem);
 }
 

@@ -26,6 +26,9 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->has_kept_preset = false;
     request->lang = PE_EN;
     request->stored_bytes = 0;
+    request->pasted = NULL;
+    request->unread = NULL;
+    request->is_pasted = false;
     request->form = (struct api_form){.n_outputs = 0};
     request->format = NULL;
     request->about = NULL;

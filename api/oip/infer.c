@@ -166,7 +166,9 @@ static bool relocate(struct inference *inference)
 
 static bool take_preset(struct inference *inference)
 {
-    return api_preset_take(inference->request, &inference->request->problem) || relocate(inference);
+    struct api_request *request = inference->request;
+    return (api_pasted_take(request, &request->problem) && api_preset_take(request, &request->problem)) ||
+           relocate(inference);
 }
 
 static bool read(struct inference *inference)

@@ -211,6 +211,8 @@ void api_etag_print(const struct api_named *named, char *etag)
     add_string(&h, named->format->maker ? named->format->maker() : "");
     add(&h, named->config, named->config_bytes);
     add(&h, &fields, sizeof fields);
+    if (named->request->pasted)
+        add_string(&h, named->request->pasted);
     add_form(&h, named->form);
     if (named->route)
         add_endpoint(&h, named);

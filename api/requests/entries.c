@@ -156,7 +156,7 @@ static void prefix_pointer(struct api_problem *problem, const char *prefix)
 
 static bool take_preset(const struct reading *r, struct api_request *request, const char *pointer)
 {
-    if (api_preset_take(request, r->problem))
+    if (api_pasted_take(request, r->problem) && api_preset_take(request, r->problem))
         return true;
     prefix_pointer(r->problem, pointer);
     return false;

@@ -15,6 +15,7 @@ enum meaning {
     WORDS,   /* a list of strings */
     JSON,    /* an object */
     NAME,    /* an object, else a literal string */
+    TEXT,    /* an object, else a text that was pasted: only a brace begins JSON */
     ANY      /* unknown name: guessed from the text */
 };
 
@@ -50,6 +51,8 @@ static enum meaning meaning_of(const char *name, const struct pe_scheme_info *sc
         return WORDS;
     if (strcmp(name, "weights") == 0)
         return NAME;
+    if (strcmp(name, "hf_config") == 0 || strcmp(name, "gguf") == 0 || strcmp(name, "said") == 0)
+        return TEXT;
     const struct pe_param *row = pe_param_find(api_form_params(), name);
     row = row ? row : pe_param_find(pe_sequence_params(), name);
     row = row || !scheme ? row : pe_param_find(scheme->params, name);
@@ -120,7 +123,7 @@ static bool put_value(struct api_request *request, struct api_text *text, enum m
     bool looks_json = *value == '[' || *value == '{';
     if (meaning == ANY)
         meaning = strchr(value, ',') && !looks_json ? NUMBERS : SCALAR;
-    if (meaning == WORD || (meaning == NAME && !looks_json))
+    if (meaning == WORD || (meaning == NAME && !looks_json) || (meaning == TEXT && *value != '{'))
         api_text_string(text, value);
     else if (meaning == JSON || looks_json)
         return put_json(request, text, name, value, problem);

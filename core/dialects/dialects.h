@@ -159,6 +159,7 @@ struct pe_explain {
     const char *layer_type;        /* NULL: all */
     const struct pe_value *wanted; /* names of readers; NULL: all */
     const struct pe_value *hf, *gguf, *said;
+    bool is_over; /* said is on top of one of the others */
     bool is_translation;
     const struct pe_preset *preset;
     struct pe_hf_marks *marks;       /* of hf */
@@ -171,7 +172,9 @@ struct pe_explain {
     double last[3]; /* the last position, on as many axes as a kind has */
 
     struct pe_dialect_kind kinds[PE_DIALECT_KINDS_MAX];
-    size_t n_kinds, n_text; /* those of the language model come first */
+    size_t n_kinds, n_text;                         /* those of the language model come first */
+    struct pe_reading *alone[PE_DIALECT_KINDS_MAX]; /* the model's without the words on top, whose values are shown */
+    size_t n_alone;
     struct pe_dialect_reader *readers;
     size_t n_readers;
     struct pe_measured *measured; /* consequences that are known */
@@ -255,8 +258,13 @@ bool pe_tool_reads(const struct pe_dialect_reader *tool, const struct pe_field *
 /* ---- fields.c and findings.c: parts of the answer ---- */
 
 enum pe_status pe_dialect_put_fields(struct pe_explain *ex, struct pe_node *root);
-enum pe_status pe_dialect_put_findings(struct pe_explain *ex, struct pe_node *root);
 extern const struct pe_member pe_dialect_field_members[], pe_dialect_finding_members[];
+
+/* ---- find_said.c: the words of a tool, on top of a model ---- */
+
+const char *pe_dialect_tool(const struct pe_explain *ex); /* whose words they are; "" */
+enum pe_status pe_dialect_put_changes(struct pe_explain *ex, struct pe_node *root);
+extern const struct pe_member pe_dialect_change_members[];
 
 /* A field of the language model's config that is about positions. */
 struct pe_dialect_field {

@@ -1,6 +1,6 @@
 /* The explanation of a configuration: its kinds of layers, its positional fields with what each tool takes, and the
  * findings. */
-#include "core/dialects/dialects.h"
+#include "core/dialects/findings.h"
 #include "core/operation.h"
 #include "core/sequence/sequence.h"
 
@@ -89,7 +89,8 @@ enum pe_status pe_dialect_open(struct pe_explain *ex, const struct pe_param *own
     const struct pe_value *named = pe_field_find(ex->own, ex->n_own, "preset");
     int n_models = (ex->hf != NULL) + (ex->gguf != NULL) + (ex->said != NULL) + (named != NULL);
     struct pe_request all = {.fields = request->fields, .n_fields = request->n_fields};
-    if (n_models > 1 || (ex->said && ex->said->kind != PE_OBJECT)) /* which refuses them in words */
+    ex->is_over = ex->said && n_models == 2;
+    if (n_models - ex->is_over > 1 || (ex->said && ex->said->kind != PE_OBJECT)) /* which refuses them in words */
         return pe_inherit(ex->buffer, &all, ex->err);
     if (named && find_preset(ex, named))
         return ex->err->status;
@@ -302,6 +303,16 @@ static void put_apart(const struct pe_explain *ex, struct pe_node *root, const c
     pe_put_details(root, ex->request->lang, (const char *const[]){patterns[PE_EN], patterns[PE_ZH]});
 }
 
+/* Of the words of a tool on top of a model nobody else is asked. */
+static void put_over(const struct pe_explain *ex, struct pe_node *root)
+{
+    char patterns[PE_N_LANGS][PE_DETAIL_MAX];
+    for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++)
+        snprintf(patterns[lang], PE_DETAIL_MAX,
+                 pe_text_in(lang, "These are the numbers of %s with this model and these words."), pe_dialect_tool(ex));
+    pe_put_details(root, ex->request->lang, (const char *const[]){patterns[PE_EN], patterns[PE_ZH]});
+}
+
 /* Which tools compute other numbers. Those that were asked compute these only if nothing in the answer states where one
  * of them does not: in an earlier version, or at another length. Of other parts than the language model ours are known.
  */
@@ -310,8 +321,12 @@ static void put_verdict(const struct pe_explain *ex, struct pe_node *root, bool 
     char others[160], refusing[160];
     list_tools(ex, false, others);
     list_tools(ex, true, refusing);
-    if (*others || *refusing) {
+    if (!ex->is_over && (*others || *refusing)) {
         put_apart(ex, root, others, refusing);
+        return;
+    }
+    if (ex->is_over) {
+        put_over(ex, root);
         return;
     }
     pe_put_detail(root, ex->request->lang,
@@ -326,7 +341,23 @@ static void put_verdict(const struct pe_explain *ex, struct pe_node *root, bool 
 
 const char *pe_dialect_name(const struct pe_explain *ex)
 {
-    return ex->hf ? "hf_config" : ex->gguf ? "gguf" : ex->said ? "said" : ex->preset ? "preset" : "fields";
+    return ex->hf ? "hf_config" : ex->gguf ? "gguf" : ex->preset ? "preset" : ex->said ? "said" : "fields";
+}
+
+/* Of words on top of a config what tools read of it does not matter: only one has the words. */
+static enum pe_status put_findings(struct pe_explain *ex, struct pe_node *root)
+{
+    struct pe_findings f;
+    if (pe_findings_open(&f, ex))
+        return ex->err->status;
+    if (ex->hf && ex->is_over)
+        pe_find_kinds(&f, "/hf_config");
+    else if (ex->hf)
+        pe_find_in_config(&f);
+    if (ex->gguf)
+        pe_find_in_file(&f);
+    pe_find_in_words(&f);
+    return pe_findings_put(&f, root);
 }
 
 static enum pe_status put_all(struct pe_explain *ex)
@@ -339,7 +370,7 @@ static enum pe_status put_all(struct pe_explain *ex)
         return ex->err->status;
     pe_dialect_put_tools(ex, root);
     put_defaults(ex, root);
-    if (pe_dialect_put_findings(ex, root))
+    if (pe_dialect_put_changes(ex, root) || put_findings(ex, root))
         return ex->err->status;
     if (ex->gguf)
         pe_put_string(root, "rows", ex->outline->row->is_permuted ? "permuted" : "as_published");
@@ -493,6 +524,12 @@ const struct pe_member pe_explain_members[] = {
      .summary = "by tool: configs (one for each entry of layers; null: refused), agrees, refuses, source; of a "
                 "converter also architecture and rows"},
     {.name = "defaults", .types = "object", .summary = "values taken for fields that are not there"},
+    {.name = "changes",
+     .types = "array",
+     .summary = "of words on top of a model: what they change",
+     .items = "object",
+     .members = pe_dialect_change_members,
+     .is_optional = true},
     {.name = "findings",
      .types = "array",
      .summary = "contradictions, the worst first",
@@ -501,5 +538,10 @@ const struct pe_member pe_explain_members[] = {
     {.name = "rows", .types = "string|null", .summary = "of a GGUF file: permuted, or as_published"},
     {.name = "notes", .types = "array", .summary = "what else matters", .items = "string"},
     {.name = "", .members = pe_detail_members},
+    {.name = "pasted",
+     .types = "object",
+     .summary = "of a text: as what it was read, whose words they are, the model that it names, lines that were "
+                "skipped, keys whose values it cuts",
+     .is_optional = true},
     {.name = NULL},
 };

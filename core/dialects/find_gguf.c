@@ -39,7 +39,8 @@ static void find_bases(struct pe_findings *f)
     char name[PE_GGUF_IGNORED_BYTES];
     struct pe_explain *ex = f->ex;
     const struct pe_dialect_kind *full = turning(ex, false), *local = turning(ex, true);
-    if ((full || local) && !key(ex, PE_GGUF_FREQ_BASE, name) && !ex->outline->row->is_never_scaled)
+    if ((full || local) && !key(ex, PE_GGUF_FREQ_BASE, name) && !ex->outline->row->is_never_scaled &&
+        !pe_words_state_base(ex))
         add(f, PE_FREQ_BASE_MISSING, name)->taken = pe_config_at((full ? full : local)->own.config, "base");
     if (local && ex->outline->row->local_base == PE_GGUF_BASE_10000 && !key(ex, PE_GGUF_FREQ_BASE_SWA, name))
         add(f, PE_FREQ_BASE_SWA_MISSING, name)->taken = pe_config_at(local->own.config, "base");
@@ -97,6 +98,10 @@ static void find_divisors(struct pe_findings *f)
     }
     struct pe_finding *finding = add(f, PE_DIVISORS_MISSING, "tensors");
     finding->is_uncertain = true;
+    if (ex->request->is_text)
+        finding->pattern =
+            "The text does not list tensors. With base {found} and context {taken}, as models by the rule "
+            "llama3 have, the file has rope_freqs, by which these frequencies would be divided.";
     finding->found = *base;
     finding->taken = pe_integer(ex->outline->length);
     pe_finding_measure(f, finding, &theirs.turn, &kind->own.turn, false, ex->length);

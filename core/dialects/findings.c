@@ -109,7 +109,10 @@ static void expand(const struct pe_finding *finding, enum pe_lang lang, char *ou
     pe_lengths_print(&finding->lengths, lang, lengths, sizeof lengths);
     snprintf(out, room, "%s%s%s", pe_text_in(lang, pattern), lengths,
              finding->has_distance ? pe_text_in(lang, has_first ? off_from : off) : "");
-    pe_replace(out, room, "{label}", finding->reader ? finding->reader->label : "-");
+    const char *label = finding->label ? finding->label : finding->reader ? finding->reader->label : "-";
+    pe_replace(out, room, "{label}", label);
+    if (finding->needs)
+        pe_replace(out, room, "{needs}", finding->needs);
     print_number(&finding->found, number, sizeof number);
     pe_replace(out, room, "{found}", number);
     print_number(&finding->taken, number, sizeof number);
@@ -130,6 +133,8 @@ const struct pe_member pe_dialect_finding_members[] = {
      .summary = "the version of the tool before which it holds",
      .is_optional = true},
     {.name = "certain", .types = "boolean", .summary = "false: a guess by the model's numbers", .is_optional = true},
+    {.name = "flag", .types = "string", .summary = "of words: the flag", .is_optional = true},
+    {.name = "key", .types = "string", .summary = "of a text that was pasted: the key", .is_optional = true},
     {.name = "layers", .types = "array", .summary = "kinds of layers", .items = "string"},
     {.name = "found", .summary = "what is there"},
     {.name = "taken", .summary = "what the tool takes"},
@@ -151,6 +156,8 @@ static void put_finding(const struct pe_explain *ex, struct pe_node *list, const
         pe_put_string(node, "before", finding->before);
     if (finding->is_uncertain)
         pe_put_boolean(node, "certain", false);
+    if (finding->name)
+        pe_put_string(node, finding->id == PE_FLAG_WITHOUT_EFFECT ? "flag" : "key", finding->name);
     put_kinds(ex, node, finding->kinds);
     pe_put_value(node, "found", &finding->found);
     pe_put_value(node, "taken", &finding->taken);
@@ -175,24 +182,24 @@ void pe_find_kinds(struct pe_findings *f, const char *at)
         pe_finding_add(f, PE_LAYERS_DIFFER, at, NULL)->found = pe_integer(n);
 }
 
-enum pe_status pe_dialect_put_findings(struct pe_explain *ex, struct pe_node *root)
+enum pe_status pe_findings_open(struct pe_findings *f, struct pe_explain *ex)
 {
-    struct pe_findings f = {.ex = ex, .list = pe_values_room(ex->values, PE_FINDINGS_MAX * sizeof *f.list)};
-    if (!f.list)
-        return pe_no_memory(ex->err);
-    if (ex->hf)
-        pe_find_in_config(&f);
-    if (ex->gguf)
-        pe_find_in_file(&f);
-    if (f.no_memory)
+    *f = (struct pe_findings){.ex = ex, .list = pe_values_room(ex->values, PE_FINDINGS_MAX * sizeof *f->list)};
+    return f->list ? PE_OK : pe_no_memory(ex->err);
+}
+
+enum pe_status pe_findings_put(struct pe_findings *f, struct pe_node *root)
+{
+    struct pe_explain *ex = f->ex;
+    if (f->no_memory)
         return pe_no_memory(ex->err);
     if (pe_was_cancelled())
         return pe_cancelled(ex->err);
-    qsort(f.list, f.n, sizeof *f.list, in_order);
+    qsort(f->list, f->n, sizeof *f->list, in_order);
     struct pe_node *list = pe_put_list(root, "findings");
-    for (size_t i = 0; i < f.n; i++) {
-        put_finding(ex, list, &f.list[i]);
-        ex->has_errors |= !f.list[i].is_note;
+    for (size_t i = 0; i < f->n; i++) {
+        put_finding(ex, list, &f->list[i]);
+        ex->has_errors |= !f->list[i].is_note;
     }
     return PE_OK;
 }

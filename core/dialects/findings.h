@@ -26,6 +26,9 @@ struct pe_finding {
     const char *layer_type; /* of the layers in found and taken; NULL: these are no layers */
     size_t n, of;           /* layers that differ, of so many */
     const char *pattern;    /* in place of the row's; NULL: the row's */
+    const char *label;      /* of a tool that is no reader; NULL: the reader's */
+    const char *name;       /* of a flag, or a key */
+    const char *needs;      /* of a flag without effect: with what it counts */
     bool is_uncertain, has_distance;
     struct pe_distance distance;
     struct pe_lengths lengths; /* of sequences that differ; n = 0: all */
@@ -38,6 +41,10 @@ struct pe_findings {
     bool no_memory;
 };
 
+/* A list that is empty; and put into the answer, in its order. */
+enum pe_status pe_findings_open(struct pe_findings *f, struct pe_explain *ex);
+enum pe_status pe_findings_put(struct pe_findings *f, struct pe_node *root);
+
 /* Adds one; of what is beyond the room the last is kept. */
 struct pe_finding *pe_finding_add(struct pe_findings *f, enum pe_contradiction_id id, const char *at, const char *name);
 /* The consequence of two rotations in a sequence of that length, if it is worse than the one that is there. */
@@ -49,5 +56,7 @@ void pe_find_kinds(struct pe_findings *f, const char *at);
 
 void pe_find_in_config(struct pe_findings *f); /* find_hf.c */
 void pe_find_in_file(struct pe_findings *f);   /* find_gguf.c */
+void pe_find_in_words(struct pe_findings *f);  /* find_said.c */
+bool pe_words_state_base(const struct pe_explain *ex);
 
 #endif

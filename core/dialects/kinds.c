@@ -397,6 +397,8 @@ void pe_dialect_kinds_drop(struct pe_explain *ex)
 {
     for (size_t i = 0; i < ex->n_kinds; i++)
         pe_reading_drop(&ex->kinds[i].own);
+    for (size_t i = 0; i < ex->n_alone; i++)
+        pe_reading_drop(ex->alone[i]);
     if (ex->marks)
         free(ex->marks->read);
     free(ex->marks);

@@ -96,3 +96,9 @@ FINDING(LAST_LAYER_STILL, "error", "last_layer_still", "last layer without posit
 FINDING(LENGTH_READ_OTHERWISE, "error", "length_read_otherwise", "length read otherwise",
         "The rule of scaling depends on the length of the sequence, and a tool reads it otherwise.",
         "The rule {found} depends on the length of the sequence, and {label} reads it otherwise.")
+FINDING(FLAG_WITHOUT_EFFECT, "note", "flag_without_effect", "flag without effect",
+        "Words that the tool reads, and that change nothing beside the others.",
+        "{label} does not use {flag} here: it counts only with {needs}.")
+FINDING(UNREAD_IN_TEXT, "error", "unread_in_text", "value cut in the text",
+        "A text that was pasted has a key about positions without its whole value.",
+        "The text cuts the value of {key}: it is not known, and what follows from it neither.")

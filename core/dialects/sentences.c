@@ -2,6 +2,7 @@
  * findings that no tool's line has, notes, and the verdict. */
 #include "core/dialects/dialects.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,6 +99,34 @@ static bool is_said(const struct pe_explain *ex, const struct pe_value *finding)
     return false;
 }
 
+/* A number or word; of an object its type. */
+static void add_value(struct line *line, const struct pe_value *value)
+{
+    const struct pe_value *type = value->kind == PE_OBJECT ? member(value, "type") : value;
+    double number = type ? pe_value_number(type) : (double)NAN;
+    if (type && type->kind == PE_STRING)
+        add(line, "%s", type->string);
+    else if (type && type->kind == PE_BOOLEAN)
+        add(line, "%s", type->boolean ? "true" : "false");
+    else if (number == number)
+        add(line, "%.10g", number);
+    else
+        add(line, "-");
+}
+
+/* What the words of a tool change of a model; NULL: there are none. */
+static void put_changes(const struct pe_value *changes, struct line *line, struct pe_node *list)
+{
+    for (size_t i = 0; changes && i < changes->list.n; i++) {
+        const struct pe_value *change = &changes->list.items[i];
+        add(line, "change %s: %s ", word(change, "layer_type"), word(change, "field"));
+        add_value(line, member(change, "model"));
+        add(line, " -> ");
+        add_value(line, member(change, "words"));
+        end(line, list);
+    }
+}
+
 static void put_defaults(const struct pe_value *defaults, enum pe_lang lang, struct line *line)
 {
     for (size_t i = 0; i < defaults->object.n; i++) {
@@ -127,6 +156,7 @@ static void put_all(const struct pe_explain *ex, struct pe_node *list)
         put_kind(ex, &ex->kinds[k], &kinds->list.items[k], &line);
         end(&line, list);
     }
+    put_changes(member(answer, "changes"), &line, list);
     for (size_t t = 0; t < ex->n_readers; t++) {
         put_tool(ex, &ex->readers[t], findings, &line);
         end(&line, list);

@@ -246,9 +246,10 @@ size_t pe_dialect_n_wanted(const struct pe_explain *ex)
     return n;
 }
 
+/* Words on top of the config are those of one tool, which no other gets. */
 enum pe_status pe_dialect_tools(struct pe_explain *ex)
 {
-    if (!ex->hf)
+    if (!ex->hf || ex->is_over)
         return PE_OK;
     ex->readers = calloc(PE_DIALECT_READERS_MAX, sizeof *ex->readers);
     if (!ex->readers)

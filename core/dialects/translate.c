@@ -300,5 +300,10 @@ const struct pe_member pe_translate_members[] = {
     {.name = "exact", .types = "integer", .summary = "how many entries lose nothing"},
     {.name = "entries", .types = "integer", .summary = "how many there are"},
     {.name = "", .members = pe_detail_members},
+    {.name = "pasted",
+     .types = "object",
+     .summary = "of a text: as what it was read, whose words they are, the model that it names, lines that were "
+                "skipped, keys whose values it cuts",
+     .is_optional = true},
     {.name = NULL},
 };

@@ -7,10 +7,13 @@
  *
  * The hard part is blame: an error about an inherited field must point to what the client wrote, `/preset` or a place
  * in `/hf_config` or `/gguf`, and must not advise to leave out what the client did not send. */
+#include "core/models/gguf/gguf.h"
+#include "core/models/hf/hf.h"
 #include "core/models/models.h"
 #include "core/scheme.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Which scheme ---- */
@@ -95,7 +98,14 @@ static enum pe_status find_layer(const struct pe_preset *preset, const char *lay
 struct model {
     const struct pe_field *fields;
     size_t n;
+    struct pe_said_over *over; /* room for words on top of it */
 };
+
+static void set(struct model *model, const struct pe_field *fields, size_t n)
+{
+    model->fields = fields;
+    model->n = n;
+}
 
 static enum pe_status read_preset(struct pe_inheritance *in, const struct pe_value *named, const char *layer_type,
                                   struct model *model, struct pe_failure *err)
@@ -106,8 +116,59 @@ static enum pe_status read_preset(struct pe_inheritance *in, const struct pe_val
         return unknown_preset(named->string, err);
     enum pe_status status = find_layer(in->preset, layer_type, &layer, err);
     if (!status)
-        *model = (struct model){layer->fields, layer->n_fields};
+        set(model, layer->fields, layer->n_fields);
     return status;
+}
+
+/* The length that the model states; 0: none. */
+static int64_t length_of(const struct pe_value *hf, const struct pe_value *gguf, const struct pe_hf_asked *asked)
+{
+    struct pe_failure err;
+    struct pe_hf_language language;
+    struct pe_gguf_outline *outline = gguf ? malloc(sizeof *outline) : NULL;
+    int64_t length = 0;
+    if (outline && !pe_gguf_outline(gguf, outline, &err))
+        length = outline->length;
+    free(outline);
+    if (hf && !pe_hf_language(hf, asked, &language, &err)) {
+        const struct pe_field *field = pe_hf_find(&language.place, PE_HF_LENGTH);
+        length = field && field->value.kind == PE_INTEGER ? field->value.integer : 0;
+    }
+    return length > 0 && length <= INT64_C(1) << 40 ? length : 0;
+}
+
+/* The words' own storage ends: an object scaling of theirs moves into that of the model's, which it replaces. */
+static void keep_words(struct pe_inheritance *in, struct pe_said_over *over)
+{
+    size_t n = over->own->n < PE_MODEL_FIELDS_MAX ? over->own->n : PE_MODEL_FIELDS_MAX - 1;
+    for (size_t i = 0; i < n; i++)
+        in->words[i] = over->own->fields[i].name;
+    in->words[n] = NULL;
+    for (size_t i = 0; i < over->n; i++)
+        if (over->fields[i].value.kind == PE_OBJECT && over->fields[i].value.object.fields == over->own->scaling) {
+            memcpy(in->model.scaling, over->own->scaling, sizeof in->model.scaling);
+            over->fields[i].value.object.fields = in->model.scaling;
+        }
+}
+
+/* What the words of a tool make of the model. */
+static enum pe_status put_over(struct pe_inheritance *in, const struct pe_request *request, const struct pe_value *said,
+                               const char *layer_type, int64_t length, struct model *model, struct pe_failure *err)
+{
+    struct pe_said_over *over = model->over;
+    over->layer_type = layer_type;
+    over->said = said;
+    over->model = model->fields;
+    over->n_model = model->n;
+    over->length = length;
+    over->beside = request->fields;
+    over->n_beside = request->n_fields;
+    enum pe_status status = pe_said_over(over, err);
+    if (status)
+        return status;
+    keep_words(in, over);
+    set(model, over->fields, over->n);
+    return PE_OK;
 }
 
 static enum pe_status read_model(struct pe_inheritance *in, const struct pe_request *request, struct model *model,
@@ -127,24 +188,25 @@ static enum pe_status read_model(struct pe_inheritance *in, const struct pe_requ
         return pe_fail(err, "/preset", "preset and hf_config exclude each other; give one");
     if (gguf && (preset || hf))
         return pe_fail(err, "/gguf", "gguf and %s exclude each other; give one", preset ? "preset" : "hf_config");
-    if (said && (preset || hf || gguf))
-        return pe_fail(err, "/said", "said and %s exclude each other; give one",
-                       preset ? "preset"
-                       : hf   ? "hf_config"
-                              : "gguf");
-    if (said && (status = pe_said_read(said, layer_type, request->fields, request->n_fields, &in->model, err)))
+    bool is_over = said && (preset || hf || gguf);
+    if (is_over && said->kind != PE_OBJECT)
+        is_over = false;
+    if (said && !is_over &&
+        (status = pe_said_read(said, layer_type, request->fields, request->n_fields, &in->model, err)))
         return status;
     if (layer_type && !preset && !hf && !gguf && !said)
         return pe_fail(err, "/layer_type", "layer_type is not used here: it needs preset, hf_config or gguf");
-    if (preset)
-        return read_preset(in, preset, layer_type, model, err);
     struct pe_hf_asked asked = pe_hf_asked_of(request->fields, request->n_fields);
+    if (preset)
+        status = read_preset(in, preset, layer_type, model, err);
     if (hf)
         status = pe_hf_config_read(hf, &asked, &in->model, err);
     if (gguf)
         status = pe_gguf_read(gguf, layer_type, &in->model, err);
-    if ((hf || gguf || said) && !status)
-        *model = (struct model){in->model.fields, in->model.n};
+    if ((hf || gguf || said) && !preset && !status)
+        set(model, in->model.fields, in->model.n);
+    if (is_over && !status)
+        status = put_over(in, request, said, layer_type, length_of(hf, gguf, &asked), model, err);
     return status;
 }
 
@@ -276,11 +338,14 @@ static enum pe_status merge(struct pe_inheritance *in, const struct pe_request *
 static enum pe_status inherit(struct pe_inheritance *in, const struct pe_request *request, bool whole,
                               struct pe_failure *err)
 {
-    struct model model = {NULL, 0};
+    struct pe_model_fields own;
+    struct pe_said_over over = {.own = &own};
+    struct model model = {NULL, 0, &over};
     in->n = in->n_own = in->n_inherited = 0; /* the rest, 30 KiB, is not cleared, because it is written before use */
     in->scheme = NULL;
     in->preset = NULL;
     pe_model_fields_clear(&in->model);
+    in->words[0] = NULL;
     if (request->n_fields > PE_FIELDS_MAX)
         return pe_fail(err, "", "the request has %zu fields; allowed: at most %d", request->n_fields, PE_FIELDS_MAX);
     enum pe_status status = read_model(in, request, &model, err);
@@ -398,7 +463,12 @@ void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *
                  name, layer, model);
     else
         snprintf(err->detail + used, sizeof err->detail - used, pe_text("; %s is set by %s"), name, model);
-    if (hf && given && !layer)
+    bool is_word = false;
+    for (size_t i = 0; given && in->words[i]; i++)
+        is_word |= pe_same(in->words[i], given->name);
+    if (is_word && !layer)
+        snprintf(err->pointer, sizeof err->pointer, "/said");
+    else if (hf && given && !layer)
         point_into(hf, request, given, strlen(name), err->pointer);
     else if (gguf && given && !layer)
         point_to_key(gguf, err->pointer);

@@ -86,6 +86,24 @@ void pe_gguf_point(const struct pe_value *object, const char *field, char *point
 enum pe_status pe_said_read(const struct pe_value *said, const char *layer_type, const struct pe_field *beside,
                             size_t n_beside, struct pe_model_fields *out, struct pe_failure *err);
 
+/* The same on top of a model: the fields that the tool computes with which is given the model and the words. */
+enum { PE_OVER_FIELDS_MAX = 2 * PE_MODEL_FIELDS_MAX };
+struct pe_said_over {
+    const struct pe_value *said;  /* with `merges`: an object of overrides is merged with the model's */
+    const struct pe_field *model; /* of the layers that are asked for */
+    size_t n_model;
+    const char *layer_type; /* NULL: not given */
+    int64_t length;         /* of the model; 0: not known */
+    const struct pe_field *beside;
+    size_t n_beside;
+    struct pe_model_fields *own; /* storage of what the words state */
+    const char *to;
+    bool merges;
+    struct pe_field fields[PE_OVER_FIELDS_MAX]; /* the result; they borrow of own and model */
+    size_t n;
+};
+enum pe_status pe_said_over(struct pe_said_over *in, struct pe_failure *err);
+
 /* A kind of layers with its configuration, resolved, and its frequencies: what is stated again in other words. */
 struct pe_stated_kind {
     const char *layer_type;
@@ -140,8 +158,8 @@ const char *pe_weight_elsewhere(const char *scheme, const struct pe_request *req
 
 /* ---- What a request inherits ---- */
 
-/* What a request inherits from the model it names: `preset`, `hf_config`, `gguf` or `said`, with `layer_type`. The
- * request's own fields win, nested objects as a whole. */
+/* What a request inherits from the model it names: `preset`, `hf_config`, `gguf` or `said`, with `layer_type`; or said
+ * on top of one of the others. The request's own fields win, nested objects as a whole. */
 
 enum { PE_FIELDS_MAX = 256 }; /* fields of one request; each is compared with the others and with every row */
 
@@ -154,6 +172,7 @@ struct pe_inheritance {
     const struct pe_scheme *scheme;
     const struct pe_preset *preset; /* NULL: none named */
     struct pe_model_fields model;   /* the fields read from hf_config, gguf or said; `fields` may point into it */
+    const char *words[PE_MODEL_FIELDS_MAX]; /* names of those from said, on top of another; ends with NULL */
 };
 
 /* Finds the scheme and merges the fields. A scheme is required, from the request or from the model it names. */

@@ -565,9 +565,10 @@ class Client:
         return _Matching(self, preset, layer_type, dtype, config).judge(fn, like, tensor_layout, strict)
 
     def explain(self, x=None, **fields):
-        """What each tool reads of a model's positions: x is a path (a config.json, its folder, a .gguf file), the object of one, or
-        left out for the fields of a request: explain(preset="qwen3"). fields: length, layer_type, readers, lang. Of a file only
-        the config or the keys about positions are sent."""
+        """What each tool reads of a model's positions: x is a path (a config.json, its folder, a .gguf file, a log, a script), the
+        object of one, a text as it was pasted ("vllm serve Qwen/Qwen3-8B --hf-overrides '{…}'", a log), or left out for the fields
+        of a request: explain(preset="qwen3"). fields: length, layer_type, readers, lang; said, on top of a model. Of a config or
+        .gguf file only what is about positions is sent."""
         return Explanation(self._json("/explain", {**_source(x), **fields}))
 
     def translate(self, x=None, to="all", **fields):
@@ -1226,14 +1227,25 @@ def read_config(path):
     return config
 
 
+_TEXT_MAX = 1 << 20  # of a text as it was pasted
+
+
 def _source(x):
-    """A path or an object as the field of a request."""
+    """A path, an object, or a text as it was pasted as the field of a request."""
     if x is None:
         return {}
     if isinstance(x, dict):
         return {"gguf" if "general.architecture" in x else "hf_config": x}
-    is_gguf = os.path.isfile(x) and os.fspath(x).endswith(".gguf")
-    return {"gguf": read_gguf(x)} if is_gguf else {"hf_config": read_config(x)}
+    is_text = isinstance(x, str) and any(c.isspace() for c in x)
+    if is_text and ("\n" in x or not os.path.exists(x)):
+        return {"said": x}
+    if not os.path.isfile(x):
+        return {"hf_config": read_config(x)}
+    if os.fspath(x).endswith(".gguf"):
+        return {"gguf": read_gguf(x)}
+    with open(x, encoding="utf-8-sig", errors="replace") as file:
+        text = file.read(_TEXT_MAX + 1)
+    return {"hf_config": read_config(x)} if text.lstrip()[:1] in ("{", "[", "") or len(text) > _TEXT_MAX else {"said": text}
 
 
 def _spelled(x):

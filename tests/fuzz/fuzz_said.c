@@ -22,7 +22,7 @@ static void check_said(const char *body, size_t n)
     static struct api_request request;
     struct api_problem problem;
     api_request_init(&request, PE_ENCODE);
-    if (!api_input_read(&request, "application/json", body, n, &problem)) {
+    if (!api_input_read(&request, "application/json", body, n, &problem) || !api_pasted_take(&request, &problem)) {
         REQUIRE(problem.status >= 400 && problem.status < 500 && *problem.error.detail);
     } else {
         const struct pe_value *said = api_request_find(&request, "said");

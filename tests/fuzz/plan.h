@@ -116,7 +116,7 @@ static inline void check_request(const char *json, size_t n)
     struct api_problem problem;
     struct pe_plan *made = NULL;
     api_request_init(&request, PE_ENCODE);
-    if (!api_json_read(&request, json, n, "", &problem))
+    if (!api_json_read(&request, json, n, "", &problem) || !api_pasted_take(&request, &problem))
         REQUIRE(problem.status >= 400 && problem.status < 500 && *problem.error.detail);
     else if (plan(&request, &made))
         check_config(&request, made);

@@ -25,6 +25,7 @@ DOORS = {
     "curl/curl.h": ["server/store/web.c"],
     "jansson.h": ["api/*.c", "api/*.h"],
     "png.h": ["api/formats/png.c"],
+    "yaml.h": ["api/inputs/pasted/yaml.c"],
     "microhttpd.h": ["server/transport/daemon.c", "server/transport/response.c"],
     "zlib.h": ["api/endpoints/pages.c", "api/formats/npz.c", "api/formats/png.c", "api/inputs/npz.c", "api/replies/reply.c"],
     "gnutls/gnutls.h": ["server/transport/tls.c"],
@@ -42,7 +43,7 @@ LAYERS = {
     "core": (["core/*.h", "core/schemes/list.h", "core/kernels/kernels.h", "core/kernels/narrow.h"], set()),
     "core/schemes": (["core/*.h", "core/schemes/*.h"], set()),
     "core/kernels": (["core/kernels/*.h"], INTRINSICS),
-    "api": (["api/*.h", *PUBLIC], {"zlib.h"}),
+    "api": (["api/*.h", *PUBLIC], {"zlib.h", "yaml.h"}),
     "api/numbers/kernels": (["api/numbers/kernels/*.h", "api/numbers/numbers_powers.h"], INTRINSICS),
     "server": (["server/*.h", "api/api.h", *PUBLIC], None),
 }

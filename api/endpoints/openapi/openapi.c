@@ -44,7 +44,11 @@ static void add_body(struct api_text *text, const struct api_route *route)
     api_text_put_described(
         text, "},\"multipart/form-data\":{\"schema\":{\"type\":\"object\",\"description\":\"part request: the "
               "JSON; other parts: .npy files named after tensors\"}},\"application/vnd.safetensors\":{},"
-              "\"application/x-npy\":{},\"application/zip\":{},\"application/x-gguf\":{}}}");
+              "\"application/x-npy\":{},\"application/zip\":{},\"application/x-gguf\":{}");
+    if (route->takes_text)
+        api_text_put_described(text, ",\"text/plain\":{\"schema\":{\"type\":\"string\",\"description\":\"a text as it "
+                                     "was pasted: a log, a command, a config that was printed\"}}");
+    api_text_put(text, "}}");
 }
 
 static void add_query(struct api_text *text, const struct api_route *route)

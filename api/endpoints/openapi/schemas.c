@@ -138,13 +138,18 @@ static void add_common(struct api_text *text)
               "its scheme come beside them\",\"properties\":{");
     add_words_property(text, "scheme", "which scheme; see the schemas scheme.NAME", &first);
     add_words_property(text, "preset", "a public model by name (GET /presets); its fields are defaults", &first);
-    add_words_property(text, "hf_config", "a Hugging Face config.json as an object", &first);
-    add_words_property(text, "gguf", "keys of a GGUF file as an object; tensors: its rope_freqs.weight and the like",
-                       &first);
-    add_words_property(text, "said",
-                       "positions in another tool's words: {\"to\":\"vllm\",\"value\":{…}}, or text, its flags; see "
-                       "dialects in GET /schemes",
-                       &first);
+    add_words_property(text, "hf_config", "a Hugging Face config.json as an object, or a text that shows one", &first);
+    add_words_property(
+        text, "gguf",
+        "keys of a GGUF file as an object, or a text that lists them; tensors: its rope_freqs.weight and the "
+        "like",
+        &first);
+    add_words_property(
+        text, "said",
+        "positions in another tool's words: {\"to\":\"vllm\",\"value\":{…}}, or text, its flags; see "
+        "dialects in GET /schemes; or a text as it was pasted. On top of preset, hf_config or gguf: what "
+        "the tool makes of both",
+        &first);
     add_words_property(text, "layer_type", "which layers of the model, where they differ", &first);
     add_words_property(
         text, "weights",

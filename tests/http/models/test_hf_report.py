@@ -36,7 +36,7 @@ def test_a_byte_order_mark_is_ignored(server, way):
         assert answer.status == 200 and answer.body == plain.body, begin
     wrong = sent(server, way, MARK + config[:-1])
     assert wrong.status == 400 and "line 1, column" in wrong.json()["detail"]
-    for begin in (MARK + MARK, MARK[:2], MARK + b" " + MARK):
+    for begin in (MARK + MARK, MARK[:2], MARK + b" " + MARK) if way != "query" else ():  # there it is a text with a config in it
         assert sent(server, way, begin + config).status in (400, 422), begin
 
 

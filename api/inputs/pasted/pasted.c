@@ -1,0 +1,345 @@
+/* A text in one of the fields that name a model: which form it has, what becomes of the request's fields, and what the
+ * answer has of it. */
+#include "api/inputs/pasted/pasted.h"
+#include "api/operations.h"
+#include "api/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct pasted_form forms[] = {
+#define PASTED(name, label_) {label_, pasted_##name##_looks_so, pasted_##name##_read},
+#include "api/inputs/pasted/list.h"
+#undef PASTED
+};
+enum { N_FORMS = sizeof forms / sizeof *forms };
+
+/* ---- The member pasted of the answer ---- */
+
+static void put_names(struct api_text *text, const char *name, const struct pasted_names *names)
+{
+    api_text_format(text, ",\"%s\":[", name);
+    for (size_t i = 0; i < names->n; i++) {
+        api_text_put(text, i ? "," : "");
+        api_text_string(text, names->at[i]);
+    }
+    api_text_put(text, "]");
+}
+
+static bool put_pasted(struct pasting *p, const char *label, const struct pe_preset *preset)
+{
+    struct api_request *request = p->request;
+    struct api_text text;
+    api_text_init(&text, 1 << 16);
+    api_text_put(&text, "{\"as\":");
+    api_text_string(&text, pe_text(label));
+    if (p->kind == PASTED_WORDS)
+        api_text_member(&text, "tool", p->tool);
+    if (*p->model) {
+        api_text_put(&text, ",\"model\":{\"asked\":");
+        api_text_string(&text, p->model);
+        api_text_put(&text, ",\"preset\":");
+        if (preset)
+            api_text_string(&text, preset->name);
+        else
+            api_text_put(&text, "null");
+        api_text_put(&text, "}");
+    }
+    if (p->length > 0)
+        api_text_format(&text, ",\"length\":%lld", (long long)p->length);
+    put_names(&text, "skipped", &p->skipped);
+    api_text_format(&text, ",\"n_skipped\":%zu", p->skipped.n_all);
+    put_names(&text, "unread", &p->unread);
+    if (request->pasted) {
+        api_text_put(&text, ",\"beside\":");
+        api_text_put(&text, request->pasted);
+    }
+    api_text_put(&text, "}");
+    if (text.state == API_TEXT_FINE)
+        request->pasted = api_arena_string(&request->arena, text.bytes, text.n);
+    bool fine = text.state == API_TEXT_FINE && request->pasted;
+    api_text_drop(&text);
+    return fine || api_fail_memory(p->problem);
+}
+
+/* ---- What becomes of the fields ---- */
+
+static struct pe_field *field_of(struct api_request *request, const char *name)
+{
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (strcmp(request->fields[i].name, name) == 0)
+            return &request->fields[i];
+    return NULL;
+}
+
+static bool has_model(const struct api_request *request)
+{
+    return api_request_find(request, "hf_config") || api_request_find(request, "gguf") ||
+           api_request_find(request, "preset");
+}
+
+/* The text's field becomes one of another name. */
+static bool rename_field(struct pasting *p, struct pe_field *field, const char *name)
+{
+    const struct pe_field *other = field_of(p->request, name);
+    if (other && other != field)
+        return pasted_fail(p, "the text is read as %s, and %s is there, too; give one", name, name);
+    field->name = name;
+    return true;
+}
+
+static bool add_preset(struct pasting *p, const struct pe_preset *preset)
+{
+    struct pe_value value = {.kind = PE_STRING, .string = preset->name};
+    return api_request_add(p->request, "preset", &value, p->problem);
+}
+
+/* The value has its own storage by then. */
+static bool put_said(struct pasting *p, struct pe_field *field, const struct pe_value *value)
+{
+    enum { MEMBERS = 4 };
+    struct pe_field *members = api_arena_array(&p->request->arena, MEMBERS, sizeof *members);
+    size_t n = 0;
+    if (!members)
+        return api_fail_memory(p->problem);
+    members[n++] = (struct pe_field){"to", {.kind = PE_STRING, .string = p->tool}};
+    if (p->n_ignored)
+        members[n++] = (struct pe_field){"ignored", {.kind = PE_LIST, .list = {p->ignored, p->n_ignored}}};
+    if (p->merges && has_model(p->request))
+        members[n++] = (struct pe_field){"merges", {.kind = PE_BOOLEAN, .boolean = true}};
+    members[n++] = (struct pe_field){"value", *value};
+    field->value = (struct pe_value){.kind = PE_OBJECT, .object = {members, n}};
+    return true;
+}
+
+/* Numbers about lengths are no word about positions. */
+static bool says_something(const struct pe_value *v)
+{
+    static const char sizes[] = "|kv-channels|max_position_embeddings|max_model_len|context_length|";
+    bool says = v->kind != PE_NULL && v->kind != PE_OBJECT;
+    for (size_t i = 0; v->kind == PE_OBJECT && !says && i < v->object.n; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "|%.60s|", v->object.fields[i].name);
+        says = !strstr(sizes, name) && says_something(&v->object.fields[i].value);
+    }
+    return says;
+}
+
+/* Words beside a model, or that name one; without words it is the model alone. */
+static bool place_words(struct pasting *p, struct pe_field *field, const struct pe_value *value,
+                        const struct pe_preset *preset)
+{
+    bool has_words = says_something(value), needs_model = !has_model(p->request);
+    if (*p->model && !preset && needs_model && !api_request_find(p->request, "head_dim"))
+        return pasted_fail(p,
+                           "no preset has the name of the model \"%.80s\"; give its config.json as hf_config beside "
+                           "said, or head_dim and layout",
+                           p->model);
+    if (needs_model && !preset && !api_request_find(p->request, "head_dim") && !api_member_find(value, "kv-channels") &&
+        !api_member_find(value, "dim") && has_words)
+        return pasted_fail(p, "the text names no model; give preset, hf_config or gguf beside said, or head_dim and "
+                              "layout");
+    if (!has_words && needs_model && !preset)
+        return pasted_fail(p, "the text has no word of %s about positions, and names no model that is known", p->tool);
+    if (!has_words && !needs_model) { /* of the other field */
+        p->request->n_fields--;
+        memmove(field, field + 1, (size_t)(p->request->fields + p->request->n_fields - field) * sizeof *field);
+        return true;
+    }
+    if (!has_words) {
+        field->name = "preset";
+        field->value = (struct pe_value){.kind = PE_STRING, .string = preset->name};
+        return true;
+    }
+    if (needs_model && preset && !add_preset(p, preset))
+        return false;
+    return rename_field(p, field, "said") && put_said(p, field, value);
+}
+
+/* num_ctx is the length that is asked about, where an endpoint has one. */
+static bool place_length(struct pasting *p)
+{
+    struct pe_value value = {.kind = PE_INTEGER, .integer = p->length};
+    const struct api_request *request = p->request;
+    bool takes = request->route && request->route->takes_text && p->length > 0 && p->length <= INT64_C(1) << 31;
+    return !takes || api_request_find(request, "length") || api_request_add(p->request, "length", &value, p->problem);
+}
+
+static bool check_unread(struct pasting *p)
+{
+    if (!p->unread.n)
+        return true;
+    if (p->request->taking && p->request->taking->shows_unread) {
+        const char **names = api_arena_array(&p->request->arena, PASTED_NAMES_MAX + 1, sizeof *names);
+        if (!names)
+            return api_fail_memory(p->problem);
+        memcpy(names, p->unread.at, sizeof p->unread.at);
+        names[p->unread.n] = NULL;
+        p->request->unread = names;
+        return true;
+    }
+    return pasted_fail(p,
+                       "the text cuts the value of %s, so the numbers are not known; give the file itself, or the "
+                       "key as a member of gguf",
+                       p->unread.at[0]);
+}
+
+static bool place(struct pasting *p, struct pe_field *field, const char *label)
+{
+    static const char *const names[] = {[PASTED_KEYS] = "gguf", [PASTED_CONFIG] = "hf_config", [PASTED_WORDS] = "said"};
+    struct pe_value value;
+    const struct pe_preset *preset = *p->model ? pasted_preset(p->model) : NULL;
+    char where[64], at[16];
+    snprintf(where, sizeof where, "the text, read as %s, is ", label);
+    snprintf(at, sizeof at, "/%s", names[p->kind]);
+    if (!api_json_value_read(p->request, p->json.bytes, p->json.n, at, where, &value, p->problem)) {
+        snprintf(p->problem->error.pointer, sizeof p->problem->error.pointer, "%s", p->pointer);
+        return false;
+    }
+    p->request->is_pasted = true;
+    if (!check_unread(p) || !place_length(p))
+        return false;
+    field = field_of(p->request, p->pointer + 1); /* fields may have been added, not moved */
+    if (p->kind == PASTED_WORDS)
+        return place_words(p, field, &value, preset) && put_pasted(p, label, preset);
+    field->value = value;
+    return rename_field(p, field, names[p->kind]) && put_pasted(p, label, NULL);
+}
+
+/* ---- A text ---- */
+
+static bool fail_form(struct pasting *p)
+{
+    char list[256] = "";
+    for (size_t i = 0; i < N_FORMS; i++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", pe_text(forms[i].label));
+    }
+    return pasted_fail(p, "%s is not an object, and as a text it is none of: %s", p->pointer + 1, list);
+}
+
+static bool read_text(struct pasting *p, struct pe_field *field)
+{
+    if (strlen(p->text) > PASTED_MAX)
+        return api_fail(p->problem, 413, p->pointer, "the text has %zu bytes; allowed: at most %d", strlen(p->text),
+                        PASTED_MAX);
+    size_t i = 0;
+    while (i < N_FORMS && !forms[i].looks_so(p->text))
+        i++;
+    if (i == N_FORMS)
+        return fail_form(p);
+    api_text_init(&p->json, 4 * PASTED_MAX);
+    bool fine = forms[i].read(p) && place(p, field, forms[i].label);
+    api_text_drop(&p->json);
+    return fine;
+}
+
+/* ---- Words of a tool, as text ---- */
+
+/* {"to":…,"text":…} becomes {"to":…,"value":…}, with `ignored`, `merges`, and `model` if a preset has its name. */
+static bool expand(struct api_request *request, struct pe_value *said, const char *pointer, struct api_problem *problem)
+{
+    enum { MEMBERS = 5 };
+    const struct pe_value *to = api_member_find(said, "to");
+    struct pasting p = {.request = request, .problem = problem, .pointer = pointer};
+    struct pe_field *fields = api_arena_array(&request->arena, MEMBERS, sizeof *fields);
+    size_t n = 0;
+    if (!fields)
+        return api_fail_memory(problem);
+    bool fine = api_said_flags(&p, said);
+    if (to)
+        fields[n++] = (struct pe_field){"to", *to};
+    if (p.n_ignored)
+        fields[n++] = (struct pe_field){"ignored", {.kind = PE_LIST, .list = {p.ignored, p.n_ignored}}};
+    if (p.merges)
+        fields[n++] = (struct pe_field){"merges", {.kind = PE_BOOLEAN, .boolean = true}};
+    const struct pe_preset *preset = fine && *p.model ? pasted_preset(p.model) : NULL;
+    if (preset)
+        fields[n++] = (struct pe_field){"model", {.kind = PE_STRING, .string = preset->name}};
+    if (fine && p.json.n) {
+        fields[n].name = "value";
+        fine = api_json_value_read(request, p.json.bytes, p.json.n, "", "the text's flags are ", &fields[n++].value,
+                                   problem);
+    }
+    api_text_drop(&p.json);
+    *said = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
+    return fine;
+}
+
+static bool expand_within(struct api_request *request, const char *name, struct pe_value *value,
+                          char pointer[PE_POINTER_MAX], struct api_problem *problem)
+{
+    size_t length = strlen(pointer);
+    bool is_object = value->kind == PE_OBJECT, fine = true;
+    api_pointer_push(pointer, name, strlen(name));
+    for (size_t i = 0; is_object && fine && i < value->object.n; i++) {
+        struct pe_field *field = (struct pe_field *)(uintptr_t)&value->object.fields[i];
+        fine = expand_within(request, field->name, &field->value, pointer, problem);
+    }
+    for (size_t i = 0; value->kind == PE_LIST && fine && i < value->list.n; i++) {
+        char index[24];
+        snprintf(index, sizeof index, "%zu", i);
+        fine = expand_within(request, index, (struct pe_value *)(uintptr_t)&value->list.items[i], pointer, problem);
+    }
+    if (fine && is_object && strcmp(name, "said") == 0 && api_member_find(value, "text")) {
+        api_pointer_push(pointer, "text", 4);
+        fine = expand(request, value, pointer, problem);
+    }
+    pointer[length] = '\0';
+    return fine;
+}
+
+/* The model that words name counts unless another one is there. */
+static bool take_model(struct pasting *p, struct pe_value *said)
+{
+    const struct pe_value *model = api_member_find(said, "model");
+    const struct pe_preset *preset = model && model->kind == PE_STRING ? pasted_preset(model->string) : NULL;
+    struct pe_field *members = preset ? api_arena_array(&p->request->arena, said->object.n, sizeof *members) : NULL;
+    size_t n = 0;
+    if (!preset) /* a member that there is not, which is refused later */
+        return true;
+    if (!members)
+        return api_fail_memory(p->problem);
+    for (size_t i = 0; i < said->object.n; i++)
+        if (&said->object.fields[i].value != model)
+            members[n++] = said->object.fields[i];
+    said->object.fields = members;
+    said->object.n = n;
+    return has_model(p->request) || add_preset(p, preset);
+}
+
+/* Without a model there is nothing to merge with. */
+static bool drop_merges(struct pasting *p, struct pe_value *said)
+{
+    struct pe_field *members = (struct pe_field *)(uintptr_t)said->object.fields;
+    for (size_t i = 0; !has_model(p->request) && i < said->object.n; i++)
+        if (strcmp(members[i].name, "merges") == 0)
+            members[i] = members[--said->object.n];
+    return true;
+}
+
+bool api_pasted_take(struct api_request *request, struct api_problem *problem)
+{
+    static const char *const names[] = {"hf_config", "gguf", "said"};
+    char place[PE_POINTER_MAX] = "";
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (!expand_within(request, request->fields[i].name, &request->fields[i].value, place, problem))
+            return false;
+    for (size_t i = 0; i < 3; i++) {
+        char pointer[16];
+        struct pe_field *field = field_of(request, names[i]);
+        struct pasting p = {.request = request, .problem = problem, .pointer = pointer};
+        snprintf(pointer, sizeof pointer, "/%s", names[i]);
+        if (!field)
+            continue;
+        if (field->value.kind == PE_OBJECT && i == 2 &&
+            !(take_model(&p, &field->value) && drop_merges(&p, &field_of(request, names[i])->value)))
+            return false;
+        if (field->value.kind != PE_STRING)
+            continue;
+        p.text = field->value.string;
+        if (!read_text(&p, field))
+            return false;
+    }
+    return true;
+}

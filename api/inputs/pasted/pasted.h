@@ -1,0 +1,134 @@
+/* Texts as people paste them: logs, commands, configs that were printed. A reader of one form makes of a text what a
+ * request could have said itself: keys of a file, a config.json, or the words of a tool. Nothing is guessed: what a
+ * text cuts is unread, and what is not about positions is skipped, and both are named in the answer. */
+#ifndef API_PASTED_H
+#define API_PASTED_H
+
+#include "api/inputs/inputs.h"
+
+enum {
+    PASTED_MAX = 1 << 20,   /* bytes of a text */
+    PASTED_WORD_BYTES = 96, /* of a name or line that an answer shows */
+    PASTED_NAMES_MAX = 24,  /* that an answer lists */
+    PASTED_MODEL_BYTES = 200
+};
+
+enum pasted_kind { PASTED_KEYS, PASTED_CONFIG, PASTED_WORDS };
+
+/* Names or lines that an answer shows; each once. */
+struct pasted_names {
+    const char *at[PASTED_NAMES_MAX + 1]; /* ends with NULL */
+    size_t n, n_all;                      /* those that are there, and how many there were */
+};
+
+struct pasting {
+    struct api_request *request;
+    struct api_problem *problem;
+    const char *pointer; /* of the field that has the text */
+    const char *text;
+
+    /* ---- What it becomes ---- */
+    enum pasted_kind kind;
+    struct api_text json;     /* the keys, the config, or the value of the words; "{}": no words */
+    const char *tool;         /* whose words they are: the name of a target */
+    bool merges;              /* said.merges */
+    struct pe_value *ignored; /* [n_ignored]: flags about other things */
+    size_t n_ignored;
+    char model[PASTED_MODEL_BYTES]; /* as the text names it; "": it does not */
+    int64_t length;                 /* the context that it asks for; 0: none */
+    struct pasted_names skipped, unread;
+};
+
+/* A form of text. */
+struct pasted_form {
+    const char *label; /* what it is taken for */
+    bool (*looks_so)(const char *text);
+    bool (*read)(struct pasting *p); /* false: the problem is set */
+};
+
+#define PASTED(name, label_)                                                                                           \
+    bool pasted_##name##_looks_so(const char *);                                                                       \
+    bool pasted_##name##_read(struct pasting *);
+#include "api/inputs/pasted/list.h"
+#undef PASTED
+
+/* ---- pasting.c --------------------------------------------------------------------------------------------------- */
+
+bool pasted_fail(struct pasting *p, const char *format, ...) __attribute__((format(printf, 2, 3))); /* 422 */
+bool pasted_done(struct pasting *p); /* whether the JSON has been written */
+/* Adds the first bytes of a name or line, whole characters. False: no memory. */
+bool pasted_name(struct pasting *p, struct pasted_names *names, const char *text, size_t n);
+bool pasted_skip(struct pasting *p, const char *line, size_t n); /* unless it is blank */
+/* The next line of *at without its end and blanks at it; false: there is none. */
+bool pasted_line(const char **at, const char **line, size_t *n);
+/* Is the text among those that `names`, "a|b", begin or are? */
+bool pasted_is(const char *text, size_t n, const char *word);
+/* The preset of a model as a text names it, without organisation and the ending of a file; NULL: none has exactly this
+ * name. The only place that knows how models are named. */
+const struct pe_preset *pasted_preset(const char *model);
+
+/* ---- keys.c: keys of a GGUF file, from lines ----------------------------------------------------------------------
+ */
+
+enum { PASTED_KEYS_MAX = 256 };
+
+struct pasted_keys {
+    struct pasted_key {
+        const char *name, *json; /* in the arena; json NULL: unread */
+    } at[PASTED_KEYS_MAX];
+    size_t n;
+    bool has_freqs, has_long, has_short; /* tensors of these names are in the file */
+};
+
+/* Whether a key of that name is of interest; others are read and left out. */
+bool pasted_key_counts(const char *name, size_t n);
+/* Adds one; value: as the log prints it, with `type` as llama.cpp names it ("f32", "arr[i32,4]"); NULL: the line ends
+ * before. A key that is there with another value is refused. */
+bool pasted_key_add(struct pasting *p, struct pasted_keys *keys, const char *name, size_t n_name, const char *type,
+                    size_t n_type, const char *value, size_t n);
+const char *pasted_key_find(const struct pasted_keys *keys, const char *name); /* its JSON; NULL: none */
+/* A tensor that the file has, whose numbers no text shows. */
+void pasted_key_tensor(struct pasted_keys *keys, const char *name, size_t n);
+bool pasted_keys_put(struct pasting *p, const struct pasted_keys *keys); /* the JSON of all */
+
+/* ---- words.c: words of a shell -------------------------------------------------------------------------------------
+ */
+
+enum { PASTED_WORDS_MAX = 4096 };
+
+struct pasted_word {
+    const char *text;
+    bool is_unknown; /* has an expansion, and is as it was written */
+    bool begins;     /* is the first of a command */
+    bool is_listed;  /* is inside NAME=( … ) */
+};
+struct pasted_words {
+    struct pasted_word *at; /* in the arena */
+    size_t n;
+};
+/* Splits a text as a POSIX shell does. A line that begins with a flag goes on with the command before it. */
+bool pasted_words_split(struct pasting *p, struct pasted_words *words);
+
+/* ---- command.c ------------------------------------------------------------------------------------------------------
+ */
+
+/* Keeps the words of the command that has the target's flags, and finds the model that it names. */
+bool pasted_command_choose(struct pasting *p, const struct pe_target_info *target, struct pasted_words *words);
+
+/* ---- overrides.c ----------------------------------------------------------------------------------------------------
+ */
+
+/* Writes the rope object of overrides of a config.json, at any depth, as a target takes it: {"rope_parameters":{…}};
+ * nothing if they have none. word: the JSON; name: of the flag. */
+bool pasted_overrides_put(struct pasting *p, struct api_text *json, const char *name, const char *word);
+
+/* ---- ../said.c
+ * -------------------------------------------------------------------------------------------------------- */
+
+/* The flags among n words of a command as members of the target's value, with braces. */
+bool pasted_flags_put(struct pasting *p, const struct pe_target_info *target, const struct pasted_word *words,
+                      size_t n);
+/* Does the word, behind its dashes, name a member of the target? */
+bool pasted_is_flag_of(const struct pe_target_info *target, const char *word);
+
+#endif

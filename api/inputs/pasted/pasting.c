@@ -1,0 +1,80 @@
+/* What the readers of pasted texts share: refusals, names and lines that the answer shows, and presets by the name of a
+ * model. */
+#include "api/inputs/pasted/pasted.h"
+#include "api/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+bool pasted_fail(struct pasting *p, const char *format, ...)
+{
+    char sentence[PE_DETAIL_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, pe_text(format), args);
+    va_end(args);
+    return api_fail(p->problem, 422, p->pointer, "%s", sentence);
+}
+
+bool pasted_done(struct pasting *p)
+{
+    if (p->json.state == API_TEXT_FULL)
+        return api_fail(p->problem, 413, p->pointer, "what the text says is too long");
+    return p->json.state == API_TEXT_FINE || api_fail_memory(p->problem);
+}
+
+bool pasted_name(struct pasting *p, struct pasted_names *names, const char *text, size_t n)
+{
+    n = n < PASTED_WORD_BYTES ? n : PASTED_WORD_BYTES;
+    while (n > 0 && (text[n] & 0xc0) == 0x80)
+        n--;
+    for (size_t i = 0; i < names->n; i++)
+        if (pasted_is(text, n, names->at[i]))
+            return true;
+    names->n_all++;
+    if (names->n == PASTED_NAMES_MAX)
+        return true;
+    names->at[names->n] = api_arena_string(&p->request->arena, text, n);
+    return names->at[names->n++] != NULL || api_fail_memory(p->problem);
+}
+
+bool pasted_skip(struct pasting *p, const char *line, size_t n)
+{
+    return n == 0 || pasted_name(p, &p->skipped, line, n);
+}
+
+bool pasted_line(const char **at, const char **line, size_t *n)
+{
+    static const char blanks[] = " \t\r";
+    if (!**at)
+        return false;
+    size_t length = strcspn(*at, "\n");
+    *line = *at;
+    *at += length + ((*at)[length] == '\n');
+    for (; length > 0 && strchr(blanks, **line); length--)
+        ++*line;
+    while (length > 0 && strchr(blanks, (*line)[length - 1]))
+        length--;
+    *n = length;
+    return true;
+}
+
+bool pasted_is(const char *text, size_t n, const char *word) { return strlen(word) == n && memcmp(text, word, n) == 0; }
+
+const struct pe_preset *pasted_preset(const char *model)
+{
+    char name[PASTED_MODEL_BYTES];
+    const char *last = model;
+    for (const char *p = model; *p; p++)
+        if ((*p == '/' || *p == '\\') && p[1])
+            last = p + 1;
+    size_t n = strcspn(last, ":/\\");
+    if (n > 5 && strncmp(last + n - 5, ".gguf", 5) == 0)
+        n -= 5;
+    if (n >= sizeof name)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        name[i] = (char)(last[i] >= 'A' && last[i] <= 'Z' ? last[i] + ('a' - 'A') : last[i]);
+    name[n] = '\0';
+    return pe_preset_find(name);
+}

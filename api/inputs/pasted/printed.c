@@ -1,0 +1,196 @@
+/* A config as Python prints it: transformers' class with JSON in it, or a dict.
+ *
+ *     LlamaConfig {                                {'model_type': 'llama', 'rope_theta': 500000.0,
+ *       "model_type": "llama", …                    'rope_scaling': None}
+ *     }
+ *     ModelArgs(model_type='llama', rope_theta=500000.0)
+ *
+ * Ollama's /api/show has the keys of a file in its object model_info. */
+#include "api/inputs/pasted/pasted.h"
+
+#include <jansson.h>
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_.+-", c);
+}
+
+/* Where a call with keywords begins, of a class whose name has a capital: its parenthesis. NULL: there is none. */
+static const char *call_of(const char *text)
+{
+    for (const char *p = text; (p = strchr(p, '(')); p++) {
+        const char *begin = p, *after = p + 1 + strspn(p + 1, " \t\r\n");
+        size_t n = 0;
+        while (begin > text && is_letter(begin[-1]))
+            begin--;
+        while (after[n] && is_letter(after[n]))
+            n++;
+        if (*begin >= 'A' && *begin <= 'Z' && begin < p && n && after[n] == '=' && after[n + 1] != '=')
+            return p;
+    }
+    return NULL;
+}
+
+bool pasted_printed_looks_so(const char *text)
+{
+    const char *brace = strchr(text, '{');
+    const char *after = brace ? brace + 1 + strspn(brace + 1, " \t\r\n") : "";
+    return *after == '"' || *after == '\'' || call_of(text) || (strstr(text, "(rotary_emb)") && strchr(text, '('));
+}
+
+/* Behind the bracket that ends what begins at text; NULL: none does. */
+static const char *end_of(const char *text)
+{
+    unsigned depth = 0;
+    char quote = 0;
+    for (const char *p = text; *p; p++) {
+        if (quote) {
+            p += *p == '\\' && p[1];
+            quote = *p == quote ? 0 : quote;
+        } else if (*p == '"' || *p == '\'') {
+            quote = *p;
+        } else {
+            depth += strchr("{([", *p) != NULL;
+            depth -= strchr("})]", *p) != NULL;
+            if (!depth)
+                return p + 1;
+        }
+    }
+    return NULL;
+}
+
+/* A string in either quotes; *at is behind it then. */
+static void put_quoted(struct api_text *json, const char **at, const char *end)
+{
+    const char *begin = *at + 1, *p = begin;
+    while (p < end && *p != **at)
+        p += 1 + (*p == '\\' && p + 1 < end);
+    p = p < end ? p : end;
+    api_text_string_n(json, begin, (size_t)(p - begin));
+    *at = p < end ? p + 1 : end;
+}
+
+/* None, True and False, tuples, names as torch.bfloat16, numbers as np.float64(0.5); keywords of the call that the
+ * whole is. */
+static void put_python(struct api_text *json, const char *at, const char *end, bool is_call)
+{
+    const char *begin = at, *number = NULL; /* where one in parentheses ends */
+    while (at < end) {
+        size_t n = 0;
+        while (at + n < end && is_letter(at[n]))
+            n++;
+        if (at == number || (is_call && (at == begin || at == end - 1))) {
+            api_text_put(json, at == number ? "" : at == begin ? "{" : "}");
+            at++;
+            continue;
+        }
+        if (*at == '"' || *at == '\'') {
+            put_quoted(json, &at, end);
+            continue;
+        }
+        if (n == 0) {
+            api_text_add(json, *at == '(' ? "[" : *at == ')' ? "]" : at, 1);
+            at++;
+            continue;
+        }
+        size_t inner = at + n < end && at[n] == '(' ? strspn(at + n + 1, "0123456789.eE+-") : 0;
+        if (is_call && at + n < end && at[n] == '=') {
+            api_text_string_n(json, at, n);
+            api_text_put(json, ":");
+            at += n + 1;
+            continue;
+        }
+        if (inner && at[n + 1 + inner] == ')') {
+            number = at + n + 1 + inner;
+            at += n + 1;
+            continue;
+        }
+        if (pasted_is(at, n, "None") || pasted_is(at, n, "True") || pasted_is(at, n, "False"))
+            api_text_put(json, *at == 'N' ? "null" : *at == 'T' ? "true" : "false");
+        else if (api_is_json_number(at, n) || pasted_is(at, n, "null") || pasted_is(at, n, "true") ||
+                 pasted_is(at, n, "false"))
+            api_text_add(json, at, n);
+        else
+            api_text_string_n(json, at, n);
+        at += n;
+    }
+}
+
+static const json_t *load(struct pasting *p, const char *text, size_t n, bool *no_memory)
+{
+    struct api_json_error error = {.no_memory = false};
+    const json_t *json = api_json_load(&p->request->arena, text, n, 0, &error);
+    *no_memory |= !json && error.no_memory;
+    return json;
+}
+
+/* The first object of the text that JSON or Python reads; its JSON is then in p->json. */
+static const json_t *find(struct pasting *p, const char **begin, const char **end)
+{
+    bool no_memory = false;
+    enum { TRIED = 8 };
+    const char *at = p->text, *call = call_of(p->text);
+    if (call && call < at + strcspn(at, "{")) /* the call is around the rest */
+        at = call;
+    for (unsigned i = 0; i < TRIED && at && (*at == '(' || (at = strchr(at, '{'))); i++, at++) {
+        *begin = at;
+        *end = end_of(at);
+        if (!*end)
+            continue;
+        p->json.n = 0;
+        api_text_add(&p->json, at, (size_t)(*end - at));
+        const json_t *json = p->json.state ? NULL : load(p, p->json.bytes, p->json.n, &no_memory);
+        if (!json && !no_memory) {
+            p->json.n = 0;
+            put_python(&p->json, at, *end, *at == '(');
+            json = p->json.state ? NULL : load(p, p->json.bytes, p->json.n, &no_memory);
+        }
+        if (json || no_memory || p->json.state)
+            return json;
+    }
+    return NULL;
+}
+
+static bool skip(struct pasting *p, const char *text, size_t n)
+{
+    const char *line;
+    size_t length;
+    for (const char *at = text; at < text + n && pasted_line(&at, &line, &length);) {
+        if (line + length > text + n)
+            length = (size_t)(text + n - line);
+        if (!pasted_skip(p, line, length))
+            return false;
+    }
+    return true;
+}
+
+static bool put_object(struct pasting *p, const json_t *object)
+{
+    char *text = json_dumps(object, JSON_COMPACT);
+    p->json.n = 0;
+    if (text)
+        api_text_put(&p->json, text);
+    free(text);
+    return text != NULL;
+}
+
+bool pasted_printed_read(struct pasting *p)
+{
+    const char *begin, *end;
+    const json_t *json = find(p, &begin, &end);
+    if (!json && p->json.state)
+        return pasted_done(p);
+    if (!json && strstr(p->text, "(rotary_emb)"))
+        return pasted_fail(p, "a module that is printed does not show its numbers; print model.config");
+    if (!json)
+        return pasted_fail(p, "the text between { and } is neither JSON nor a dict of Python");
+    const json_t *shown = json_object_get(json, "model_info");
+    if (json_object_get(shown, "general.architecture") && !put_object(p, shown))
+        return api_fail_memory(p->problem);
+    json = json_object_get(shown, "general.architecture") ? shown : json;
+    bool are_keys = json_object_get(json, "general.architecture");
+    if (!are_keys && !json_object_get(json, "model_type") && !json_object_get(json, "text_config"))
+        return pasted_fail(p, "the object in the text has no model_type, so it is not known how its fields are meant");
+    p->kind = are_keys ? PASTED_KEYS : PASTED_CONFIG;
+    return skip(p, p->text, (size_t)(begin - p->text)) && skip(p, end, strlen(end)) && pasted_done(p);
+}

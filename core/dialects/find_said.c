@@ -1,0 +1,238 @@
+/* What the words of a tool leave out, what they say without effect, and what they change of a model. */
+#include "core/dialects/findings.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const struct pe_value *given(const struct pe_value *object, const char *name)
+{
+    const struct pe_value *v =
+        object && object->kind == PE_OBJECT ? pe_field_find(object->object.fields, object->object.n, name) : NULL;
+    return v && v->kind != PE_NULL ? v : NULL;
+}
+
+static const char *word(const struct pe_value *v) { return v && v->kind == PE_STRING ? v->string : ""; }
+
+static const struct pe_target_info *target_of(const struct pe_explain *ex)
+{
+    return ex->said ? pe_target_info_find(word(given(ex->said, "to"))) : NULL;
+}
+
+const char *pe_dialect_tool(const struct pe_explain *ex)
+{
+    const struct pe_target_info *target = target_of(ex);
+    return target ? target->about.label : "";
+}
+
+/* ---- The base ---- */
+
+static const char base_names[] = "rope_theta|rope-freq-base|rotary-base|rotary_base|rotary_embedding_base|base|theta|"
+                                 "custom_freqs";
+
+static bool states_base(const struct pe_value *v)
+{
+    bool states = false;
+    for (size_t i = 0; v && v->kind == PE_OBJECT && !states && i < v->object.n; i++) {
+        const struct pe_field *field = &v->object.fields[i];
+        states = (pe_is_among(base_names, field->name) && field->value.kind != PE_NULL) || states_base(&field->value);
+    }
+    return states;
+}
+
+bool pe_words_state_base(const struct pe_explain *ex) { return ex->said && states_base(given(ex->said, "value")); }
+
+/* The request's fields for kind k without one, and with another. */
+static size_t fields_of(const struct pe_explain *ex, const char *without, const char *layer_type,
+                        const struct pe_field *other, struct pe_field *fields)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < ex->n_own; i++)
+        if (!pe_same(ex->own[i].name, without) && (!other || !pe_same(ex->own[i].name, other->name)))
+            fields[n++] = ex->own[i];
+    if (other)
+        fields[n++] = *other;
+    if (layer_type)
+        fields[n++] = (struct pe_field){"layer_type", {.kind = PE_STRING, .string = layer_type}};
+    return n;
+}
+
+/* How far cosines are off with the model's base in place of the one that is taken. */
+static void measure_base(struct pe_findings *f, struct pe_finding *finding, size_t k, double base)
+{
+    struct pe_explain *ex = f->ex;
+    struct pe_field fields[PE_FIELDS_MAX + 4], other = {"base", {.kind = PE_REAL, .real = base}};
+    struct pe_reading reading;
+    size_t n = fields_of(ex, "", ex->kinds[k].layer_type, &other, fields);
+    if (pe_dialect_read_fields(ex, fields, n, &reading))
+        f->no_memory = true;
+    else if (reading.config)
+        pe_finding_measure(f, finding, &reading.turn, &ex->kinds[k].own.turn, false, ex->length);
+    pe_reading_drop(&reading);
+}
+
+static void find_lost_base(struct pe_findings *f)
+{
+    struct pe_explain *ex = f->ex;
+    for (size_t k = 0; k < ex->n_alone && !f->no_memory; k++) {
+        const struct pe_value *config = ex->kinds[k].own.config;
+        double found = pe_config_number(ex->alone[k]->config, "base", 0), taken = pe_config_number(config, "base", 0);
+        if (found <= 0 || taken <= 0 || pe_is_near(found, taken))
+            continue;
+        struct pe_finding *finding = pe_finding_add(f, PE_THETA_DROPPED, "/said", NULL);
+        finding->kinds = 1U << k;
+        finding->label = pe_dialect_tool(ex);
+        finding->pattern = "The words state no base, and the model's is lost: {label} turns by base {taken} instead of "
+                           "{found}.";
+        finding->found = (struct pe_value){.kind = PE_REAL, .real = found};
+        finding->taken = (struct pe_value){.kind = PE_REAL, .real = taken};
+        measure_base(f, finding, k, found);
+    }
+}
+
+/* Without a model its base is not known. Tools that keep it where no flag names it have another sentence. */
+static void find_default_base(struct pe_findings *f)
+{
+    const struct pe_reading *own = &f->ex->kinds[0].own;
+    double base = pe_config_number(own->config, "base", 0);
+    if (!own->turn.n || base <= 0)
+        return;
+    struct pe_finding *finding = pe_finding_add(f, PE_THETA_DEFAULT, "/said", NULL);
+    finding->label = pe_dialect_tool(f->ex);
+    finding->taken = (struct pe_value){.kind = PE_REAL, .real = base};
+    finding->pattern = pe_is_among("llama.cpp|exllamav2|vllm_old|transformers4", word(given(f->ex->said, "to")))
+                           ? "The words state no base: {label} takes the model's, which is not known here; {taken} is "
+                             "taken."
+                           : "The words state no base: {label} turns by base {taken}, whatever the model's is.";
+}
+
+/* ---- Flags without effect ---- */
+
+struct flag {
+    const char *to, *names, *needs;
+    const char *with, *words; /* it counts if this member is one of the words; absent: the first of `else_` */
+    const char *otherwise;
+};
+
+static const struct flag flags[] = {
+    {"megatron", "rope-scaling-factor", "use-rope-scaling", "use-rope-scaling", "true", "false"},
+    {"megatron",
+     "rotary-scaling-factor|yarn-original-max-position-embeddings|yarn-beta-fast|yarn-beta-slow|mscale|mscale-all-dim|"
+     "no-yarn-correction-range-round-to-int",
+     "position-embedding-type yarn", "position-embedding-type", "yarn", "rope"},
+    {"megatron",
+     "rotary-percent|rotary-interleaved|rotary-seq-len-interpolation-factor|use-rope-scaling|rope-scaling-factor",
+     "position-embedding-type rope", "position-embedding-type", "rope", "rope"},
+    {"llama.cpp", "yarn-orig-ctx|yarn-ext-factor|yarn-beta-fast|yarn-beta-slow", "rope-scaling yarn", "rope-scaling",
+     "yarn", "linear"},
+    {"llama.cpp", "rope-scale|rope-freq-scale", "rope-scaling linear or yarn", "rope-scaling", "linear|yarn", "linear"},
+    {NULL, NULL, NULL, NULL, NULL, NULL},
+};
+
+/* llama.cpp takes the rule of the file where no flag names one. */
+static const char *word_of(const struct pe_explain *ex, const struct flag *flag, const struct pe_value *value)
+{
+    const struct pe_value *v = given(value, flag->with);
+    const char *rule = pe_config_word(ex->kinds[0].own.config, "scaling.type");
+    if (v && v->kind == PE_BOOLEAN)
+        return v->boolean ? "true" : "false";
+    if (!v && pe_same(flag->to, "llama.cpp") && pe_same(rule, "yarn"))
+        return rule;
+    return v ? word(v) : flag->otherwise;
+}
+
+static void find_flags(struct pe_findings *f, const struct pe_target_info *target)
+{
+    const struct pe_value *value = given(f->ex->said, "value");
+    for (const struct flag *flag = flags; flag->to; flag++) {
+        if (!pe_same(flag->to, target->name) || pe_is_among(flag->words, word_of(f->ex, flag, value)))
+            continue;
+        for (const struct pe_param *row = target->members; row->name; row++) {
+            const struct pe_value *v = given(value, row->name);
+            if (!pe_is_among(flag->names, row->name) || !v)
+                continue;
+            struct pe_finding *finding = pe_finding_add(f, PE_FLAG_WITHOUT_EFFECT, "/said/value", row->name);
+            finding->label = target->about.label;
+            finding->name = row->name;
+            finding->needs = flag->needs;
+            finding->found = *v;
+        }
+    }
+}
+
+void pe_find_in_words(struct pe_findings *f)
+{
+    const struct pe_explain *ex = f->ex;
+    const struct pe_target_info *target = target_of(ex);
+    for (size_t i = 0; ex->request->unread && ex->request->unread[i]; i++)
+        pe_finding_add(f, PE_UNREAD_IN_TEXT, ex->gguf ? "/gguf" : "", ex->request->unread[i])->name =
+            ex->request->unread[i];
+    if (!target || pe_same(target->name, "gguf"))
+        return;
+    if (target->members)
+        find_flags(f, target);
+    if (pe_words_state_base(ex))
+        return;
+    if (ex->is_over)
+        find_lost_base(f);
+    else if (ex->kinds[0].own.config)
+        find_default_base(f);
+}
+
+/* ---- What they change ---- */
+
+const struct pe_member pe_dialect_change_members[] = {
+    {.name = "layer_type", .types = "string", .summary = "the kind of layers"},
+    {.name = "field", .types = "string", .summary = "of the configuration"},
+    {.name = "model", .summary = "as the model alone has it; null: not"},
+    {.name = "words", .summary = "as it is with the words; null: not"},
+    {.name = NULL},
+};
+
+static void put_change(struct pe_node *list, const char *layer_type, const char *name, const struct pe_value *model,
+                       const struct pe_value *words)
+{
+    struct pe_node *node = pe_put_object(list, NULL);
+    const struct pe_value *const values[] = {model, words};
+    static const char *const names[] = {"model", "words"};
+    pe_put_string(node, "layer_type", layer_type);
+    pe_put_string(node, "field", name);
+    for (size_t i = 0; i < 2; i++)
+        if (values[i])
+            pe_put_value(node, names[i], values[i]);
+        else
+            pe_put_null(node, names[i]);
+}
+
+/* Both configurations live as long as the answer. */
+static void put_changes_of(struct pe_node *list, const char *layer_type, const struct pe_value *model,
+                           const struct pe_value *words)
+{
+    for (size_t i = 0; i < model->object.n; i++) {
+        const struct pe_field *field = &model->object.fields[i];
+        const struct pe_value *v = pe_field_find(words->object.fields, words->object.n, field->name);
+        if (!v || !pe_value_same(v, &field->value))
+            put_change(list, layer_type, field->name, &field->value, v);
+    }
+    for (size_t i = 0; i < words->object.n; i++)
+        if (!pe_field_find(model->object.fields, model->object.n, words->object.fields[i].name))
+            put_change(list, layer_type, words->object.fields[i].name, NULL, &words->object.fields[i].value);
+}
+
+enum pe_status pe_dialect_put_changes(struct pe_explain *ex, struct pe_node *root)
+{
+    struct pe_node *list = ex->is_over ? pe_put_list(root, "changes") : NULL;
+    for (size_t k = 0; list && k < ex->n_text; k++) {
+        struct pe_field fields[PE_FIELDS_MAX + 4];
+        const struct pe_dialect_kind *kind = &ex->kinds[k];
+        struct pe_reading *alone = pe_values_room(ex->values, sizeof *alone);
+        size_t n = fields_of(ex, "said", kind->layer_type, NULL, fields);
+        if (!alone)
+            return pe_no_memory(ex->err);
+        if (pe_dialect_read_fields(ex, fields, n, alone))
+            return ex->err->status;
+        ex->alone[ex->n_alone++] = alone;
+        if (alone->config && kind->own.config)
+            put_changes_of(list, kind->layer_type, alone->config, kind->own.config);
+    }
+    return PE_OK;
+}

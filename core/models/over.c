@@ -1,0 +1,362 @@
+/* The words of a tool on top of a model: what the tool computes that is given a model and these words.
+ *
+ * A tool takes the words in one of three ways. Overrides replace objects of the model's config whole, so that what they
+ * leave out is lost, the base too, and gets the tool's default; flags of a program that reads the model's own numbers
+ * replace only what they name; and arguments of trainers and constructors are all that there is, of the model only the
+ * width of a head counts. The members that the tool takes from the model are added to the words; then they are read as
+ * those of any other request are. */
+#include "core/models/gguf/gguf.h"
+#include "core/models/hf/hf.h"
+#include "core/models/models.h"
+#include "core/params.h"
+#include "core/studies.h"
+#include "core/values.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Where the words of a tool have their rope object, and what becomes of members that they leave out. */
+struct way {
+    const char *tools;
+    enum { OVERRIDES, FLAGS, OPTIONS, ARGUMENTS } takes;
+    const char *outer, *inner; /* "hf_overrides", "rope_parameters"; NULL: the value itself */
+};
+
+static const struct way ways[] = {
+    {"vllm", OVERRIDES, "hf_overrides", "rope_parameters"},
+    {"sglang", OVERRIDES, "json_model_override_args", "rope_parameters"},
+    {"transformers5", OVERRIDES, NULL, "rope_parameters"},
+    {"transformers4|vllm_old", OPTIONS, NULL, "rope_scaling"},
+    {"llama.cpp", FLAGS, NULL, NULL},
+    {"exllamav2", OPTIONS, NULL, NULL},
+    {NULL, ARGUMENTS, NULL, NULL},
+};
+
+enum { ADDED_MAX = 12 };
+
+struct over {
+    const struct way *way;
+    struct pe_said_over *in;
+    const struct pe_value *value; /* the words */
+    struct pe_field members[PE_MODEL_FIELDS_MAX + ADDED_MAX], inside[PE_MODEL_FIELDS_MAX + ADDED_MAX], outside[8];
+    size_t n, n_inside, n_outside;
+    bool is_by_layer;   /* they have an object for each kind of layers */
+    bool keeps_scaling; /* the words leave the model's rule as it is */
+    struct pe_failure *err;
+};
+
+/* ---- The model ---- */
+
+static const struct pe_value *of_model(const struct over *o, const char *name)
+{
+    return pe_field_find(o->in->model, o->in->n_model, name);
+}
+
+static struct pe_value at(const struct over *o, const char *name, const char *member)
+{
+    const struct pe_value *v = of_model(o, name);
+    if (v && member)
+        v = v->kind == PE_OBJECT ? pe_field_find(v->object.fields, v->object.n, member) : NULL;
+    return v ? *v : (struct pe_value){.kind = PE_NULL};
+}
+
+static const char *rule_of(const struct over *o)
+{
+    struct pe_value type = at(o, "scaling", "type");
+    return type.kind == PE_STRING ? type.string : "default";
+}
+
+/* ---- Members ---- */
+
+static const struct pe_value *given(const struct pe_value *object, const char *name)
+{
+    const struct pe_value *v =
+        object && object->kind == PE_OBJECT ? pe_field_find(object->object.fields, object->object.n, name) : NULL;
+    return v && v->kind != PE_NULL ? v : NULL;
+}
+
+/* Copies those of an object that are given; false: there are too many, which the tool's reader refuses. */
+static bool copy(const struct pe_value *object, struct pe_field *to, size_t room, size_t *n)
+{
+    for (size_t i = 0; object && i < object->object.n; i++) {
+        if (object->object.fields[i].value.kind == PE_NULL)
+            continue;
+        if (*n == room)
+            return false;
+        to[(*n)++] = object->object.fields[i];
+    }
+    return true;
+}
+
+static void add(struct pe_field *to, size_t *n, const char *name, struct pe_value value)
+{
+    if (value.kind != PE_NULL && !pe_field_find(to, *n, name))
+        to[(*n)++] = (struct pe_field){name, value};
+}
+
+/* ---- Flags of llama.cpp: what they do not name is the file's ---- */
+
+static enum pe_status fill_flags(struct over *o)
+{
+    const struct pe_value *type = given(o->value, "rope-scaling");
+    bool has_factor = given(o->value, "rope-scale") || given(o->value, "rope-freq-scale");
+    bool was_yarn = pe_same(rule_of(o), "yarn"), was_linear = pe_same(rule_of(o), "linear");
+    bool has_ends = given(o->value, "yarn-orig-ctx") || given(o->value, "yarn-beta-fast") ||
+                    given(o->value, "yarn-beta-slow") || given(o->value, "yarn-ext-factor");
+    bool is_yarn = type ? type->kind == PE_STRING && pe_same(type->string, "yarn") : was_yarn;
+    add(o->members, &o->n, "rope-freq-base", at(o, "base", NULL));
+    o->keeps_scaling = !type && !has_factor && !(has_ends && was_yarn);
+    if (o->keeps_scaling)
+        return PE_OK;
+    if (!pe_is_among("default|linear|yarn|dynamic", rule_of(o)))
+        return pe_fail(o->err, "/said",
+                       "the model's rule is %s, which llama.cpp has in the file, where flags act on it; give the "
+                       "file's keys as gguf",
+                       rule_of(o));
+    if (was_yarn)
+        add(o->members, &o->n, "rope-scaling", (struct pe_value){.kind = PE_STRING, .string = "yarn"});
+    if (!has_factor && (was_yarn || was_linear))
+        add(o->members, &o->n, "rope-scale", at(o, "scaling", "factor"));
+    if (!is_yarn)
+        return PE_OK;
+    add(o->members, &o->n, "yarn-orig-ctx", at(o, "scaling", "original_max_position_embeddings"));
+    if (o->in->length > 0)
+        add(o->members, &o->n, "yarn-orig-ctx", (struct pe_value){.kind = PE_INTEGER, .integer = o->in->length});
+    if (was_yarn) {
+        add(o->members, &o->n, "yarn-beta-fast", at(o, "scaling", "beta_fast"));
+        add(o->members, &o->n, "yarn-beta-slow", at(o, "scaling", "beta_slow"));
+    }
+    return PE_OK;
+}
+
+/* ---- Overrides ---- */
+
+/* An object inside a nested config is merged with the model's, member by member. */
+static void merge_inside(struct over *o)
+{
+    struct pe_value scaling = at(o, "scaling", NULL);
+    bool has_type = pe_field_find(o->inside, o->n_inside, "rope_type") || pe_field_find(o->inside, o->n_inside, "type");
+    add(o->inside, &o->n_inside, "rope_theta", at(o, "base", NULL));
+    add(o->inside, &o->n_inside, "partial_rotary_factor", at(o, "partial_rotary_factor", NULL));
+    for (size_t i = 0; !has_type && scaling.kind == PE_OBJECT && i < scaling.object.n; i++) {
+        const struct pe_field *field = &scaling.object.fields[i];
+        bool is_type = pe_same(field->name, "type");
+        if (o->n_inside < PE_MODEL_FIELDS_MAX && !pe_is_among("convention|divisors|seq_len", field->name))
+            add(o->inside, &o->n_inside, is_type ? "rope_type" : field->name, field->value);
+    }
+}
+
+static void fill_overrides(struct over *o)
+{
+    const struct pe_value *outer = o->way->outer ? given(o->value, o->way->outer) : o->value;
+    const struct pe_value *inner = given(outer, o->way->inner);
+    struct pe_value length = {.kind = PE_INTEGER, .integer = o->in->length};
+    o->keeps_scaling = outer && outer->kind == PE_OBJECT && !inner;
+    if (!inner || inner->kind != PE_OBJECT || !copy(inner, o->inside, PE_MODEL_FIELDS_MAX, &o->n_inside))
+        return;
+    for (size_t i = 0; i < o->n_inside; i++)
+        o->is_by_layer |= o->inside[i].value.kind == PE_OBJECT && *o->in->layer_type && !o->way->outer;
+    if (o->in->merges)
+        merge_inside(o);
+    struct pe_field object = {o->way->inner, {.kind = PE_OBJECT, .object = {.fields = o->inside, .n = o->n_inside}}};
+    struct pe_field *to = o->way->outer ? o->outside : o->members;
+    size_t *n = o->way->outer ? &o->n_outside : &o->n, room = o->way->outer ? 4 : PE_MODEL_FIELDS_MAX;
+    *n = 0;
+    to[(*n)++] = object;
+    for (size_t i = 0; i < outer->object.n && *n < room; i++)
+        add(to, n, outer->object.fields[i].name, outer->object.fields[i].value);
+    if (o->in->length > 0)
+        add(to, n, "max_position_embeddings", length);
+    if (!o->way->outer)
+        return;
+    o->n = 0;
+    o->members[o->n++] =
+        (struct pe_field){o->way->outer, {.kind = PE_OBJECT, .object = {.fields = o->outside, .n = o->n_outside}}};
+    for (size_t i = 0; i < o->value->object.n && o->n < PE_MODEL_FIELDS_MAX; i++)
+        add(o->members, &o->n, o->value->object.fields[i].name, o->value->object.fields[i].value);
+}
+
+static void fill_options(struct over *o)
+{
+    add(o->members, &o->n, o->way->inner ? "rope_theta" : "rotary_embedding_base", at(o, "base", NULL));
+    o->keeps_scaling = o->way->inner ? !given(o->value, "rope_scaling")
+                                     : !given(o->value, "scale_pos_emb") && !given(o->value, "scale_alpha_value");
+    if (o->way->inner && o->in->length > 0 && !o->keeps_scaling && pe_same(o->in->to, "transformers4"))
+        add(o->members, &o->n, "max_position_embeddings",
+            (struct pe_value){.kind = PE_INTEGER, .integer = o->in->length});
+}
+
+/* ---- Both together ---- */
+
+static void put(struct pe_said_over *in, const char *name, struct pe_value value)
+{
+    if (in->n < PE_OVER_FIELDS_MAX)
+        in->fields[in->n++] = (struct pe_field){name, value};
+}
+
+static bool has(const struct over *o, const char *name)
+{
+    return pe_field_find(o->in->own->fields, o->in->own->n, name) != NULL;
+}
+
+/* Arguments that state a number of rotated channels are beside a head of the model's width. */
+static bool is_of_head(const struct over *o)
+{
+    return o->way->takes == ARGUMENTS && has(o, "rotary_dim") && of_model(o, "head_dim");
+}
+
+/* Of the model those fields that the words do not replace. Latent attention turns the same channels with any words. */
+static bool is_replaced(const struct over *o, const char *name)
+{
+    bool has_share = has(o, "partial_rotary_factor") || has(o, "rotary_dim");
+    if (pe_same(name, "head_dim") && is_of_head(o))
+        return false;
+    if (has(o, name))
+        return true;
+    if (pe_is_among("partial_rotary_factor|rotary_dim", name) && has_share)
+        return true;
+    if (o->way->takes == ARGUMENTS && of_model(o, "rotary_offset") && pe_is_among("rotary_dim|rotary_offset", name))
+        return false;
+    if (o->way->takes == ARGUMENTS)
+        return !pe_is_among("head_dim|layout|softmax_scale|softcap|query_scale", name);
+    return pe_same(name, "inv_freq") || (!o->keeps_scaling && pe_is_among("scaling|attention_factor", name));
+}
+
+/* llama.cpp divides the frequencies by the file's tensor before any rule. */
+static void keep_divisors(struct over *o)
+{
+    struct pe_model_fields *own = o->in->own;
+    struct pe_value divisors = at(o, "scaling", "divisors");
+    struct pe_field *scaling = NULL;
+    for (size_t i = 0; i < own->n; i++)
+        if (pe_same(own->fields[i].name, "scaling"))
+            scaling = &own->fields[i];
+    if (divisors.kind == PE_NULL || o->way->takes != FLAGS)
+        return;
+    size_t n = scaling ? scaling->value.object.n : 0;
+    if (!scaling)
+        own->scaling[n++] = (struct pe_field){"type", (struct pe_value){.kind = PE_STRING, .string = "default"}};
+    if (n < PE_MODEL_FIELDS_MAX)
+        own->scaling[n++] = (struct pe_field){"divisors", divisors};
+    struct pe_value whole = {.kind = PE_OBJECT, .object = {.fields = own->scaling, .n = n}};
+    if (scaling)
+        scaling->value = whole;
+    else if (own->n < PE_MODEL_FIELDS_MAX)
+        own->fields[own->n++] = (struct pe_field){"scaling", whole};
+}
+
+static void join(struct over *o)
+{
+    struct pe_said_over *in = o->in;
+    static const struct pe_field none[] = {{"type", {.kind = PE_STRING, .string = "default"}}};
+    const struct pe_model_fields *own = in->own;
+    bool has_scaling = false;
+    if (!o->keeps_scaling)
+        keep_divisors(o);
+    for (size_t i = 0; i < own->n; i++) {
+        bool is_scaling = pe_same(own->fields[i].name, "scaling");
+        bool is_width = pe_same(own->fields[i].name, "head_dim") && is_of_head(o);
+        has_scaling |= is_scaling || pe_same(own->fields[i].name, "inv_freq");
+        if ((!is_scaling || !o->keeps_scaling) && !is_width)
+            put(in, own->fields[i].name, own->fields[i].value);
+    }
+    if (!has_scaling && !o->keeps_scaling)
+        put(in, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {.fields = none, .n = 1}});
+    for (size_t i = 0; i < in->n_model; i++)
+        if (!is_replaced(o, in->model[i].name) || (o->keeps_scaling && pe_same(in->model[i].name, "scaling")))
+            put(in, in->model[i].name, in->model[i].value);
+}
+
+/* Has it no number, word or list, at any depth, but for lengths? */
+static bool is_empty(const struct pe_value *v)
+{
+    bool is_so = v->kind == PE_OBJECT || v->kind == PE_NULL;
+    for (size_t i = 0; v->kind == PE_OBJECT && is_so && i < v->object.n; i++)
+        is_so =
+            pe_is_among("kv-channels|max_position_embeddings|max_model_len|context_length", v->object.fields[i].name) ||
+            is_empty(&v->object.fields[i].value);
+    return is_so;
+}
+
+/* As for words without a model. */
+static enum pe_status no_word(const char *to, struct pe_failure *err)
+{
+    const struct pe_target_info *target = pe_target_info_find(to);
+    char list[PE_DETAIL_MAX / 2] = "";
+    for (const struct pe_param *row = target->members; row && row->name; row++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", row->name);
+    }
+    return pe_fail(err, "/said", "said has no word of %s about positions; those that it has: %s", target->about.label,
+                   list);
+}
+
+/* The words, and what the tool takes of the model beside them. */
+static enum pe_status fill(struct over *o)
+{
+    size_t most = sizeof o->members / sizeof *o->members - ADDED_MAX;
+    if (!copy(o->value, o->members, most, &o->n))
+        return pe_fail(o->err, "/said/value", "value has %zu members; allowed: at most %zu", o->value->object.n, most);
+    switch (o->way->takes) {
+    case FLAGS: return fill_flags(o);
+    case OVERRIDES: fill_overrides(o); break;
+    case OPTIONS: fill_options(o); break;
+    case ARGUMENTS: break;
+    }
+    return PE_OK;
+}
+
+static enum pe_status read_filled(struct over *o)
+{
+    struct pe_said_over *in = o->in;
+    struct pe_field beside[PE_FIELDS_MAX + PE_MODEL_FIELDS_MAX];
+    size_t n = 0;
+    struct pe_field words[] = {
+        {"to", {.kind = PE_STRING, .string = in->to}},
+        {"value", {.kind = PE_OBJECT, .object = {.fields = o->members, .n = o->n}}},
+    };
+    struct pe_value said = {.kind = PE_OBJECT, .object = {.fields = words, .n = 2}};
+    for (size_t i = 0; i < in->n_beside && n < PE_FIELDS_MAX; i++)
+        beside[n++] = in->beside[i];
+    for (size_t i = 0; i < in->n_model && i < PE_MODEL_FIELDS_MAX; i++)
+        if (!pe_field_find(in->beside, in->n_beside, in->model[i].name))
+            beside[n++] = in->model[i];
+    return pe_said_read(&said, o->is_by_layer ? in->layer_type : NULL, beside, n, in->own, o->err);
+}
+
+enum pe_status pe_said_over(struct pe_said_over *in, struct pe_failure *err)
+{
+    struct over o = {.way = ways, .in = in, .err = err};
+    const struct pe_value *scheme = pe_field_find(in->model, in->n_model, "scheme"), *to = given(in->said, "to"),
+                          *merges = given(in->said, "merges");
+    in->n = 0;
+    in->layer_type = in->layer_type ? in->layer_type : "";
+    o.value = given(in->said, "value");
+    in->to = to && to->kind == PE_STRING ? to->string : NULL;
+    in->merges = merges && merges->kind == PE_BOOLEAN && merges->boolean;
+    if (!in->to || !pe_target_info_find(in->to) || !o.value || o.value->kind != PE_OBJECT)
+        return pe_said_read(in->said, NULL, in->beside, in->n_beside, in->own, err); /* which refuses it in words */
+    if (pe_same(in->to, "gguf"))
+        return pe_fail(err, "/said", "the keys of a file are a model of their own; leave out the other");
+    if (is_empty(o.value))
+        return no_word(in->to, err);
+    while (o.way->tools && !pe_is_among(o.way->tools, in->to))
+        o.way++;
+    bool is_still = scheme && scheme->kind == PE_STRING && pe_same(scheme->string, "none");
+    /* llama.cpp's flags are not for sliding layers, whose numbers are the file's. */
+    bool is_apart = o.way->takes == FLAGS && pe_is_among("sliding_attention|chunked_attention", in->layer_type);
+    if (is_still || is_apart) {
+        o.keeps_scaling = true;
+        pe_model_fields_clear(in->own);
+        join(&o);
+        return PE_OK;
+    }
+    if (!scheme || scheme->kind != PE_STRING || !pe_same(scheme->string, "rope"))
+        return pe_fail(err, "/said", "said is about rotary positions, and the model has the scheme %.40s",
+                       scheme && scheme->kind == PE_STRING ? scheme->string : "-");
+    if (fill(&o) || read_filled(&o))
+        return err->status;
+    join(&o);
+    return PE_OK;
+}
