@@ -73,7 +73,7 @@ def test_text_and_tags(server):
     answer = server.post("/explain", {"hf_config": QWEN}, headers={"Accept": "text/plain"})
     lines = answer.body.decode().splitlines()
     assert answer.status == 200 and answer.headers["Content-Type"].startswith("text/plain")
-    assert lines[0] == "full_attention: rope, base 1000000, 128 of 128 channels, half" and lines[1].startswith("error theta_dropped: transformers 4")
+    assert lines[0] == "full_attention: rope, base 1000000, 128 of 128 channels, half" and lines[1].startswith("transformers 4: computes other numbers: ")
     path = "/explain?hf_config=" + urllib.parse.quote(json.dumps(QWEN))
     got = server.get(path)
     assert got.status == 200 and got.json() == explain(server, hf_config=QWEN)
