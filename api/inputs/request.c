@@ -10,6 +10,7 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->n_owners = 1;
     request->host = NULL;
     request->call = NULL;
+    request->route = NULL;
     request->problem.status = 0;
     request->is_late = request->is_long = request->is_refused = false;
     request->own = NULL;
