@@ -46,7 +46,7 @@ static enum pe_status find_preset(struct pe_explain *ex, const struct pe_value *
 {
     struct pe_request request = {.fields = ex->own, .n_fields = ex->n_own};
     ex->preset = named->kind == PE_PRESET   ? named->preset
-                 : named->kind == PE_STRING ? pe_preset_find(named->string)
+                 : named->kind == PE_STRING ? pe_preset_named(named->string)
                                             : NULL;
     return ex->preset ? PE_OK : pe_inherit(ex->buffer, &request, ex->err); /* which refuses it in words */
 }
@@ -202,6 +202,16 @@ void pe_dialect_put_layers(const struct pe_explain *ex, struct pe_node *root)
         put_kind(ex, list, k);
 }
 
+static void put_preset(const struct pe_explain *ex, struct pe_node *node)
+{
+    const struct pe_value *named = pe_field_find(ex->own, ex->n_own, "preset");
+    struct pe_preset_name name;
+    struct pe_failure ignored;
+    pe_put_string(node, "preset", ex->preset->name);
+    if (named->kind == PE_STRING && pe_preset_name(named->string, &name, &ignored) == PE_OK)
+        pe_preset_put_name(&name, node);
+}
+
 void pe_dialect_put_model(const struct pe_explain *ex, struct pe_node *root)
 {
     struct pe_node *node = pe_put_object(root, "model");
@@ -213,7 +223,7 @@ void pe_dialect_put_model(const struct pe_explain *ex, struct pe_node *root)
     pe_put_string_or_null(node, "model_type", ex->hf ? ex->language.model_type : NULL);
     pe_put_string_or_null(node, "architecture", ex->gguf ? ex->outline->architecture : NULL);
     if (ex->preset)
-        pe_put_string(node, "preset", ex->preset->name);
+        put_preset(ex, node);
     pe_put_string_or_null(node, "certainty", certainty);
     if (n)
         pe_put_integer(node, "num_layers", (int64_t)n);
@@ -444,6 +454,7 @@ const struct pe_member pe_dialect_model_members[] = {
     {.name = "model_type", .types = "string|null", .summary = "of a config.json"},
     {.name = "architecture", .types = "string|null", .summary = "of a GGUF file"},
     {.name = "preset", .types = "string", .summary = "its name", .is_optional = true},
+    PE_PRESET_NAME_MEMBERS,
     {.name = "certainty", .types = "string|null", .summary = "how sure the row of the model is"},
     {.name = "num_layers", .types = "integer|null", .summary = "null: not known"},
     {.name = "length", .types = "integer", .summary = "positions over which consequences are measured"},

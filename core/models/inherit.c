@@ -61,16 +61,6 @@ static enum pe_status word_of(const struct pe_request *request, const char *name
 
 /* ---- What the model states ---- */
 
-static enum pe_status unknown_preset(const char *name, struct pe_failure *err)
-{
-    const char *nearest = pe_preset_nearest(name);
-    if (nearest)
-        pe_fail(err, "/preset", "unknown preset \"%.64s\"; nearest: \"%s\"", name, nearest);
-    else
-        pe_fail(err, "/preset", "unknown preset \"%.64s\"", name);
-    return pe_advise(err, PE_LIST_PRESETS, NULL);
-}
-
 /* The requested layer type, else the first. */
 static enum pe_status find_layer(const struct pe_preset *preset, const char *layer_type,
                                  const struct pe_preset_layer **layer, struct pe_failure *err)
@@ -101,10 +91,14 @@ static enum pe_status read_preset(struct pe_inheritance *in, const struct pe_val
                                   struct model *model, struct pe_failure *err)
 {
     const struct pe_preset_layer *layer;
-    in->preset = named->kind == PE_PRESET ? named->preset : pe_preset_find(named->string);
-    if (!in->preset)
-        return unknown_preset(named->string, err);
-    enum pe_status status = find_layer(in->preset, layer_type, &layer, err);
+    struct pe_preset_name name;
+    enum pe_status status = PE_OK;
+    if (named->kind == PE_PRESET)
+        in->preset = named->preset;
+    else if (!(status = pe_preset_name(named->string, &name, err)))
+        in->preset = name.preset;
+    if (!status)
+        status = find_layer(in->preset, layer_type, &layer, err);
     if (!status)
         *model = (struct model){layer->fields, layer->n_fields};
     return status;
@@ -315,7 +309,7 @@ static const struct pe_field *find_given(const struct pe_inheritance *in, const 
 void pe_model_label(const struct pe_field *fields, size_t n, char label[PE_MODEL_LABEL_MAX])
 {
     const struct pe_value *v = pe_field_find(fields, n, "preset");
-    const struct pe_preset *preset = !v ? NULL : v->kind == PE_PRESET ? v->preset : pe_preset_find(v->string);
+    const struct pe_preset *preset = !v ? NULL : v->kind == PE_PRESET ? v->preset : pe_preset_named(v->string);
     if (preset)
         snprintf(label, PE_MODEL_LABEL_MAX, pe_text("the preset \"%.64s\""), preset->name);
     else
