@@ -349,6 +349,10 @@ struct pe_preset {
         *note_zh; /* other facts for porting (layout of other weights, layers without position, …), or NULLs */
     const struct pe_preset_layer *layers;
     size_t n_layers;
+    struct {
+        const struct pe_field *fields;
+        size_t n;
+    } config; /* the fields of its config.json that are about positions; none: there is no class, or it is not known */
 };
 
 size_t pe_n_presets(void);

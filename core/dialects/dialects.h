@@ -161,6 +161,7 @@ struct pe_explain {
     const struct pe_value *hf, *gguf, *said;
     bool is_translation;
     const struct pe_preset *preset;
+    struct pe_value config;          /* of the preset: hf then, where it has one */
     struct pe_hf_marks *marks;       /* of hf */
     struct pe_hf_language language;  /* of hf */
     struct pe_gguf_outline *outline; /* of gguf */

@@ -46,6 +46,10 @@ static const char *assume(const struct pe_explain *ex, const struct pe_value *co
     for (size_t k = 0; is_half && k < ex->n_text; k++)
         if (pe_is_local(ex, &ex->kinds[k]))
             return "gemma3"; /* whose sliding layers have a base of their own */
+    for (size_t k = 0; is_half && pe_same(rule, "yarn") && k < ex->n_text; k++)
+        if (pe_gguf_slides(ex->kinds[k].layer_type) &&
+            pe_same(pe_config_word(ex->kinds[k].own.config, "scaling.type"), "default"))
+            return "olmo2"; /* … have the base, and no scaling */
     return pe_same(rule, "yarn") && has_betas ? "mistral3" : "llama";
 }
 

@@ -3,12 +3,13 @@
 # with file, line and a sentence. Plain POSIX awk, run with LC_ALL=C.
 
 BEGIN {
-    keys["presets"] = "label label.zh aliases source certainty note note.zh fields layer"
+    keys["presets"] = "label label.zh aliases source certainty note note.zh fields layer config"
     needed["presets"] = "label source certainty"
     keys["names"] = "words means"
     keys["types"] = "aliases kind fields gives ignores reads refuses needs inner inner_type without layers none none_if " \
                     "mixed period masks extra_rows row_offset first layout channels position_style head_dim base " \
-                    "local_base rope_if form buckets distance interpolate positions scale cap sinks traits source certainty"
+                    "local_base rope_if form buckets distance interpolate positions scale cap sinks indexer traits " \
+                    "source certainty"
     needed["types"] = "kind source certainty"
     split("checkpoint:PE_SEEN_CHECKPOINT|class default:PE_CLASS_DEFAULT|unverified:PE_UNVERIFIED", pairs, "|")
     for (i in pairs) {
@@ -218,7 +219,12 @@ function print_preset(    n, i, words) {
         n = split_fields(value["layer:" i], words)
         printf "      {%s, %s},\n", quoted(words[1]), fields_of(words, 2, n, line["layer:" i])
     }
-    printf "     },\n     .n_layers = %d},\n", n_layers ? n_layers : 1
+    printf "     },\n     .n_layers = %d,\n", n_layers ? n_layers : 1
+    if ("config" in value) {
+        n = split_fields(value["config"], words)
+        printf "     .config = {%s},\n", fields_of(words, 1, n, line["config"])
+    }
+    print "    },"
 }
 
 # ---- Words of names ----

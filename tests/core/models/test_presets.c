@@ -27,7 +27,7 @@ static void check_layer(const struct pe_preset *preset, const struct pe_preset_l
 /* The default comes first. */
 static bool is_first_type(const char *type)
 {
-    static const char *const first[] = {"full_attention", "encoder", "stage1", "rel_pos", "sliding_attention"};
+    static const char *const first[] = {"full_attention", "encoder", "stage1", "rel_pos"};
     for (size_t i = 0; i < sizeof first / sizeof *first; i++)
         if (strcmp(first[i], type) == 0)
             return true;
