@@ -143,7 +143,7 @@ enum { N_RANKS = 4 };
 static int rank_of(const struct search *s, const struct entry *entry)
 {
     int least = 2;
-    if (s->scheme && !has_scheme(entry->preset, s->scheme))
+    if (s->scheme && !has_scheme(entry->preset, pe_scheme_find(s->scheme)->name))
         return N_RANKS;
     if (s->wanted == entry->preset || (s->n_words == 1 && strcasecmp(entry->name, s->words[0]) == 0))
         return 0;
