@@ -289,6 +289,9 @@ static bool put_notes(const struct pe_explain *ex, struct pe_node *root)
         has_notes |= put_notes_of(ex, notes, k);
         is_long |= pe_same(pe_config_word(ex->kinds[k].own.config, "scaling.type"), "longrope");
     }
+    for (size_t k = ex->n_text; k < ex->n_kinds; k++)
+        if (pe_same(ex->kinds[k].part, PE_HF_INDEXER))
+            put_notes_of(ex, notes, k);
     if (is_long)
         pe_put_string(notes, NULL,
                       pe_text_in(ex->request->lang,

@@ -450,7 +450,10 @@ static enum pe_status read_indexer(const struct pe_value *config, const struct p
         return err->status;
     language.place.row = NULL; /* every name is read */
     language.place.marks = marks;
-    if (pe_hf_integer(&language.place, "index_head_dim", &width, err))
+    bool is_interleaved = true;
+    const struct pe_field *flag = is_half || is_last ? NULL : pe_hf_find(&language.place, "indexer_rope_interleave");
+    if (pe_hf_integer(&language.place, "index_head_dim", &width, err) ||
+        (flag && pe_hf_flag(&language.place, flag->name, &is_interleaved, err)))
         return err->status;
     size_t n = 0;
     for (size_t i = 0; i < out->n; i++)
@@ -463,9 +466,15 @@ static enum pe_status read_indexer(const struct pe_value *config, const struct p
     find_put(out, "head_dim")->value = (struct pe_value){.kind = PE_INTEGER, .integer = width};
     find_put(out, "rotary_offset")->value =
         (struct pe_value){.kind = PE_INTEGER, .integer = is_last && width > n_turned ? width - n_turned : 0};
-    find_put(out, "layout")->value = (struct pe_value){.kind = PE_STRING, .string = is_half ? "half" : "interleaved"};
+    find_put(out, "layout")->value =
+        (struct pe_value){.kind = PE_STRING, .string = is_half || !is_interleaved ? "half" : "interleaved"};
     leave_magnitudes(out);
     out->scores = (struct pe_model_scores){.n_notes = 0};
+    if (!is_half && !is_last && !flag)
+        snprintf(
+            out->scores.notes[out->scores.n_notes++], PE_DETAIL_MAX, "%s",
+            pe_text("The indexer turns neighbours, as the class does; vLLM turns halves where the config.json has no "
+                    "indexer_rope_interleave."));
     if (marks)
         marks->layer_type = PE_HF_INDEXER;
     return PE_OK;
