@@ -170,7 +170,7 @@ $(BUILD)/obj/server/main.o: CPPFLAGS += -DPOSENC_COMMIT='"$(COMMIT)"'
 	$(call say,AR,$@)
 	$(Q)$(AR) qcs $@ $(filter %.o,$^)
 
-MODELS_O := $(BUILD)/obj/core/models/presets_rows.o $(BUILD)/obj/core/models/types_rows.o
+MODELS_O := $(foreach table,names presets types,$(BUILD)/obj/core/models/$(table)_rows.o)
 $(LIB_CORE): $(call objects,$(CORE_C)) $(KERNEL_O) $(MODELS_O) $(BUILD)/obj/core/zh_rows.o
 $(LIB_API): $(call objects,$(API_C)) $(BUILD)/obj/api/zh_rows.o
 $(LIB_SERVER): $(call objects,$(SERVER_C)) $(BUILD)/obj/server/page.o $(BUILD)/obj/server/clients.o

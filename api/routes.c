@@ -211,8 +211,8 @@ static const struct step {
     const char *word;
     size_t offset, room;
     const char *ends; /* characters before which it ends */
-} all_steps[] = {STEP(name, "/"), STEP(preset, "/"), STEP(version, "/"), STEP(build, "/"),
-                 STEP(file, ""),  STEP(query, "/"),  STEP(key, "")};
+} all_steps[] = {STEP(name, "/"), STEP(preset, ""), STEP(version, "/"), STEP(build, "/"),
+                 STEP(file, ""),  STEP(query, "/"), STEP(key, "")};
 
 static const struct step *step_at(const char *pattern)
 {

@@ -85,13 +85,11 @@ static size_t edit_distance(const struct word *word, const char *name, size_t n_
     return distance;
 }
 
-const char *pe_nearest(const char *text, const char *const *names)
+/* The first of the names with fewest changes to n letters of text, if those are fewer than least. */
+static const char *nearest(const char *text, size_t n, const char *const *names, size_t least)
 {
     const char *best = NULL;
-    size_t n = strlen(text), least = n / 3 + 2; /* a third of the letters may be wrong, and at least one */
     struct word word;
-    if (n > WORD_MAX) /* no valid name is so long */
-        return NULL;
     word_init(&word, text, n);
     for (; *names; names++) {
         size_t n_name = strlen(*names), n_more = n > n_name ? n - n_name : n_name - n;
@@ -104,4 +102,16 @@ const char *pe_nearest(const char *text, const char *const *names)
         }
     }
     return best;
+}
+
+const char *pe_nearest(const char *text, const char *const *names)
+{
+    size_t n = strlen(text); /* a third of the letters may be wrong, and at least one; no valid name is so long */
+    return n > WORD_MAX ? NULL : nearest(text, n, names, n / 3 + 2);
+}
+
+const char *pe_nearest_of_all(const char *text, const char *const *names)
+{
+    size_t n = strlen(text);
+    return nearest(text, n > WORD_MAX ? WORD_MAX : n, names, SIZE_MAX);
 }

@@ -58,6 +58,8 @@ enum pe_status pe_cancelled(struct pe_failure *err); /* for work that was cancel
 
 /* The entry of names (NULL-terminated) nearest to word by edit distance; NULL if none is near enough to suggest. */
 const char *pe_nearest(const char *word, const char *const *names);
+/* However far it is, unless there is none. */
+const char *pe_nearest_of_all(const char *text, const char *const *names);
 
 /* ---- Texts in two languages ------------------------------------------------------------------------------------
  *
@@ -347,12 +349,36 @@ struct pe_preset {
         *note_zh; /* other facts for porting (layout of other weights, layers without position, …), or NULLs */
     const struct pe_preset_layer *layers;
     size_t n_layers;
+    struct {
+        const struct pe_field *fields;
+        size_t n;
+    } config; /* the fields of its config.json that are about positions; none: there is no class, or it is not known */
 };
 
 size_t pe_n_presets(void);
 const struct pe_preset *pe_preset_at(size_t i);
 const struct pe_preset *pe_preset_find(const char *name); /* by name or alias; NULL if none */
 const char *pe_preset_nearest(const char *name);          /* for "nearest: …"; NULL: none is near */
+
+/* A preset by the name that people have for a model: an id of Hugging Face, a file, the folder of a snapshot, a name of
+ * ollama (core/models/names.c). */
+enum { PE_NAME_MAX = 512, PE_NAME_DROPPED_MAX = 64 };
+struct pe_name_word {
+    const char *text; /* of the name, borrowed */
+    size_t n;
+};
+struct pe_preset_name {
+    const char *asked; /* the name, borrowed */
+    const struct pe_preset *preset;
+    bool is_resolved; /* the name is not the preset's own, and no alias: dropped lists words that are not the model's */
+    bool is_foreign;  /* of a refused name: no word of it begins the name of a preset */
+    struct pe_name_word dropped[PE_NAME_DROPPED_MAX];
+    size_t n_dropped;
+};
+/* PE_INVALID: no preset is meant, or more than one; the pointer of the refusal is "/preset". */
+enum pe_status pe_preset_name(const char *asked, struct pe_preset_name *out, struct pe_failure *err);
+const struct pe_preset *pe_preset_named(const char *asked); /* the same; NULL: none, or more than one */
+const char *pe_preset_nearest_of_all(const char *text);     /* one of its family, else by letters, however far */
 
 /* ---- Plans ----------------------------------------------------------------------------------------------------- */
 

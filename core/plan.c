@@ -51,7 +51,10 @@ static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_
     names[n] = NULL;
     char pointer[PE_POINTER_MAX];
     pe_pointer_join(pointer, sizeof pointer, "", name);
-    const char *nearest = pe_nearest(name, names);
+    const char *nearest = pe_nearest(name, names), *meant = pe_field_meant(name);
+    for (size_t i = 0; meant && i < n; i++)
+        if (pe_same(names[i], meant))
+            return pe_fail(err, pointer, "unknown field \"%.64s\"; here: %s", name, meant);
     const struct pe_operation_info *owner = owner_of(name);
     if (owner && owner != &plan->operation->info && !pe_is_among("num_heads|head_dim|dim", name)) {
         pe_fail(err, pointer, "unknown field \"%s\"", name);

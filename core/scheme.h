@@ -158,7 +158,15 @@ struct pe_scheme {
     const struct pe_attend *attend;
 };
 
-const struct pe_scheme *pe_scheme_get(const char *name); /* NULL if none */
+/* By name in any case, or by a word of others (core/schemes/words.c); NULL if none. */
+const struct pe_scheme *pe_scheme_get(const char *name);
+
+/* Words of others: "rotary" means "rope", "theta" means "base". NULL: the word is not known. */
+struct pe_other_word {
+    const char *word, *means;
+};
+const char *pe_scheme_meant(const char *word);
+const char *pe_field_meant(const char *word);
 
 /* Does the request give this parameter, under any of its names? Only while planning. */
 bool pe_plan_gave(const struct pe_plan *plan, const char *name);        /* or the model it names */

@@ -37,7 +37,7 @@ static bool read_path(struct api_request *request)
         return false;
     if (!api_preset_take(request, &request->problem))
         return request->problem.status == 422 && api_preset_absent(request->presets, name, &request->problem);
-    if (!request->has_kept_preset && !pe_preset_find(name))
+    if (!request->has_kept_preset && !pe_preset_named(name))
         return api_preset_absent(request->presets, name, &request->problem);
     return !call->query || !*call->query || api_query_read(request, call->query, &request->problem);
 }

@@ -1,14 +1,18 @@
-/* GET /presets?query=…&scheme=…&limit=…: the presets that have every word of the query. There are some hundred of the
- * program and at most a thousand stored ones, so each is looked at; nothing is indexed.
+/* GET /presets?query=…&scheme=…&limit=…: the presets that have every word of the query, as a word or the beginning of
+ * one: "wan" is not in "Vaswani". There are some hundred of the program and at most a thousand stored ones, so each is
+ * looked at; nothing is indexed.
  *
- * The exact name comes first, then names that begin with the first word, then the order of the catalogue. With
- * format=text, or Accept: text/plain, a line each for a person: name, certainty, label. */
+ * The preset that the whole query names comes first, as a preset or as people name its model (core/models/names.c);
+ * then names that begin with the first word, then those that have whole words, then the others, each in the order of
+ * the catalogue. If there are none, the nearest name is stated. With format=text, or Accept: text/plain, a line each
+ * for a person: name, certainty, label. */
 #define _GNU_SOURCE /* strcasestr */
 #include "api/endpoints/endpoints.h"
 #include "api/inputs/inputs.h"
 #include "api/replies/replies.h"
 #include "api/requests/requests.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -22,6 +26,8 @@ struct search {
     char *query, *scheme, *limit, *format; /* of the call; NULL: not given */
     const char *words[WORDS_MAX];          /* of query, which is cut at its spaces */
     size_t n_words;
+    char *whole;                    /* the query as it was given */
+    const struct pe_preset *wanted; /* of the program, which it names; NULL: none */
     bool is_text;
     size_t n_most, n_found, n_printed;
     const struct api_weights **cards; /* of the stored presets, held */
@@ -58,6 +64,10 @@ static bool read_scheme(struct search *s)
 static bool read_words(struct search *s)
 {
     char *rest = NULL;
+    s->whole = s->query ? strdup(s->query) : NULL;
+    if (s->query && !s->whole)
+        return api_fail_memory(&s->request->problem);
+    s->wanted = s->whole && *s->whole ? pe_preset_named(s->whole) : NULL;
     for (char *word = s->query ? strtok_r(s->query, " \t\r\n", &rest) : NULL; word;
          word = strtok_r(NULL, " \t\r\n", &rest)) {
         if (s->n_words == WORDS_MAX)
@@ -78,13 +88,36 @@ static bool read_search(struct search *s)
 
 /* ---- What matches ---- */
 
-/* Whether text has the word in upper or lower case of ASCII; in linear time, because clients write both. */
-static bool has(const char *text, const char *word) { return text && strcasestr(text, word); }
-
-static bool has_word(const struct pe_preset *p, const char *name, const char *word)
+/* A letter and a digit are of two words, as "qwen3" is of qwen and 3. What is not ASCII has no words. */
+static bool is_between(char before, char after)
 {
-    return has(name, word) || has(p->aliases, word) || has(p->label, word) || has(p->label_zh, word) ||
-           has(p->source, word) || has(p->note, word) || has(p->note_zh, word);
+    bool is_letter = isalpha((unsigned char)before), is_digit = isdigit((unsigned char)before);
+    return !(isalnum((unsigned char)after) && (is_letter || is_digit)) ||
+           is_letter != (isalpha((unsigned char)after) != 0);
+}
+
+/* Whether text has the word, in upper or lower case of ASCII: 0 not, 1 at the beginning of a word, 2 as a word. */
+static int has(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+    int best = 0;
+    for (const char *at = text; at && best < 2 && (at = strcasestr(at, word)); at++)
+        if (at == text || is_between(at[-1], *at)) {
+            int found = !at[n] || is_between(at[n - 1], at[n]) ? 2 : 1;
+            best = found > best ? found : best;
+        }
+    return best;
+}
+
+static int has_word(const struct pe_preset *p, const char *name, const char *word)
+{
+    const char *const texts[] = {name, p->aliases, p->label, p->label_zh, p->source, p->note, p->note_zh};
+    int best = 0;
+    for (size_t i = 0; best < 2 && i < sizeof texts / sizeof *texts; i++) {
+        int found = has(texts[i], word);
+        best = found > best ? found : best;
+    }
+    return best;
 }
 
 static const char *scheme_of(const struct pe_preset_layer *layer)
@@ -103,22 +136,26 @@ static bool has_scheme(const struct pe_preset *preset, const char *scheme)
     return false;
 }
 
-static bool matches(const struct search *s, const struct entry *entry)
-{
-    bool fits = !s->scheme || has_scheme(entry->preset, s->scheme);
-    for (size_t i = 0; i < s->n_words; i++)
-        fits = fits && has_word(entry->preset, entry->name, s->words[i]);
-    return fits;
-}
+/* 0: the one that is named, 1: a name that begins with the first word, 2: it has all as whole words, 3: any other. */
+enum { N_RANKS = 4 };
 
-/* 0: the exact name, 1: a name that begins with the first word, 2: any other. */
-enum { N_RANKS = 3 };
-
+/* N_RANKS: it does not match. */
 static int rank_of(const struct search *s, const struct entry *entry)
 {
-    if (!s->n_words || strncasecmp(entry->name, s->words[0], strlen(s->words[0])) != 0)
-        return 2;
-    return s->n_words == 1 && strcasecmp(entry->name, s->words[0]) == 0 ? 0 : 1;
+    int least = 2;
+    if (s->scheme && !has_scheme(entry->preset, pe_scheme_find(s->scheme)->name))
+        return N_RANKS;
+    if (s->wanted == entry->preset || (s->n_words == 1 && strcasecmp(entry->name, s->words[0]) == 0))
+        return 0;
+    for (size_t i = 0; i < s->n_words; i++) {
+        int found = has_word(entry->preset, entry->name, s->words[i]);
+        least = found < least ? found : least;
+    }
+    if (!least)
+        return N_RANKS;
+    if (s->n_words && strncasecmp(entry->name, s->words[0], strlen(s->words[0])) == 0)
+        return 1;
+    return s->n_words && least == 2 ? 2 : 3;
 }
 
 /* ---- The answer ---- */
@@ -145,7 +182,7 @@ static void print_entry(struct search *s, const struct entry *entry)
 
 static void try_entry(struct search *s, const struct entry *entry, int rank)
 {
-    if (pe_is_cancelled() || !matches(s, entry) || rank_of(s, entry) != rank)
+    if (pe_is_cancelled() || rank_of(s, entry) != rank)
         return;
     s->n_found++;
     if (s->n_printed < s->n_most && s->is_text)
@@ -165,6 +202,13 @@ static void print_rank(struct search *s, int rank)
     }
 }
 
+/* By meaning: a preset of the scheme that is meant, one of the same family; else by letters. */
+static const char *nearest_of(const struct search *s, char *buffer)
+{
+    const char *nearest = api_preset_nearest(s->request->host->presets, s->words[0], buffer);
+    return nearest ? nearest : pe_preset_nearest_of_all(s->whole);
+}
+
 static void print(struct search *s)
 {
     char buffer[API_WEIGHT_NAME_MAX + 1];
@@ -174,11 +218,11 @@ static void print(struct search *s)
     for (int rank = 0; rank < N_RANKS; rank++)
         print_rank(s, rank);
     if (!s->n_found && s->n_words)
-        nearest = api_preset_nearest(s->request->host->presets, s->words[0], buffer);
+        nearest = nearest_of(s, buffer);
     if (s->is_text) {
         if (nearest)
             api_text_format(s->out, pe_text("no preset has these words; nearest: %s"), nearest);
-        else if (!s->n_found)
+        else if (!s->n_found) /* of this scheme */
             api_text_put(s->out, pe_text("no preset has these words"));
         api_text_add(s->out, "\n", !s->n_found);
         return;
@@ -208,6 +252,7 @@ static void drop(struct search *s)
         store->drop_card(store->self, s->cards[i]);
     free(s->cards);
     free(s->query);
+    free(s->whole);
     free(s->scheme);
     free(s->limit);
     free(s->format);

@@ -107,13 +107,16 @@ struct api_reply *api_presets(struct api_request *request)
 
 /* ---- Refusals ---- */
 
-bool api_preset_absent(const struct api_store *store, const char *name, struct api_problem *problem)
+bool api_preset_absent(const struct api_store *store, const char *asked, struct api_problem *problem)
 {
-    char buffer[API_WEIGHT_NAME_MAX + 1];
-    const char *nearest = api_preset_nearest(store, name, buffer);
-    if (nearest)
-        return api_fail(problem, 404, "", "unknown preset \"%.64s\"; nearest: \"%s\"", name, nearest);
-    return api_fail(problem, 404, "", "unknown preset \"%.64s\"; GET /presets lists them", name);
+    struct pe_preset_name name;
+    struct pe_failure err;
+    if (pe_preset_name(asked, &name, &err) == PE_OK) /* one of the program, where a stored one is meant */
+        return api_fail(problem, 404, "", "unknown preset \"%.64s\"; GET /presets lists them", asked);
+    api_fail_preset(store, &name, &err, problem);
+    problem->status = 404;
+    *problem->error.pointer = '\0';
+    return false;
 }
 
 static struct api_reply *no_store(void) { return api_refusal(503, "this server stores no presets"); }
@@ -152,6 +155,20 @@ static struct api_reply *get_found(struct api_request *request, const struct api
                                                  : api_kept_headers(api_reply_empty(304), file->sha256);
 }
 
+/* One of the program, under the name that was asked for. */
+static struct api_reply *get_known(struct api_request *request, const struct pe_preset *preset)
+{
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_put(&text, "{");
+    api_preset_print(&text, preset, request->lang);
+    api_preset_asked(&text, request->path.name);
+    api_text_put(&text, "}");
+    struct api_reply *reply = api_reply_text(200, api_json_type, &text);
+    reply->is_repeatable = reply->status == 200;
+    return api_reply_set_language(reply, request->lang);
+}
+
 static struct api_reply *get_kept(struct api_request *request)
 {
     const struct api_store *store = request->host->presets;
@@ -160,6 +177,9 @@ static struct api_reply *get_kept(struct api_request *request)
     enum api_found found = store ? store->find(store->self, &wanted, &file) : API_FOUND_NOTHING;
     if (found == API_FOUND_LATER && api_is_late(request))
         return NULL;
+    const struct pe_preset *named = found == API_FOUND_NOTHING ? pe_preset_named(request->path.name) : NULL;
+    if (named)
+        return get_known(request, named);
     if (found == API_FOUND_NOTHING)
         api_preset_absent(store, request->path.name, &request->problem);
     else if (found != API_FOUND)
@@ -174,16 +194,9 @@ static struct api_reply *get_kept(struct api_request *request)
 static struct api_reply *get(struct api_request *request)
 {
     const struct pe_preset *preset = pe_preset_find(request->path.name);
-    struct api_text text;
     if (!api_lang_of_query(request->call, &request->lang, &request->problem))
         return NULL;
-    if (!preset)
-        return get_kept(request);
-    api_text_init(&text, API_TEXT_MAX);
-    add_preset(&text, preset, request->lang);
-    struct api_reply *reply = api_reply_text(200, api_json_type, &text);
-    reply->is_repeatable = reply->status == 200;
-    return api_reply_set_language(reply, request->lang);
+    return preset ? get_known(request, preset) : get_kept(request);
 }
 
 /* ---- PUT ---- */

@@ -57,6 +57,13 @@ static void add_layer_type(struct api_text *text, const struct pe_preset *preset
         api_text_member(text, "layer_type", is_asked ? asked->string : preset->layers[0].layer_type);
 }
 
+/* By which name the preset was asked for. */
+static void add_asked(struct api_text *text, const struct api_request *request)
+{
+    const struct pe_value *asked = request ? api_request_find(request, "preset") : NULL;
+    api_preset_asked(text, asked && asked->kind == PE_STRING ? asked->string : NULL);
+}
+
 void api_json_plan(struct api_text *text, const struct api_opening *opening)
 {
     const struct pe_plan *plan = opening->source.plan;
@@ -68,6 +75,7 @@ void api_json_plan(struct api_text *text, const struct api_opening *opening)
         api_text_put(text, ",\"preset\":{");
         api_preset_about(text, pe_plan_preset(plan));
         add_layer_type(text, pe_plan_preset(plan), opening->request);
+        add_asked(text, opening->request);
         api_text_put(text, "}");
     }
 }

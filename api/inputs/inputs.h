@@ -433,10 +433,17 @@ void api_preset_kept(struct api_text *text, const char *name, const struct api_k
  * may be NULL. */
 const char *api_preset_nearest(const struct api_store *presets, const char *name, char *buffer);
 
+/* Fails as pe_preset_name has (err), or with the nearest name, also of those that are stored. */
+bool api_fail_preset(const struct api_store *presets, const struct pe_preset_name *name, const struct pe_failure *err,
+                     struct api_problem *problem);
+
 /* Of a public model, in the catalogue and in the answers computed from it. */
 
 /* The members name, source, certainty and note of a preset, without the braces around them. */
 void api_preset_about(struct api_text *text, const struct pe_preset *preset);
+/* The members asked, resolved and dropped, each behind a comma, if the name (NULL: none) is neither the preset's own
+ * nor an alias. */
+void api_preset_asked(struct api_text *text, const char *asked);
 /* The same for the catalogue, with the note in lang and as note_zh in Chinese. */
 void api_preset_about_in(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang);
 

@@ -166,6 +166,21 @@ const char *api_preset_nearest(const struct api_store *presets, const char *name
     return both[0] ? pe_nearest(name, both) : NULL;
 }
 
+bool api_fail_preset(const struct api_store *presets, const struct pe_preset_name *name, const struct pe_failure *err,
+                     struct api_problem *problem)
+{
+    char buffer[API_WEIGHT_NAME_MAX + 1];
+    const char *nearest = NULL;
+    if (name->is_foreign)
+        nearest = api_preset_nearest(presets, name->asked, buffer);
+    else if (presets && presets->nearest(presets->self, name->asked, buffer))
+        nearest = buffer;
+    if (!nearest)
+        return api_fail_core(problem, err);
+    return api_fail(problem, 422, "/preset", "unknown preset \"%.64s\"; nearest: \"%s\"; GET /presets lists them",
+                    name->asked, nearest);
+}
+
 /* ---- In a request ---- */
 
 /* What the request holds. */
@@ -197,14 +212,12 @@ static bool put(struct api_request *request, struct pe_value *value, const struc
     return api_arena_own(&request->arena, taken, let_go) || api_fail_memory(problem);
 }
 
-static bool fail_unknown(const struct api_request *request, const char *name, struct api_problem *problem)
+/* None is stored under this name: a name that people have for a model of the program, or none. */
+static bool take_name(const struct api_request *request, const char *asked, struct api_problem *problem)
 {
-    char buffer[API_WEIGHT_NAME_MAX + 1];
-    const char *nearest = api_preset_nearest(request->presets, name, buffer);
-    return api_fail(problem, 422, "/preset",
-                    nearest ? "unknown preset \"%.64s\"; nearest: \"%s\"; GET /presets lists them"
-                            : "unknown preset \"%.64s\"; GET /presets lists them",
-                    name, nearest);
+    struct pe_preset_name name;
+    struct pe_failure err;
+    return pe_preset_name(asked, &name, &err) == PE_OK || api_fail_preset(request->presets, &name, &err, problem);
 }
 
 static bool look_up(struct api_request *request, struct pe_value *value, struct api_problem *problem)
@@ -223,7 +236,7 @@ static bool look_up(struct api_request *request, struct pe_value *value, struct 
     case API_FOUND_TOO_LARGE:
     case API_FOUND_NO_ROOM:
     case API_FOUND_BUSY: return api_fail_kept_unknown(problem, "/preset", store, found, value->string);
-    default: return fail_unknown(request, value->string, problem);
+    default: return take_name(request, value->string, problem);
     }
 }
 
@@ -275,6 +288,24 @@ void api_preset_about(struct api_text *text, const struct pe_preset *preset)
     add_source(text, preset);
     if (preset->note)
         api_text_member(text, "note", preset->note);
+}
+
+void api_preset_asked(struct api_text *text, const char *asked)
+{
+    struct pe_preset_name name;
+    struct pe_failure ignored;
+    if (!asked || pe_preset_name(asked, &name, &ignored) || !name.is_resolved)
+        return;
+    api_text_member(text, "asked", asked);
+    api_text_member(text, "resolved", name.preset->name);
+    api_text_put(text, ",\"dropped\":[");
+    for (size_t i = 0; i < name.n_dropped; i++) {
+        char word[PE_NAME_MAX + 1];
+        snprintf(word, sizeof word, "%.*s", (int)name.dropped[i].n, name.dropped[i].text);
+        api_text_put(text, i ? "," : "");
+        api_text_string(text, word);
+    }
+    api_text_put(text, "]");
 }
 
 void api_preset_about_in(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang)

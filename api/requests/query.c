@@ -188,7 +188,7 @@ static const struct pe_scheme_info *scheme_of(const struct api_request *request)
 {
     const char *scheme = word_of(request, "scheme"), *name = word_of(request, "preset");
     const struct pe_value *named = api_request_find(request, "preset");
-    const struct pe_preset *preset = name                                ? pe_preset_find(name)
+    const struct pe_preset *preset = name                                ? pe_preset_named(name)
                                      : named && named->kind == PE_PRESET ? named->preset
                                                                          : NULL;
     if (scheme || !preset)

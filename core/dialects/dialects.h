@@ -162,6 +162,7 @@ struct pe_explain {
     bool is_over; /* said is on top of one of the others */
     bool is_translation;
     const struct pe_preset *preset;
+    struct pe_value config;          /* of the preset: hf then, where it has one */
     struct pe_hf_marks *marks;       /* of hf */
     struct pe_hf_language language;  /* of hf */
     struct pe_gguf_outline *outline; /* of gguf */

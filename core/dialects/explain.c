@@ -46,9 +46,19 @@ static enum pe_status find_preset(struct pe_explain *ex, const struct pe_value *
 {
     struct pe_request request = {.fields = ex->own, .n_fields = ex->n_own};
     ex->preset = named->kind == PE_PRESET   ? named->preset
-                 : named->kind == PE_STRING ? pe_preset_find(named->string)
+                 : named->kind == PE_STRING ? pe_preset_named(named->string)
                                             : NULL;
     return ex->preset ? PE_OK : pe_inherit(ex->buffer, &request, ex->err); /* which refuses it in words */
+}
+
+/* A preset that has the config.json of a class is explained as that. */
+static void take_config(struct pe_explain *ex)
+{
+    ex->config = (struct pe_value){.kind = PE_OBJECT, .object = {ex->preset->config.fields, ex->preset->config.n}};
+    ex->hf = &ex->config;
+    for (size_t i = 0; i < ex->n_own; i++)
+        if (pe_same(ex->own[i].name, "preset"))
+            ex->own[i] = (struct pe_field){"hf_config", ex->config};
 }
 
 /* The fields of rows, then those of the configuration. */
@@ -94,6 +104,8 @@ enum pe_status pe_dialect_open(struct pe_explain *ex, const struct pe_param *own
         return pe_inherit(ex->buffer, &all, ex->err);
     if (named && find_preset(ex, named))
         return ex->err->status;
+    if (ex->preset && ex->preset->config.n && !ex->is_translation)
+        take_config(ex);
     return refuse_sequence(ex);
 }
 
@@ -203,18 +215,31 @@ void pe_dialect_put_layers(const struct pe_explain *ex, struct pe_node *root)
         put_kind(ex, list, k);
 }
 
+static void put_preset(const struct pe_explain *ex, struct pe_node *node)
+{
+    const struct pe_explain_request *request = ex->request;
+    const struct pe_value *named = pe_field_find(request->fields, request->n_fields, "preset");
+    struct pe_preset_name name;
+    struct pe_failure ignored;
+    pe_put_string(node, "preset", ex->preset->name);
+    if (ex->hf)
+        pe_put_value(node, "hf_config", ex->hf);
+    if (named->kind == PE_STRING && pe_preset_name(named->string, &name, &ignored) == PE_OK)
+        pe_preset_put_name(&name, node);
+}
+
 void pe_dialect_put_model(const struct pe_explain *ex, struct pe_node *root)
 {
     struct pe_node *node = pe_put_object(root, "model");
     size_t n = ex->hf ? ex->marks->layers.n : ex->gguf ? ex->outline->layers.n : 0;
-    const char *certainty = ex->hf     ? ex->marks->is_told ? "as told" : pe_certainty_name(ex->language.row->certainty)
-                                : ex->gguf ? ex->outline->row->certainty ? ex->outline->row->certainty : "code"
-                            : ex->preset ? pe_certainty_name(ex->preset->certainty)
-                                         : NULL;
+    const char *certainty = ex->preset ? pe_certainty_name(ex->preset->certainty)
+                            : ex->hf   ? ex->marks->is_told ? "as told" : pe_certainty_name(ex->language.row->certainty)
+                              : ex->gguf ? ex->outline->row->certainty ? ex->outline->row->certainty : "code"
+                                       : NULL;
     pe_put_string_or_null(node, "model_type", ex->hf ? ex->language.model_type : NULL);
     pe_put_string_or_null(node, "architecture", ex->gguf ? ex->outline->architecture : NULL);
     if (ex->preset)
-        pe_put_string(node, "preset", ex->preset->name);
+        put_preset(ex, node);
     pe_put_string_or_null(node, "certainty", certainty);
     if (n)
         pe_put_integer(node, "num_layers", (int64_t)n);
@@ -265,6 +290,9 @@ static bool put_notes(const struct pe_explain *ex, struct pe_node *root)
         has_notes |= put_notes_of(ex, notes, k);
         is_long |= pe_same(pe_config_word(ex->kinds[k].own.config, "scaling.type"), "longrope");
     }
+    for (size_t k = ex->n_text; k < ex->n_kinds; k++)
+        if (pe_same(ex->kinds[k].part, PE_HF_INDEXER))
+            put_notes_of(ex, notes, k);
     if (is_long)
         pe_put_string(notes, NULL,
                       pe_text_in(ex->request->lang,
@@ -341,7 +369,7 @@ static void put_verdict(const struct pe_explain *ex, struct pe_node *root, bool 
 
 const char *pe_dialect_name(const struct pe_explain *ex)
 {
-    return ex->hf ? "hf_config" : ex->gguf ? "gguf" : ex->preset ? "preset" : ex->said ? "said" : "fields";
+    return ex->preset ? "preset" : ex->hf ? "hf_config" : ex->gguf ? "gguf" : ex->said ? "said" : "fields";
 }
 
 /* Of words on top of a config what tools read of it does not matter: only one has the words. */
@@ -458,7 +486,7 @@ const struct pe_value *pe_explain_answer(const struct pe_explain *ex) { return e
 
 const struct pe_member pe_dialect_layer_members[] = {
     {.name = "layer_type", .types = "string", .summary = "the kind"},
-    {.name = "part", .types = "string", .summary = "text, vision or audio"},
+    {.name = "part", .types = "string", .summary = "text, indexer, vision or audio"},
     {.name = "layers", .types = "array|null", .summary = "indices; null: not known", .items = "integer"},
     {.name = "count", .types = "integer|null", .summary = "of its layers"},
     {.name = "same_as",
@@ -494,6 +522,11 @@ const struct pe_member pe_dialect_model_members[] = {
     {.name = "model_type", .types = "string|null", .summary = "of a config.json"},
     {.name = "architecture", .types = "string|null", .summary = "of a GGUF file"},
     {.name = "preset", .types = "string", .summary = "its name", .is_optional = true},
+    PE_PRESET_NAME_MEMBERS,
+    {.name = "hf_config",
+     .types = "object",
+     .summary = "of a preset: the config.json as which it is explained; pointers into it begin with /hf_config",
+     .is_optional = true},
     {.name = "certainty", .types = "string|null", .summary = "how sure the row of the model is"},
     {.name = "num_layers", .types = "integer|null", .summary = "null: not known"},
     {.name = "length", .types = "integer", .summary = "positions over which consequences are measured"},

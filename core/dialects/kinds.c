@@ -311,7 +311,8 @@ static enum pe_status add_of_preset(struct pe_explain *ex)
         name = name ? name : PE_HF_FULL;
         if (ex->layer_type && !pe_same(ex->layer_type, name))
             continue;
-        if (add_kind(ex, name, "text", &kind) || pe_dialect_read_shown(ex, NULL, name, &kind->own))
+        const char *part = pe_same(name, PE_HF_INDEXER) ? PE_HF_INDEXER : "text";
+        if (add_kind(ex, name, part, &kind) || pe_dialect_read_shown(ex, NULL, name, &kind->own))
             return ex->err->status;
     }
     if (ex->n_kinds)
@@ -367,6 +368,18 @@ static enum pe_status add_part(struct pe_explain *ex, const char *name, const ch
     return pe_dialect_read_shown(ex, &model, NULL, &kind->own);
 }
 
+/* Of sparse attention, with heads of its own, whose width the config states. */
+static enum pe_status add_indexer(struct pe_explain *ex)
+{
+    struct pe_dialect_kind *kind;
+    struct pe_hf_asked asked = pe_hf_asked_of(ex->own, ex->n_own);
+    if (!pe_hf_says(&ex->language.place, "index_head_dim") || !pe_hf_indexer_row(ex->hf, &asked))
+        return PE_OK;
+    if (add_kind(ex, PE_HF_INDEXER, PE_HF_INDEXER, &kind))
+        return ex->err->status;
+    return pe_dialect_read_shown(ex, NULL, PE_HF_INDEXER, &kind->own);
+}
+
 enum pe_status pe_dialect_kinds(struct pe_explain *ex)
 {
     struct pe_dialect_kind *kind;
@@ -387,6 +400,10 @@ enum pe_status pe_dialect_kinds(struct pe_explain *ex)
     else if (!(status = add_kind(ex, ex->said && ex->layer_type ? ex->layer_type : PE_HF_FULL, "text", &kind)))
         status = pe_dialect_read_shown(ex, NULL, ex->layer_type, &kind->own);
     ex->n_text = ex->n_kinds;
+    while (ex->n_text > 1 && pe_same(ex->kinds[ex->n_text - 1].part, PE_HF_INDEXER))
+        ex->n_text--;
+    if (!status && ex->hf && !ex->layer_type)
+        status = add_indexer(ex);
     if (!status && ex->hf && !ex->layer_type)
         status =
             add_part(ex, "vision_config", "vision") || add_part(ex, "audio_config", "audio") ? ex->err->status : PE_OK;

@@ -57,11 +57,14 @@ static const char *choose_architecture(const struct pe_explain *ex, const struct
             config = ex->kinds[k].own.config;
             break;
         }
-    bool has_local = false;
-    for (size_t k = 0; k < ex->n_text; k++)
+    bool has_local = false, slides_unscaled = false;
+    for (size_t k = 0; k < ex->n_text; k++) {
         has_local |= pe_is_local(ex, &ex->kinds[k]);
+        slides_unscaled |= pe_gguf_slides(ex->kinds[k].layer_type) &&
+                           pe_same(pe_config_word(ex->kinds[k].own.config, "scaling.type"), "default");
+    }
     *is_assumed = !named;
-    return named ? named : pe_gguf_assume(config, has_local);
+    return named ? named : pe_gguf_assume(config, has_local, slides_unscaled);
 }
 
 /* ---- All of them ---- */

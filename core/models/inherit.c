@@ -11,6 +11,7 @@
 #include "core/models/hf/hf.h"
 #include "core/models/models.h"
 #include "core/scheme.h"
+#include "core/schemes/scalings/scaling.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,11 @@ static enum pe_status no_such_scheme(const char *name, struct pe_failure *err)
     join(names, list);
     if (!name)
         return pe_fail(err, "/scheme", "the scheme is missing; give a preset, or one of: %s", list);
+    if (pe_scaling_find(name))
+        return pe_fail(
+            err, "/scheme",
+            "\"%.64s\" is no scheme but a scaling of rope; here: scheme rope with scaling {\"type\":\"%.64s\"}", name,
+            name);
     const char *nearest = pe_nearest(name, names);
     if (!nearest)
         return pe_fail(err, "/scheme", "unknown scheme \"%.64s\"; one of: %s", name, list);
@@ -63,16 +69,6 @@ static enum pe_status word_of(const struct pe_request *request, const char *name
 }
 
 /* ---- What the model states ---- */
-
-static enum pe_status unknown_preset(const char *name, struct pe_failure *err)
-{
-    const char *nearest = pe_preset_nearest(name);
-    if (nearest)
-        pe_fail(err, "/preset", "unknown preset \"%.64s\"; nearest: \"%s\"", name, nearest);
-    else
-        pe_fail(err, "/preset", "unknown preset \"%.64s\"", name);
-    return pe_advise(err, PE_LIST_PRESETS, NULL);
-}
 
 /* The requested layer type, else the first. */
 static enum pe_status find_layer(const struct pe_preset *preset, const char *layer_type,
@@ -111,10 +107,14 @@ static enum pe_status read_preset(struct pe_inheritance *in, const struct pe_val
                                   struct model *model, struct pe_failure *err)
 {
     const struct pe_preset_layer *layer;
-    in->preset = named->kind == PE_PRESET ? named->preset : pe_preset_find(named->string);
-    if (!in->preset)
-        return unknown_preset(named->string, err);
-    enum pe_status status = find_layer(in->preset, layer_type, &layer, err);
+    struct pe_preset_name name;
+    enum pe_status status = PE_OK;
+    if (named->kind == PE_PRESET)
+        in->preset = named->preset;
+    else if (!(status = pe_preset_name(named->string, &name, err)))
+        in->preset = name.preset;
+    if (!status)
+        status = find_layer(in->preset, layer_type, &layer, err);
     if (!status)
         set(model, layer->fields, layer->n_fields);
     return status;
@@ -223,7 +223,7 @@ static enum pe_status choose_scheme(struct pe_inheritance *in, const struct pe_r
     in->scheme = pe_scheme_get(own ? own : inherited->string);
     if (!in->scheme)
         return no_such_scheme(own ? own : inherited->string, err);
-    if (own && inherited && strcmp(own, inherited->string) != 0)
+    if (own && inherited && in->scheme != pe_scheme_get(inherited->string))
         return pe_fail(err, "/scheme", "scheme is \"%s\", the model named has \"%s\"; leave scheme out", own,
                        inherited->string);
     return PE_OK;
@@ -316,12 +316,45 @@ static bool is_used(const struct pe_inheritance *in, const struct model *model, 
     return segments && !pe_field_find(in->fields, in->n_own, "position_style"); /* another style has other rules */
 }
 
+/* Has the scheme, or the sequence, a parameter of this name? */
+static bool is_parameter(const struct pe_inheritance *in, const char *name)
+{
+    return pe_param_find(in->scheme->info.params, name) || pe_param_find(pe_sequence_params(), name);
+}
+
+/* A rule that goes by a length of its own: a request's seq_len could be either. */
+static bool goes_by_length(const struct pe_request *request, const struct model *model)
+{
+    const struct pe_value *own = pe_field_find(request->fields, request->n_fields, "scaling");
+    const struct pe_value *scaling = own ? own : pe_field_find(model->fields, model->n, "scaling");
+    const struct pe_value *type =
+        scaling && scaling->kind == PE_OBJECT ? pe_field_find(scaling->object.fields, scaling->object.n, "type") : NULL;
+    return type && type->kind == PE_STRING && pe_is_among("dynamic|longrope|su", type->string);
+}
+
+/* A word of others is read as ours where it can mean nothing else: the scheme has ours, no field of that name, and the
+ * request has not both. */
+static const char *name_meant(const struct pe_inheritance *in, const struct pe_request *request,
+                              const struct model *model, const char *name)
+{
+    const char *meant = pe_field_meant(name);
+    bool is_meant = meant && !is_parameter(in, name) && is_parameter(in, meant) &&
+                    !pe_field_find(request->fields, request->n_fields, meant);
+    for (size_t i = 0; is_meant && i < request->n_fields; i++) {
+        const char *other = request->fields[i].name, *its = pe_field_meant(other);
+        is_meant = pe_same(other, name) || !its || !pe_same(its, meant); /* heads beside n_heads */
+    }
+    return is_meant && !(pe_same(name, "seq_len") && goes_by_length(request, model)) ? meant : name;
+}
+
 static enum pe_status merge(struct pe_inheritance *in, const struct pe_request *request, const struct model *model,
                             bool whole, struct pe_failure *err)
 {
     for (size_t i = 0; i < request->n_fields; i++)
-        if (!is_model_name(request->fields[i].name))
-            in->fields[in->n++] = request->fields[i];
+        if (!is_model_name(request->fields[i].name)) {
+            in->fields[in->n] = request->fields[i];
+            in->fields[in->n++].name = name_meant(in, request, model, request->fields[i].name);
+        }
     in->n_own = in->n;
     if (in->n_own + model->n > PE_FIELDS_MAX)
         return pe_fail(err, "", "the request has %zu fields; allowed: at most %zu beside a model's", in->n_own,
@@ -380,7 +413,7 @@ static const struct pe_field *find_given(const struct pe_inheritance *in, const 
 void pe_model_label(const struct pe_field *fields, size_t n, char label[PE_MODEL_LABEL_MAX])
 {
     const struct pe_value *v = pe_field_find(fields, n, "preset");
-    const struct pe_preset *preset = !v ? NULL : v->kind == PE_PRESET ? v->preset : pe_preset_find(v->string);
+    const struct pe_preset *preset = !v ? NULL : v->kind == PE_PRESET ? v->preset : pe_preset_named(v->string);
     if (preset)
         snprintf(label, PE_MODEL_LABEL_MAX, pe_text("the preset \"%.64s\""), preset->name);
     else

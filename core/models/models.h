@@ -11,6 +11,31 @@ enum { PE_MODEL_FIELDS_MAX = 32, PE_MODEL_NUMBERS_MAX = 1024, PE_MODEL_LAYERS_MA
 extern const struct pe_preset pe_preset_rows[];
 extern const size_t pe_n_preset_rows;
 
+/* Words of names that people give to models (names.txt); pe_preset_name drops them. */
+struct pe_name_row {
+    const char *name, *words; /* a class, and its words "a|b" */
+    const char *means;        /* instead of words: the presets that the name can mean */
+};
+extern const struct pe_name_row pe_name_rows[];
+extern const size_t pe_n_name_rows;
+
+/* The name of the first preset that has most words of the beginning of this name, or of one inside; NULL: none. */
+const char *pe_preset_relative(const char *asked);
+
+/* Adds `asked`, `resolved` and `dropped` to what an answer states of a preset, unless the name is the preset's own. */
+struct pe_node;
+void pe_preset_put_name(const struct pe_preset_name *name, struct pe_node *node);
+#define PE_PRESET_NAME_MEMBERS                                                                                         \
+    {.name = "asked",                                                                                                  \
+     .types = "string",                                                                                                \
+     .summary = "the name that was given, if it is not the preset's own",                                              \
+     .is_optional = true},                                                                                             \
+        {.name = "resolved", .types = "string", .summary = "the preset that it means", .is_optional = true},           \
+    {                                                                                                                  \
+        .name = "dropped", .types = "array", .summary = "the words of it that are not the model's",                    \
+        .is_optional = true                                                                                            \
+    }
+
 /* What is known of a model's scores beside their fields, which are softmax_scale, softcap and query_scale. */
 enum { PE_SCORE_NOTES_MAX = 2 };
 struct pe_model_scores {
@@ -32,7 +57,6 @@ struct pe_model_fields {
 };
 
 /* Adds `notes` and `sinks` to an answer, where there are any. */
-struct pe_node;
 void pe_model_put_scores(const struct pe_model_scores *scores, struct pe_node *root);
 #define PE_SCORE_MEMBERS                                                                                               \
     {.name = "notes",                                                                                                  \

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { NAMES_MAX = 256 };
+enum { NAMES_MAX = 512 };
 
 size_t pe_n_presets(void) { return pe_n_preset_rows; }
 
@@ -22,14 +22,26 @@ const struct pe_preset *pe_preset_find(const char *name)
     return NULL;
 }
 
-const char *pe_preset_nearest(const char *name)
+static void list_names(const char *names[NAMES_MAX])
 {
-    const char *names[NAMES_MAX];
     size_t n = 0;
     for (; n < pe_n_presets() && n + 1 < NAMES_MAX; n++)
         names[n] = pe_preset_at(n)->name;
     names[n] = NULL;
+}
+
+const char *pe_preset_nearest(const char *name)
+{
+    const char *names[NAMES_MAX];
+    list_names(names);
     return pe_nearest(name, names);
+}
+
+const char *pe_preset_nearest_of_all(const char *text)
+{
+    const char *names[NAMES_MAX], *relative = pe_preset_relative(text);
+    list_names(names);
+    return relative ? relative : pe_nearest_of_all(text, names);
 }
 
 const char *pe_certainty_name(enum pe_certainty certainty)

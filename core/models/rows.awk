@@ -1,13 +1,15 @@
 # Writes the C source of a table of blocks: awk -f rows.awk -v table=presets presets.txt >presets_rows.c, or
-# table=types list=hf/list.h types.txt. The head of each file of blocks explains its keys. What is wrong stops the build
+# table=names names.txt, or table=types list=hf/list.h types.txt. The head of each file of blocks explains its keys. What is wrong stops the build
 # with file, line and a sentence. Plain POSIX awk, run with LC_ALL=C.
 
 BEGIN {
-    keys["presets"] = "label label.zh aliases source certainty note note.zh fields layer"
+    keys["presets"] = "label label.zh aliases source certainty note note.zh fields layer config"
     needed["presets"] = "label source certainty"
+    keys["names"] = "words means"
     keys["types"] = "aliases kind fields gives ignores reads refuses needs inner inner_type without layers none none_if " \
                     "mixed period masks extra_rows row_offset first layout channels position_style head_dim base " \
-                    "local_base rope_if form buckets distance interpolate positions scale cap sinks traits source certainty"
+                    "local_base rope_if form buckets distance interpolate positions scale cap sinks indexer traits " \
+                    "source certainty"
     needed["types"] = "kind source certainty"
     split("checkpoint:PE_SEEN_CHECKPOINT|class default:PE_CLASS_DEFAULT|unverified:PE_UNVERIFIED", pairs, "|")
     for (i in pairs) {
@@ -16,10 +18,11 @@ BEGIN {
     }
     if (table == "types")
         begin_types()
-    rows = table == "types" ? "hf_type_rows" : "preset_rows"
+    rows = table == "types" ? "hf_type_rows" : table == "names" ? "name_rows" : "preset_rows"
+    struct = table == "types" ? "hf_model" : table == "names" ? "name_row" : "preset"
     print "/* Built from core/models/" table ".txt by rows.awk. */"
     print "#include \"core/models/" (table == "types" ? "hf/hf" : "models") ".h\"\n"
-    print "const struct pe_" (table == "types" ? "hf_model" : "preset") " pe_" rows "[] = {"
+    print "const struct pe_" struct " pe_" rows "[] = {"
 }
 
 function fail(line, text) {
@@ -100,11 +103,13 @@ function finish(    n, words, i, k) {
             fail(i == 1 ? name_line : line["aliases"], "\"" words[i] "\" is a name of \"" block_of[words[i]] "\" too")
         block_of[words[i]] = name
     }
-    if (!(value["certainty"] in certainties))
+    if (table != "names" && !(value["certainty"] in certainties))
         fail(line["certainty"], "certainty of \"" name "\" is \"" value["certainty"] \
              "\"; allowed: checkpoint, class default, unverified")
     if (table == "types")
         print_type()
+    else if (table == "names")
+        print_name()
     else
         print_preset()
     n_rows++
@@ -214,7 +219,23 @@ function print_preset(    n, i, words) {
         n = split_fields(value["layer:" i], words)
         printf "      {%s, %s},\n", quoted(words[1]), fields_of(words, 2, n, line["layer:" i])
     }
-    printf "     },\n     .n_layers = %d},\n", n_layers ? n_layers : 1
+    printf "     },\n     .n_layers = %d,\n", n_layers ? n_layers : 1
+    if ("config" in value) {
+        n = split_fields(value["config"], words)
+        printf "     .config = {%s},\n", fields_of(words, 1, n, line["config"])
+    }
+    print "    },"
+}
+
+# ---- Words of names ----
+
+function print_name() {
+    if (("words" in value) == ("means" in value))
+        fail(name_line, "\"" name "\" needs words, or means")
+    value["words"] = spaceless(value["words"])
+    printf "    {.name = %s,\n", quoted(name)
+    printf "     .%s = %s,\n", ("means" in value) ? "means" : "words", quoted(value[("means" in value) ? "means" : "words"])
+    print "    },"
 }
 
 # ---- Types: kinds and traits are those of core/models/hf/list.h ----

@@ -1,6 +1,8 @@
 /* All schemes by name: the list is core/schemes/list.h. */
 #include "core/scheme.h"
 
+#include <strings.h>
+
 #define SCHEME(name) extern const struct pe_scheme pe_scheme_##name;
 #include "core/schemes/list.h"
 #undef SCHEME
@@ -17,8 +19,9 @@ const struct pe_scheme_info *pe_scheme_at(size_t i) { return &schemes[i]->info; 
 
 const struct pe_scheme *pe_scheme_get(const char *name)
 {
+    const char *meant = pe_scheme_meant(name);
     for (size_t i = 0; i < pe_n_schemes(); i++)
-        if (pe_same(schemes[i]->info.name, name))
+        if (strcasecmp(schemes[i]->info.name, meant ? meant : name) == 0)
             return schemes[i];
     return NULL;
 }

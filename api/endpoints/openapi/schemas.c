@@ -137,7 +137,11 @@ static void add_common(struct api_text *text)
         text, ",\"Request\":{\"type\":\"object\",\"description\":\"what every request may have; the fields of "
               "its scheme come beside them\",\"properties\":{");
     add_words_property(text, "scheme", "which scheme; see the schemas scheme.NAME", &first);
-    add_words_property(text, "preset", "a public model by name (GET /presets); its fields are defaults", &first);
+    add_words_property(
+        text, "preset",
+        "a public model by its preset's name (GET /presets), or by that of Hugging Face, of a file or of "
+        "ollama; its fields are defaults",
+        &first);
     add_words_property(text, "hf_config", "a Hugging Face config.json as an object, or a text that shows one", &first);
     add_words_property(
         text, "gguf",
@@ -272,6 +276,13 @@ static void add_preset(struct api_text *text)
               "\"stored_at\":{\"type\":[\"string\",\"null\"]}");
     add_pair(text, "label", "the model as people write it, in the language that lang chooses");
     add_pair(text, "note", "other facts for porting, in the language that lang chooses");
+    api_text_put_described(
+        text,
+        ",\"asked\":{\"type\":\"string\",\"description\":\"the name that was given, if it is neither the "
+        "preset's own nor an alias\"},\"resolved\":{\"type\":\"string\",\"description\":\"then the preset that it "
+        "means\"},\"dropped\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"then its words "
+        "that "
+        "are not the model's\"}");
     api_text_put(text, "}}");
 }
 

@@ -188,7 +188,7 @@ static bool place(struct pasting *p, struct pe_field *field, const char *label)
 {
     static const char *const names[] = {[PASTED_KEYS] = "gguf", [PASTED_CONFIG] = "hf_config", [PASTED_WORDS] = "said"};
     struct pe_value value;
-    const struct pe_preset *preset = *p->model ? pasted_preset(p->model) : NULL;
+    const struct pe_preset *preset = *p->model ? pe_preset_named(p->model) : NULL;
     char where[64], at[16];
     snprintf(where, sizeof where, "the text, read as %s, is ", label);
     snprintf(at, sizeof at, "/%s", names[p->kind]);
@@ -253,7 +253,7 @@ static bool expand(struct api_request *request, struct pe_value *said, const cha
         fields[n++] = (struct pe_field){"ignored", {.kind = PE_LIST, .list = {p.ignored, p.n_ignored}}};
     if (p.merges)
         fields[n++] = (struct pe_field){"merges", {.kind = PE_BOOLEAN, .boolean = true}};
-    const struct pe_preset *preset = fine && *p.model ? pasted_preset(p.model) : NULL;
+    const struct pe_preset *preset = fine && *p.model ? pe_preset_named(p.model) : NULL;
     if (preset)
         fields[n++] = (struct pe_field){"model", {.kind = PE_STRING, .string = preset->name}};
     if (fine && p.json.n) {
@@ -293,7 +293,7 @@ static bool expand_within(struct api_request *request, const char *name, struct 
 static bool take_model(struct pasting *p, struct pe_value *said)
 {
     const struct pe_value *model = api_member_find(said, "model");
-    const struct pe_preset *preset = model && model->kind == PE_STRING ? pasted_preset(model->string) : NULL;
+    const struct pe_preset *preset = model && model->kind == PE_STRING ? pe_preset_named(model->string) : NULL;
     struct pe_field *members = preset ? api_arena_array(&p->request->arena, said->object.n, sizeof *members) : NULL;
     size_t n = 0;
     if (!preset) /* a member that there is not, which is refused later */

@@ -63,9 +63,6 @@ bool pasted_skip(struct pasting *p, const char *line, size_t n); /* unless it is
 bool pasted_line(const char **at, const char **line, size_t *n);
 /* Is the text among those that `names`, "a|b", begin or are? */
 bool pasted_is(const char *text, size_t n, const char *word);
-/* The preset of a model as a text names it, without organisation and the ending of a file; NULL: none has exactly this
- * name. The only place that knows how models are named. */
-const struct pe_preset *pasted_preset(const char *model);
 
 /* ---- keys.c: keys of a GGUF file, from lines ----------------------------------------------------------------------
  */

@@ -60,21 +60,3 @@ bool pasted_line(const char **at, const char **line, size_t *n)
 }
 
 bool pasted_is(const char *text, size_t n, const char *word) { return strlen(word) == n && memcmp(text, word, n) == 0; }
-
-const struct pe_preset *pasted_preset(const char *model)
-{
-    char name[PASTED_MODEL_BYTES];
-    const char *last = model;
-    for (const char *p = model; *p; p++)
-        if ((*p == '/' || *p == '\\') && p[1])
-            last = p + 1;
-    size_t n = strcspn(last, ":/\\");
-    if (n > 5 && strncmp(last + n - 5, ".gguf", 5) == 0)
-        n -= 5;
-    if (n >= sizeof name)
-        return NULL;
-    for (size_t i = 0; i < n; i++)
-        name[i] = (char)(last[i] >= 'A' && last[i] <= 'Z' ? last[i] + ('a' - 'A') : last[i]);
-    name[n] = '\0';
-    return pe_preset_find(name);
-}

@@ -154,6 +154,41 @@ const struct pe_member pe_finding_members[] = {
     {.name = NULL},
 };
 
+static double member_of(const struct pe_value *object, const char *name)
+{
+    const struct pe_value *v =
+        object && object->kind == PE_OBJECT ? pe_field_find(object->object.fields, object->object.n, name) : NULL;
+    return v ? pe_value_number(v) : (double)NAN;
+}
+
+/* A rule that goes by the sequence's length has another one: which list of longrope that is. False: it is none. */
+static bool put_other_length(struct pe_diagnosis *d, struct pe_node *node, const struct pe_fault_info *info,
+                             const struct pe_change *change)
+{
+    double found = member_of(change->found, "seq_len"), believed = member_of(change->believed, "seq_len");
+    double original = member_of(change->found, "original_max_position_embeddings");
+    const char *texts[PE_N_LANGS];
+    char text[PE_N_LANGS][240];
+    bool has_lists = change->found && change->found->kind == PE_OBJECT &&
+                     pe_field_find(change->found->object.fields, change->found->object.n, "long_factor");
+    if (info != &pe_fault_scaling_parameter.info || isnan(found) || found == believed)
+        return false;
+    for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
+        size_t n =
+            (size_t)snprintf(text[lang], sizeof text[lang], pe_text_in(lang, "seq_len of the scaling is %.10g"), found);
+        if (!isnan(believed))
+            n += (size_t)snprintf(text[lang] + n, sizeof text[lang] - n,
+                                  pe_text_in(lang, ", where the configuration has %.10g"), believed);
+        snprintf(text[lang] + n, sizeof text[lang] - n, "%s",
+                 !has_lists         ? pe_text_in(lang, ".")
+                 : found > original ? pe_text_in(lang, ": the tensor has the long list of factors.")
+                                    : pe_text_in(lang, ": the tensor has the short list of factors."));
+        texts[lang] = text[lang];
+    }
+    pe_put_details(node, d->request->lang, texts);
+    return true;
+}
+
 static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candidate *c, unsigned i, struct pe_node *list)
 {
     const struct pe_fault_info *info = pe_fault_at(c->explanation.h.fault[i]);
@@ -174,8 +209,9 @@ static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candida
         pe_answer_nearest_ladder(d, c, node);
     const char *last = strrchr(change.pointer, '/');
     const char *sentence = put_meaning(d, c, info, &change, node);
-    put_sentence(d, node, info, sentence ? sentence : sentence_of(info, c->explanation.h.choice[i]),
-                 change.found && last ? last + 1 : "");
+    if (!put_other_length(d, node, info, &change))
+        put_sentence(d, node, info, sentence ? sentence : sentence_of(info, c->explanation.h.choice[i]),
+                     change.found && last ? last + 1 : "");
     return node;
 }
 

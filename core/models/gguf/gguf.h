@@ -204,7 +204,7 @@ struct pe_gguf_wish {
 bool pe_gguf_slides(const char *layer_type);
 /* An architecture whose graph turns as the configuration does, where nothing names one. has_local: sliding layers have
  * another base. */
-const char *pe_gguf_assume(const struct pe_value *config, bool has_local);
+const char *pe_gguf_assume(const struct pe_value *config, bool has_local, bool slides_unscaled);
 /* Chooses full and local among the kinds that turn; full stays NULL if none does. */
 void pe_gguf_choose_kinds(struct pe_gguf_wish *wish);
 /* The name in the file of one of the kinds that it states. */

@@ -369,7 +369,7 @@ static void put_scores(struct keys *k)
 
 /* ---- The whole ---- */
 
-const char *pe_gguf_assume(const struct pe_value *config, bool has_local)
+const char *pe_gguf_assume(const struct pe_value *config, bool has_local, bool slides_unscaled)
 {
     const char *channels = pe_config_word(config, "channels"), *rule = pe_config_word(config, "scaling.type");
     bool is_half = pe_same(pe_config_word(config, "layout"), "half");
@@ -389,6 +389,8 @@ const char *pe_gguf_assume(const struct pe_value *config, bool has_local)
         return is_half ? "stablelm" : "chatglm";
     if (is_half && has_local)
         return "gemma3"; /* whose sliding layers have a base of their own */
+    if (is_half && pe_same(rule, "yarn") && slides_unscaled)
+        return "olmo2"; /* … have the base, and no scaling */
     return pe_same(rule, "yarn") && has_betas ? "mistral3" : "llama";
 }
 

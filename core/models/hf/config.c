@@ -10,7 +10,9 @@
  * layer, and the refusal lists them. */
 #include "core/models/hf/hf.h"
 #include "core/params.h"
+#include "core/values.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -375,6 +377,98 @@ static enum pe_status name_kind(const struct pe_value *config, struct pe_hf_aske
     return PE_OK;
 }
 
+/* ---- The indexer of sparse attention, a part with heads of its own ---- */
+
+const struct pe_hf_model *pe_hf_indexer_row(const struct pe_value *config, const struct pe_hf_asked *asked)
+{
+    struct pe_failure ignored;
+    struct pe_hf_language language;
+    bool has =
+        config->kind == PE_OBJECT && !asked->scheme && pe_hf_language(config, asked, &language, &ignored) == PE_OK;
+    return has && language.row->indexer ? language.row : NULL;
+}
+
+static struct pe_field *find_put(struct pe_model_fields *out, const char *name)
+{
+    for (size_t i = 0; i < out->n; i++)
+        if (strcmp(out->fields[i].name, name) == 0)
+            return &out->fields[i];
+    pe_hf_put(out, name, (struct pe_value){.kind = PE_NULL});
+    return &out->fields[out->n - 1];
+}
+
+/* Its scores have no magnitude of YaRN's: what mscale and mscale_all_dim leave of cos and sin stays as a number. */
+static void leave_magnitudes(struct pe_model_fields *out)
+{
+    struct pe_value *scaling = &find_put(out, "scaling")->value;
+    double s = 1, of[2] = {0, 0};
+    size_t n = 0;
+    bool has_any = false;
+    for (size_t i = 0; scaling->kind == PE_OBJECT && i < scaling->object.n; i++) {
+        struct pe_field field = scaling->object.fields[i];
+        bool is_scale = strcmp(field.name, "mscale") == 0, is_all = strcmp(field.name, "mscale_all_dim") == 0;
+        if (strcmp(field.name, "factor") == 0)
+            s = pe_value_number(&field.value);
+        if (is_scale || is_all)
+            of[is_all] = pe_value_number(&field.value);
+        else
+            out->scaling[n++] = field;
+        has_any |= is_scale || is_all;
+    }
+    if (has_any)
+        out->scaling[n++] = (struct pe_field){
+            "attention_factor", {.kind = PE_REAL, .real = (1 + 0.1 * of[0] * log(s)) / (1 + 0.1 * of[1] * log(s))}};
+    if (scaling->kind == PE_OBJECT)
+        scaling->object.fields = out->scaling, scaling->object.n = n;
+    else
+        out->n--;
+}
+
+/* Of attention's positions: as many channels turn by the same frequencies, the first or the last of a head of its own
+ * width, in its own pairs; its scores have no scale of the model's. */
+static enum pe_status read_indexer(const struct pe_value *config, const struct pe_hf_asked *asked,
+                                   const struct pe_hf_model *row, struct pe_model_fields *out,
+                                   struct pe_hf_marks *marks, struct pe_failure *err)
+{
+    struct pe_hf_language language;
+    struct pe_hf_asked main = *asked;
+    int64_t width = 128;
+    bool is_last = pe_is_among(row->indexer, "last"), is_half = pe_is_among(row->indexer, "half");
+    main.layer_type = is_last ? "compressed_sparse_attention" : NULL;
+    if (read_one(config, &main, out, marks, err) || pe_hf_language(config, &main, &language, err))
+        return err->status;
+    language.place.row = NULL; /* every name is read */
+    language.place.marks = marks;
+    bool is_interleaved = true;
+    const struct pe_field *flag = is_half || is_last ? NULL : pe_hf_find(&language.place, "indexer_rope_interleave");
+    if (pe_hf_integer(&language.place, "index_head_dim", &width, err) ||
+        (flag && pe_hf_flag(&language.place, flag->name, &is_interleaved, err)))
+        return err->status;
+    size_t n = 0;
+    for (size_t i = 0; i < out->n; i++)
+        if (!pe_is_among("softmax_scale|softcap|query_scale", out->fields[i].name))
+            out->fields[n++] = out->fields[i];
+    out->n = n;
+    struct pe_value rotary = find_put(out, "rotary_dim")->value;
+    int64_t n_turned = rotary.kind == PE_INTEGER ? rotary.integer : width;
+    find_put(out, "rotary_dim")->value = (struct pe_value){.kind = PE_INTEGER, .integer = n_turned};
+    find_put(out, "head_dim")->value = (struct pe_value){.kind = PE_INTEGER, .integer = width};
+    find_put(out, "rotary_offset")->value =
+        (struct pe_value){.kind = PE_INTEGER, .integer = is_last && width > n_turned ? width - n_turned : 0};
+    find_put(out, "layout")->value =
+        (struct pe_value){.kind = PE_STRING, .string = is_half || !is_interleaved ? "half" : "interleaved"};
+    leave_magnitudes(out);
+    out->scores = (struct pe_model_scores){.n_notes = 0};
+    if (!is_half && !is_last && !flag)
+        snprintf(
+            out->scores.notes[out->scores.n_notes++], PE_DETAIL_MAX, "%s",
+            pe_text("The indexer turns neighbours, as the class does; vLLM turns halves where the config.json has no "
+                    "indexer_rope_interleave."));
+    if (marks)
+        marks->layer_type = PE_HF_INDEXER;
+    return PE_OK;
+}
+
 enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const struct pe_hf_asked *asked,
                                         struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_failure *err)
 {
@@ -383,6 +477,11 @@ enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const str
     pe_model_fields_clear(out);
     if (config->kind != PE_OBJECT)
         return pe_fail(err, "/hf_config", "hf_config is not an object; allowed: a model's config.json as an object");
+    if (asked->layer_type && strcmp(asked->layer_type, PE_HF_INDEXER) == 0) {
+        const struct pe_hf_model *row = pe_hf_indexer_row(config, asked);
+        if (row)
+            return read_indexer(config, asked, row, out, marks, err);
+    }
     enum pe_status status = list_layers(config, asked, out, NULL, layers, err);
     if (!status)
         status = name_kind(config, &named, out, layers, err);

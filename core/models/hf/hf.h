@@ -96,6 +96,7 @@ struct pe_hf_model {
     int64_t extra_rows, row_offset, first; /* PE_HF_AFTER_PADDING: pad_token_id + 1 */
     const char *layout, *channels, *position_style, *head_dim, *base, *local_base, *rope_if;
     const char *form, *buckets, *distance, *interpolate, *positions;
+    const char *indexer; /* of sparse attention: how its heads turn, half, interleaved, or last|interleaved */
     const char *scale, *cap, *sinks; /* of scores; scale NULL: the attention code was not read */
     const char *source;              /* files and symbols, below transformers' models/ */
     enum pe_certainty certainty;
@@ -260,6 +261,9 @@ enum pe_status pe_hf_list_layers(const struct pe_hf_reader *r, struct pe_hf_laye
 bool pe_hf_has_kind(const struct pe_hf_layers *layers, const char *kind); /* of attention or not */
 /* Writes the layers of a kind (NULL: of any) to indices, PE_HF_LAYERS_MAX of them at most; their number. */
 #define PE_HF_FULL "full_attention" /* the kind where a model has one */
+#define PE_HF_INDEXER "indexer"     /* a part: no kind of layers, but named as one */
+/* The row of a config whose class has an indexer; NULL: it has none. */
+const struct pe_hf_model *pe_hf_indexer_row(const struct pe_value *config, const struct pe_hf_asked *asked);
 size_t pe_hf_layers_of(const struct pe_hf_layers *layers, const char *kind, int64_t *indices);
 bool pe_hf_layers_known(const struct pe_hf_layers *layers, const char *kind);
 const char *
@@ -337,6 +341,8 @@ enum pe_status pe_hf_gpt2_flags(struct pe_hf_reader *r);
 enum pe_status pe_hf_temperature(struct pe_hf_reader *r);
 enum pe_status pe_hf_llama_4_beta(struct pe_hf_reader *r);
 enum pe_status pe_hf_magnitude_differs(struct pe_hf_reader *r);
+enum pe_status pe_hf_ntk_beyond(struct pe_hf_reader *r);
+enum pe_status pe_hf_table_by_layer(struct pe_hf_reader *r);
 const char *pe_hf_by_compress_ratio(const struct pe_reals *ratios, int64_t layer);
 enum pe_status pe_hf_yarn_is_longrope(struct pe_hf_reader *r, const char **type);
 enum pe_status pe_hf_yarn_is_another(struct pe_hf_reader *r, const char **type);

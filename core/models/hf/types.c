@@ -200,3 +200,33 @@ enum pe_status pe_hf_table_scaled(struct pe_hf_reader *r)
     pe_hf_put_number(r->out, "table_scale", 1 / sqrt((double)head_dim));
     return status;
 }
+
+/* Nomic states the rule in two fields of its own. */
+enum pe_status pe_hf_ntk_beyond(struct pe_hf_reader *r)
+{
+    double factor = 0;
+    int64_t trained = 0;
+    size_t n = 0;
+    if (pe_hf_number(&r->config, "rotary_scaling_factor", &factor, r->err) ||
+        pe_hf_integer(&r->config, "max_trained_positions", &trained, r->err))
+        return r->err->status;
+    if (factor == 0 || trained == 0 || r->rope.object)
+        return PE_OK;
+    pe_hf_add(r, &n, "type", (struct pe_value){.kind = PE_STRING, .string = "dynamic"});
+    pe_hf_add(r, &n, "factor", (struct pe_value){.kind = PE_REAL, .real = factor});
+    pe_hf_add(r, &n, "max_position_embeddings", (struct pe_value){.kind = PE_INTEGER, .integer = trained});
+    pe_hf_put(r->out, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {r->out->scaling, n}});
+    snprintf(
+        pe_hf_note(r), PE_DETAIL_MAX,
+        pe_text("rotary_scaling_factor %.10g raises the base beyond max_trained_positions, %lld, with the length, as "
+                "the vendor's code does; vLLM turns by one base at every length, that of its longest sequence."),
+        factor, (long long)trained);
+    return PE_OK;
+}
+
+enum pe_status pe_hf_table_by_layer(struct pe_hf_reader *r)
+{
+    snprintf(pe_hf_note(r), PE_DETAIL_MAX, "%s",
+             pe_text("Each layer has a table of biases of its own, where T5's layers share that of the first."));
+    return PE_OK;
+}

@@ -1,4 +1,5 @@
 /* Presets: what every row must have. The numbers of the models are rows of tests/cases/presets.jsonl. */
+#include "core/models/models.h"
 #include "core/params.h"
 #include "tests/support/cmocka.h"
 
@@ -60,7 +61,7 @@ static void check_preset(const struct pe_preset *preset)
 
 TEST(every_row_is_whole)
 {
-    assert_in_range(pe_n_presets(), 130, 254); /* lists of names for "nearest" hold 255 */
+    assert_in_range(pe_n_presets(), 180, 510); /* lists of names for "nearest" hold 511 */
     for (size_t i = 0; i < pe_n_presets(); i++)
         check_preset(pe_preset_at(i));
 }
@@ -94,11 +95,35 @@ TEST(certainty_is_what_was_seen)
                                               "wav2vec2-conformer-rel-pos-large",
                                               "nezha-cn-large",
                                               "esm-2",
-                                              "mistral-7b-v0.3"};
+                                              "mistral-7b-v0.3",
+                                              "command-a",
+                                              "deepseek-r1-0528-qwen3-8b",
+                                              "falcon-h1",
+                                              "hunyuan-7b",
+                                              "qwen3-coder-next",
+                                              "bart-base"};
     size_t n = 0;
     for (size_t i = 0; i < sizeof from_memory / sizeof *from_memory; i++)
         assert_int_equal(pe_preset_find(from_memory[i])->certainty, PE_UNVERIFIED);
     for (size_t i = 0; i < pe_n_presets(); i++)
         n += pe_preset_at(i)->certainty == PE_UNVERIFIED;
     assert_int_equal(n, sizeof from_memory / sizeof *from_memory);
+}
+
+/* What a name can mean are presets, and one that several can mean is refused whatever its words are. */
+TEST(unclear_names_are_of_presets)
+{
+    for (size_t i = 0; i < pe_n_name_rows; i++) {
+        const struct pe_name_row *row = &pe_name_rows[i];
+        char names[512], asked[128], *rest = names;
+        struct pe_preset_name name;
+        struct pe_failure err;
+        assert_true((row->words != NULL) != (row->means != NULL));
+        snprintf(names, sizeof names, "%s", row->means ? row->means : "");
+        snprintf(asked, sizeof asked, "Org/%s-AWQ", row->name);
+        for (char *word = strtok_r(names, "|", &rest); word; word = strtok_r(NULL, "|", &rest))
+            assert_non_null(pe_preset_find(word));
+        if (row->means)
+            assert_int_equal(pe_preset_name(asked, &name, &err), PE_INVALID);
+    }
 }

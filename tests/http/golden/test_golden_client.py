@@ -110,5 +110,5 @@ def test_like(posenc, client):
         client.assert_matches(lambda q, positions: 1 / 0, preset="llama-3.1")
     with pytest.raises(ValueError, match="rotates nothing"):
         client.assert_matches(rope(llama3()), scheme="sinusoidal")
-    with pytest.raises(posenc.Refused, match="nearest"):
+    with pytest.raises(posenc.Refused, match="there are: llama-1"):
         client.assert_matches(rope(llama3()), preset="llama-3.11")

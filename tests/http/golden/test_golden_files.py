@@ -74,7 +74,7 @@ def test_every_preset(server):
         answer = server.get(f"/golden/{preset['name']}")
         if answer.status == 200:
             assert len(answer.body) <= MOST
-            assert preset["config"]["scheme"] in ("rope", "sinusoidal", "alibi", "fourier", "xpos"), preset["name"]
+            assert preset["config"]["scheme"] in ("none", "rope", "sinusoidal", "alibi", "fourier", "xpos"), preset["name"]
         else:
             assert answer.status == 422 and preset["config"]["scheme"] not in ("rope", "alibi"), (preset["name"], answer)
 
