@@ -331,7 +331,7 @@ static void put_apart(const struct pe_explain *ex, struct pe_node *root, const c
     pe_put_details(root, ex->request->lang, (const char *const[]){patterns[PE_EN], patterns[PE_ZH]});
 }
 
-/* Of the words of a tool on top of a model nobody else is asked. */
+/* Of the words of a tool on top of a model no other tool is asked. */
 static void put_over(const struct pe_explain *ex, struct pe_node *root)
 {
     char patterns[PE_N_LANGS][PE_DETAIL_MAX];
