@@ -306,6 +306,8 @@ static size_t n_alike(const struct words *kept, size_t first, const struct pe_pr
     size_t most = 0, n;
     for (const char *text = NULL; (text = next_name(preset, text, &n));) {
         size_t k = 0;
+        if (tolower((unsigned char)*text) != tolower((unsigned char)*kept->at[first].text))
+            continue; /* most end here */
         cut_name(text, n, &name);
         while (k < name.n && first + k < kept->n && is_same(&kept->at[first + k], &name.at[k]))
             k++;
