@@ -358,7 +358,9 @@ static void put_verdict(const struct pe_explain *ex, struct pe_node *root, bool 
         return;
     }
     pe_put_detail(root, ex->request->lang,
-                  !ex->n_readers && ex->hf      ? "No tool was asked."
+                  !ex->n_readers && ex->hf ? "No tool was asked."
+                  : !ex->n_readers && ex->preset
+                      ? "Only these numbers are known: there is no config.json of this model here to ask tools about."
                   : !ex->n_readers              ? "Only these numbers are known; no other tool reads this dialect."
                   : ex->has_errors || has_notes ? "The tools that were asked compute these numbers, but not in "
                                                   "every case: see the findings and notes."

@@ -2,7 +2,6 @@
  * findings that no tool's line has, notes, and the verdict. */
 #include "core/dialects/dialects.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,19 +98,27 @@ static bool is_said(const struct pe_explain *ex, const struct pe_value *finding)
     return false;
 }
 
-/* A number or word; of an object its type. */
+/* A number, word or list; of an object its type and factor. */
 static void add_value(struct line *line, const struct pe_value *value)
 {
-    const struct pe_value *type = value->kind == PE_OBJECT ? member(value, "type") : value;
-    double number = type ? pe_value_number(type) : (double)NAN;
-    if (type && type->kind == PE_STRING)
-        add(line, "%s", type->string);
-    else if (type && type->kind == PE_BOOLEAN)
-        add(line, "%s", type->boolean ? "true" : "false");
-    else if (number == number)
-        add(line, "%.10g", number);
-    else
-        add(line, "-");
+    double number = pe_value_number(value);
+    switch (value->kind) {
+    case PE_STRING: add(line, "%s", value->string); break;
+    case PE_BOOLEAN: add(line, "%s", value->boolean ? "true" : "false"); break;
+    case PE_OBJECT:
+        add(line, "%s", word(value, "type"));
+        if (member(value, "factor"))
+            add(line, " factor %.10g", pe_value_number(member(value, "factor")));
+        break;
+    case PE_LIST:
+        for (size_t i = 0; i < value->list.n; i++) {
+            add(line, "%s", i ? ", " : "[");
+            add_value(line, &value->list.items[i]);
+        }
+        add(line, "]");
+        break;
+    default: number == number ? add(line, "%.10g", number) : add(line, "-");
+    }
 }
 
 /* What the words of a tool change of a model; NULL: there are none. */

@@ -291,7 +291,8 @@ static enum pe_status wrap(struct writer *w, const struct pe_value *outer, const
 
 bool pe_tool_has_type(const struct pe_tool *tool, const char *model_type)
 {
-    return !tool->types || pe_is_among(tool->types, model_type);
+    return (!tool->types || pe_is_among(tool->types, model_type)) &&
+           (!tool->architecture || tool->architecture(model_type));
 }
 
 enum pe_status pe_config_view(const struct pe_tool *tool, bool is_old, const struct pe_value *config,
@@ -301,7 +302,7 @@ enum pe_status pe_config_view(const struct pe_tool *tool, bool is_old, const str
     struct pe_value inner;
     const struct pe_value *object = language->place.object;
     struct writer w = {.tool = tool, .config = object, .is_old = is_old, .values = values, .view = view, .err = err};
-    if (!pe_tool_has_type(tool, language->model_type))
+    if (tool->types && !pe_tool_has_type(tool, language->model_type))
         return pe_fail(err, "", "how %s reads the model_type \"%.40s\" is not known here", tool->label,
                        language->model_type);
     *view = (struct pe_config_view){.copies = pe_values_room(values, PE_CONFIG_COPIES_MAX * sizeof *view->copies)};
