@@ -201,7 +201,7 @@ def visible(page, name):
 def test_search_finds_cards_and_models_and_says_how_many(gallery, schemes, query, scheme, model):
     search(gallery, query)
     cards, found = visible(gallery, "scheme"), visible(gallery, "preset")
-    assert scheme in [None, *cards] and model in [None, *found] and len(cards) < 12 and len(found) < 100
+    assert scheme in [None, *cards] and model in [None, *found] and len(cards) < 12 and len(found) < 130
     counts = gallery.text('main [role="status"]')
     if model is None:
         assert cards == found == visible(gallery, "pair") == [] and counts.strip()
