@@ -122,7 +122,8 @@ static struct pe_finding *blame(struct pe_findings *f, enum pe_contradiction_id 
 
 /* ---- The base ---- */
 
-static const char base_names[] = "rope_theta|rotary_emb_base|global_rope_theta|rotary_base|rotary_embedding_base|theta";
+static const char base_names[] = "rope_theta|rotary_emb_base|global_rope_theta|rotary_base|rotary_embedding_base|theta|"
+                                 "rope_ratio";
 
 static bool states_base(const struct pe_value *object)
 {

@@ -214,6 +214,31 @@ static void find_model(struct pasting *p, const struct tool *tool, const struct 
             set_model(p, &words->at[i + 1], words->at[i + 1].text);
 }
 
+/* ---- What is about positions and not read ---- */
+
+/* Beginnings of words; an answer without them would be one about another command. */
+static const char *const unread[] = {"--hf-overrides.", "--hf_overrides.", "--json-model-override-args.",
+                                     "--ropeconfig",    "LLAMA_ARG_ROPE_", "LLAMA_ARG_YARN_"};
+
+static bool is_unread(const struct pasted_words *words, size_t i)
+{
+    const char *word = words->at[i].text, *next = i + 1 < words->n ? words->at[i + 1].text : "";
+    bool is = strncmp(word, "--override-kv", 13) == 0 && (strstr(word, ".rope.") || strstr(next, ".rope."));
+    for (size_t k = 0; k < sizeof unread / sizeof *unread; k++)
+        is |= strncmp(word, unread[k], strlen(unread[k])) == 0;
+    return is;
+}
+
+static bool check_unread(struct pasting *p, const struct pasted_words *words)
+{
+    for (size_t i = 0; i < words->n; i++)
+        if (is_unread(words, i))
+            return pasted_fail(p,
+                               "%.60s is about positions and is not read here; write it as a flag or as JSON that is",
+                               words->at[i].text);
+    return true;
+}
+
 /* ---- The readers ---- */
 
 bool pasted_command_choose(struct pasting *p, const struct pe_target_info *target, struct pasted_words *words)
@@ -226,7 +251,7 @@ bool pasted_command_choose(struct pasting *p, const struct pe_target_info *targe
             if (pasted_is(name, n, target->name))
                 find_model(p, &tools[i], words);
     }
-    return chosen == words->n || keep(p, words, chosen);
+    return chosen == words->n || (keep(p, words, chosen) && check_unread(p, words));
 }
 
 static bool has_in_line(const char *line, size_t n, const char *what)
@@ -280,8 +305,10 @@ bool pasted_command_read(struct pasting *p)
     if (!pasted_words_split(p, &words))
         return false;
     size_t chosen = choose(&words, NULL);
-    if (chosen == words.n || !keep(p, &words, chosen))
-        return chosen == words.n ? fail_tools(p) : false;
+    if (chosen == words.n)
+        return fail_tools(p);
+    if (!keep(p, &words, chosen) || !check_unread(p, &words))
+        return false;
     const struct tool *tool = tool_of(words.at, words.n);
     tool = tool ? tool : tool_of_flags(words.at, words.n);
     if (!tool)
