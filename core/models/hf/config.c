@@ -382,7 +382,7 @@ static enum pe_status name_kind(const struct pe_value *config, struct pe_hf_aske
 const struct pe_hf_model *pe_hf_indexer_row(const struct pe_value *config, const struct pe_hf_asked *asked)
 {
     struct pe_failure ignored;
-    struct pe_hf_language language;
+    struct pe_hf_language language = {.row = NULL};
     bool has =
         config->kind == PE_OBJECT && !asked->scheme && pe_hf_language(config, asked, &language, &ignored) == PE_OK;
     return has && language.row->indexer ? language.row : NULL;
