@@ -44,6 +44,13 @@ struct pe_values {
 
 /* ---- Values of a configuration, resolved ---- */
 
+const struct pe_value *pe_stated(const struct pe_value *object, const char *name)
+{
+    const struct pe_value *v =
+        object && object->kind == PE_OBJECT ? pe_field_find(object->object.fields, object->object.n, name) : NULL;
+    return v && v->kind != PE_NULL ? v : NULL;
+}
+
 struct pe_value pe_config_at(const struct pe_value *config, const char *path)
 {
     static const struct pe_value none = {.kind = PE_NULL};

@@ -60,6 +60,9 @@ double pe_value_number(const struct pe_value *v);
 /* Are two values equal, objects in any order of their fields? 10000 and 10000.0 are. */
 bool pe_value_same(const struct pe_value *a, const struct pe_value *b);
 
+/* A member of an object; NULL: it has none, or null, or is no object. object may be NULL. */
+const struct pe_value *pe_stated(const struct pe_value *object, const char *name);
+
 /* Of a configuration, resolved: "base", "scaling.factor"; "share" is rotary_dim/head_dim. kind PE_NULL: it has none. */
 struct pe_value pe_config_at(const struct pe_value *config, const char *path);
 double pe_config_number(const struct pe_value *config, const char *path, double otherwise);

@@ -347,14 +347,14 @@ static void put_over(const struct pe_explain *ex, struct pe_node *root)
 static void put_verdict(const struct pe_explain *ex, struct pe_node *root, bool has_notes)
 {
     char others[160], refusing[160];
-    list_tools(ex, false, others);
-    list_tools(ex, true, refusing);
-    if (!ex->is_over && (*others || *refusing)) {
-        put_apart(ex, root, others, refusing);
-        return;
-    }
     if (ex->is_over) {
         put_over(ex, root);
+        return;
+    }
+    list_tools(ex, false, others);
+    list_tools(ex, true, refusing);
+    if (*others || *refusing) {
+        put_apart(ex, root, others, refusing);
         return;
     }
     pe_put_detail(root, ex->request->lang,

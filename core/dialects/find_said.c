@@ -4,18 +4,11 @@
 #include <math.h>
 #include <stdio.h>
 
-static const struct pe_value *given(const struct pe_value *object, const char *name)
-{
-    const struct pe_value *v =
-        object && object->kind == PE_OBJECT ? pe_field_find(object->object.fields, object->object.n, name) : NULL;
-    return v && v->kind != PE_NULL ? v : NULL;
-}
-
 static const char *word(const struct pe_value *v) { return v && v->kind == PE_STRING ? v->string : ""; }
 
 static const struct pe_target_info *target_of(const struct pe_explain *ex)
 {
-    return ex->said ? pe_target_info_find(word(given(ex->said, "to"))) : NULL;
+    return ex->said ? pe_target_info_find(word(pe_stated(ex->said, "to"))) : NULL;
 }
 
 const char *pe_dialect_tool(const struct pe_explain *ex)
@@ -39,7 +32,7 @@ static bool states_base(const struct pe_value *v)
     return states;
 }
 
-bool pe_words_state_base(const struct pe_explain *ex) { return ex->said && states_base(given(ex->said, "value")); }
+bool pe_words_state_base(const struct pe_explain *ex) { return ex->said && states_base(pe_stated(ex->said, "value")); }
 
 /* The request's fields for kind k without one, and with another. */
 static size_t fields_of(const struct pe_explain *ex, const char *without, const char *layer_type,
@@ -83,8 +76,8 @@ static void find_lost_base(struct pe_findings *f)
         finding->label = pe_dialect_tool(ex);
         finding->pattern = "The words state no base, and the model's is lost: {label} turns by base {taken} instead of "
                            "{found}.";
-        finding->found = (struct pe_value){.kind = PE_REAL, .real = found};
-        finding->taken = (struct pe_value){.kind = PE_REAL, .real = taken};
+        finding->found = pe_real(found);
+        finding->taken = pe_real(taken);
         measure_base(f, finding, k, found);
     }
 }
@@ -98,8 +91,8 @@ static void find_default_base(struct pe_findings *f)
         return;
     struct pe_finding *finding = pe_finding_add(f, PE_THETA_DEFAULT, "/said", NULL);
     finding->label = pe_dialect_tool(f->ex);
-    finding->taken = (struct pe_value){.kind = PE_REAL, .real = base};
-    finding->pattern = pe_is_among("llama.cpp|exllamav2|vllm_old|transformers4", word(given(f->ex->said, "to")))
+    finding->taken = pe_real(base);
+    finding->pattern = pe_is_among("llama.cpp|exllamav2|vllm_old|transformers4", word(pe_stated(f->ex->said, "to")))
                            ? "The words state no base: {label} takes the model's, which is not known here; {taken} is "
                              "taken."
                            : "The words state no base: {label} turns by base {taken}, whatever the model's is.";
@@ -131,7 +124,7 @@ static const struct flag flags[] = {
 /* llama.cpp takes the rule of the file where no flag names one. */
 static const char *word_of(const struct pe_explain *ex, const struct flag *flag, const struct pe_value *value)
 {
-    const struct pe_value *v = given(value, flag->with);
+    const struct pe_value *v = pe_stated(value, flag->with);
     const char *rule = pe_config_word(ex->kinds[0].own.config, "scaling.type");
     if (v && v->kind == PE_BOOLEAN)
         return v->boolean ? "true" : "false";
@@ -142,12 +135,12 @@ static const char *word_of(const struct pe_explain *ex, const struct flag *flag,
 
 static void find_flags(struct pe_findings *f, const struct pe_target_info *target)
 {
-    const struct pe_value *value = given(f->ex->said, "value");
+    const struct pe_value *value = pe_stated(f->ex->said, "value");
     for (const struct flag *flag = flags; flag->to; flag++) {
         if (!pe_same(flag->to, target->name) || pe_is_among(flag->words, word_of(f->ex, flag, value)))
             continue;
         for (const struct pe_param *row = target->members; row->name; row++) {
-            const struct pe_value *v = given(value, row->name);
+            const struct pe_value *v = pe_stated(value, row->name);
             if (!pe_is_among(flag->names, row->name) || !v)
                 continue;
             struct pe_finding *finding = pe_finding_add(f, PE_FLAG_WITHOUT_EFFECT, "/said/value", row->name);

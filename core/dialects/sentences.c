@@ -19,10 +19,9 @@ static void add(struct line *line, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    int n = vsnprintf(line->bytes + line->n, sizeof line->bytes - line->n, format, arguments);
+    vsnprintf(line->bytes + line->n, sizeof line->bytes - line->n, format, arguments);
     va_end(arguments);
-    line->n = strnlen(line->bytes, sizeof line->bytes - 1);
-    (void)n;
+    line->n = strlen(line->bytes);
 }
 
 static void end(struct line *line, struct pe_node *list)

@@ -109,6 +109,10 @@ void pe_gguf_point(const struct pe_value *object, const char *field, char *point
  * what the words do not. Pointers of errors begin with "/said", or are those of fields beside it. */
 enum pe_status pe_said_read(const struct pe_value *said, const char *layer_type, const struct pe_field *beside,
                             size_t n_beside, struct pe_model_fields *out, struct pe_failure *err);
+/* Is there a number, a word or a list in the value of `said` that is about positions? Sizes of a model are not. */
+bool pe_said_states(const struct pe_value *value);
+/* Fails: the words have none of those of this tool, which has members. */
+enum pe_status pe_said_no_word(const char *to, struct pe_failure *err);
 
 /* The same on top of a model: the fields that the tool computes with which is given the model and the words. */
 enum { PE_OVER_FIELDS_MAX = 2 * PE_MODEL_FIELDS_MAX };

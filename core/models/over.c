@@ -69,13 +69,6 @@ static const char *rule_of(const struct over *o)
 
 /* ---- Members ---- */
 
-static const struct pe_value *given(const struct pe_value *object, const char *name)
-{
-    const struct pe_value *v =
-        object && object->kind == PE_OBJECT ? pe_field_find(object->object.fields, object->object.n, name) : NULL;
-    return v && v->kind != PE_NULL ? v : NULL;
-}
-
 /* Copies those of an object that are given; false: there are too many, which the tool's reader refuses. */
 static bool copy(const struct pe_value *object, struct pe_field *to, size_t room, size_t *n)
 {
@@ -99,11 +92,11 @@ static void add(struct pe_field *to, size_t *n, const char *name, struct pe_valu
 
 static enum pe_status fill_flags(struct over *o)
 {
-    const struct pe_value *type = given(o->value, "rope-scaling");
-    bool has_factor = given(o->value, "rope-scale") || given(o->value, "rope-freq-scale");
+    const struct pe_value *type = pe_stated(o->value, "rope-scaling");
+    bool has_factor = pe_stated(o->value, "rope-scale") || pe_stated(o->value, "rope-freq-scale");
     bool was_yarn = pe_same(rule_of(o), "yarn"), was_linear = pe_same(rule_of(o), "linear");
-    bool has_ends = given(o->value, "yarn-orig-ctx") || given(o->value, "yarn-beta-fast") ||
-                    given(o->value, "yarn-beta-slow") || given(o->value, "yarn-ext-factor");
+    bool has_ends = pe_stated(o->value, "yarn-orig-ctx") || pe_stated(o->value, "yarn-beta-fast") ||
+                    pe_stated(o->value, "yarn-beta-slow") || pe_stated(o->value, "yarn-ext-factor");
     bool is_yarn = type ? type->kind == PE_STRING && pe_same(type->string, "yarn") : was_yarn;
     add(o->members, &o->n, "rope-freq-base", at(o, "base", NULL));
     o->keeps_scaling = !type && !has_factor && !(has_ends && was_yarn);
@@ -115,14 +108,14 @@ static enum pe_status fill_flags(struct over *o)
                        "file's keys as gguf",
                        rule_of(o));
     if (was_yarn)
-        add(o->members, &o->n, "rope-scaling", (struct pe_value){.kind = PE_STRING, .string = "yarn"});
+        add(o->members, &o->n, "rope-scaling", pe_word("yarn"));
     if (!has_factor && (was_yarn || was_linear))
         add(o->members, &o->n, "rope-scale", at(o, "scaling", "factor"));
     if (!is_yarn)
         return PE_OK;
     add(o->members, &o->n, "yarn-orig-ctx", at(o, "scaling", "original_max_position_embeddings"));
     if (o->in->length > 0)
-        add(o->members, &o->n, "yarn-orig-ctx", (struct pe_value){.kind = PE_INTEGER, .integer = o->in->length});
+        add(o->members, &o->n, "yarn-orig-ctx", pe_integer(o->in->length));
     if (was_yarn) {
         add(o->members, &o->n, "yarn-beta-fast", at(o, "scaling", "beta_fast"));
         add(o->members, &o->n, "yarn-beta-slow", at(o, "scaling", "beta_slow"));
@@ -149,8 +142,8 @@ static void merge_inside(struct over *o)
 
 static void fill_overrides(struct over *o)
 {
-    const struct pe_value *outer = o->way->outer ? given(o->value, o->way->outer) : o->value;
-    const struct pe_value *inner = given(outer, o->way->inner);
+    const struct pe_value *outer = o->way->outer ? pe_stated(o->value, o->way->outer) : o->value;
+    const struct pe_value *inner = pe_stated(outer, o->way->inner);
     struct pe_value length = {.kind = PE_INTEGER, .integer = o->in->length};
     o->keeps_scaling = outer && outer->kind == PE_OBJECT && !inner;
     if (!inner || inner->kind != PE_OBJECT || !copy(inner, o->inside, PE_MODEL_FIELDS_MAX, &o->n_inside))
@@ -180,11 +173,11 @@ static void fill_overrides(struct over *o)
 static void fill_options(struct over *o)
 {
     add(o->members, &o->n, o->way->inner ? "rope_theta" : "rotary_embedding_base", at(o, "base", NULL));
-    o->keeps_scaling = o->way->inner ? !given(o->value, "rope_scaling")
-                                     : !given(o->value, "scale_pos_emb") && !given(o->value, "scale_alpha_value");
+    o->keeps_scaling = o->way->inner
+                           ? !pe_stated(o->value, "rope_scaling")
+                           : !pe_stated(o->value, "scale_pos_emb") && !pe_stated(o->value, "scale_alpha_value");
     if (o->way->inner && o->in->length > 0 && !o->keeps_scaling && pe_same(o->in->to, "transformers4"))
-        add(o->members, &o->n, "max_position_embeddings",
-            (struct pe_value){.kind = PE_INTEGER, .integer = o->in->length});
+        add(o->members, &o->n, "max_position_embeddings", pe_integer(o->in->length));
 }
 
 /* ---- Both together ---- */
@@ -236,7 +229,7 @@ static void keep_divisors(struct over *o)
         return;
     size_t n = scaling ? scaling->value.object.n : 0;
     if (!scaling)
-        own->scaling[n++] = (struct pe_field){"type", (struct pe_value){.kind = PE_STRING, .string = "default"}};
+        own->scaling[n++] = (struct pe_field){"type", pe_word("default")};
     if (n < PE_MODEL_FIELDS_MAX)
         own->scaling[n++] = (struct pe_field){"divisors", divisors};
     struct pe_value whole = {.kind = PE_OBJECT, .object = {.fields = own->scaling, .n = n}};
@@ -266,30 +259,6 @@ static void join(struct over *o)
     for (size_t i = 0; i < in->n_model; i++)
         if (!is_replaced(o, in->model[i].name) || (o->keeps_scaling && pe_same(in->model[i].name, "scaling")))
             put(in, in->model[i].name, in->model[i].value);
-}
-
-/* Has it no number, word or list, at any depth, but for lengths? */
-static bool is_empty(const struct pe_value *v)
-{
-    bool is_so = v->kind == PE_OBJECT || v->kind == PE_NULL;
-    for (size_t i = 0; v->kind == PE_OBJECT && is_so && i < v->object.n; i++)
-        is_so =
-            pe_is_among("kv-channels|max_position_embeddings|max_model_len|context_length", v->object.fields[i].name) ||
-            is_empty(&v->object.fields[i].value);
-    return is_so;
-}
-
-/* As for words without a model. */
-static enum pe_status no_word(const char *to, struct pe_failure *err)
-{
-    const struct pe_target_info *target = pe_target_info_find(to);
-    char list[PE_DETAIL_MAX / 2] = "";
-    for (const struct pe_param *row = target->members; row && row->name; row++) {
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", row->name);
-    }
-    return pe_fail(err, "/said", "said has no word of %s about positions; those that it has: %s", target->about.label,
-                   list);
 }
 
 /* The words, and what the tool takes of the model beside them. */
@@ -328,19 +297,19 @@ static enum pe_status read_filled(struct over *o)
 enum pe_status pe_said_over(struct pe_said_over *in, struct pe_failure *err)
 {
     struct over o = {.way = ways, .in = in, .err = err};
-    const struct pe_value *scheme = pe_field_find(in->model, in->n_model, "scheme"), *to = given(in->said, "to"),
-                          *merges = given(in->said, "merges");
+    const struct pe_value *scheme = pe_field_find(in->model, in->n_model, "scheme"), *to = pe_stated(in->said, "to"),
+                          *merges = pe_stated(in->said, "merges");
     in->n = 0;
     in->layer_type = in->layer_type ? in->layer_type : "";
-    o.value = given(in->said, "value");
+    o.value = pe_stated(in->said, "value");
     in->to = to && to->kind == PE_STRING ? to->string : NULL;
     in->merges = merges && merges->kind == PE_BOOLEAN && merges->boolean;
     if (!in->to || !pe_target_info_find(in->to) || !o.value || o.value->kind != PE_OBJECT)
         return pe_said_read(in->said, NULL, in->beside, in->n_beside, in->own, err); /* which refuses it in words */
     if (pe_same(in->to, "gguf"))
         return pe_fail(err, "/said", "the keys of a file are a model of their own; leave out the other");
-    if (is_empty(o.value))
-        return no_word(in->to, err);
+    if (!pe_said_states(o.value))
+        return pe_said_no_word(in->to, err);
     while (o.way->tools && !pe_is_among(o.way->tools, in->to))
         o.way++;
     bool is_still = scheme && scheme->kind == PE_STRING && pe_same(scheme->string, "none");

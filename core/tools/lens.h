@@ -289,7 +289,5 @@ enum pe_status pe_config_view(const struct pe_tool *tool, bool is_old, const str
 /* The rope object of a language model's config that the tool looks into; NULL: none. */
 const struct pe_field *pe_config_rope(const struct pe_tool *tool, const struct pe_value *config);
 bool pe_rope_is_by_layer(const struct pe_value *object); /* has it an object for each kind of layers? */
-/* A member of an object; NULL: it has none, or null. */
-const struct pe_value *pe_stated(const struct pe_value *object, const char *name);
 
 #endif

@@ -8,12 +8,6 @@
 
 static const char original_name[] = "original_max_position_embeddings", length_name[] = "max_position_embeddings";
 
-const struct pe_value *pe_stated(const struct pe_value *object, const char *name)
-{
-    const struct pe_value *v = object ? pe_field_find(object->object.fields, object->object.n, name) : NULL;
-    return v && v->kind != PE_NULL ? v : NULL;
-}
-
 const struct pe_rope_rule *pe_rope_rule_find(const struct pe_tool *tool, const char *rule)
 {
     for (const struct pe_rope_rule *r = tool->rules; r->name; r++)

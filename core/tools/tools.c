@@ -163,28 +163,25 @@ static enum pe_status open_said(const struct pe_value *said, const struct pe_too
 /* Members that state no rotation: what a command line has of any model. */
 static const char sizes[] = "kv-channels|max_position_embeddings|max_model_len|context_length";
 
-/* Is there a number, a word or a list in it that is about positions? */
-static bool states_something(const struct pe_value *v)
+bool pe_said_states(const struct pe_value *v)
 {
     bool states = v->kind != PE_NULL && v->kind != PE_OBJECT;
     for (size_t i = 0; v->kind == PE_OBJECT && !states && i < v->object.n; i++)
-        states = !pe_is_among(sizes, v->object.fields[i].name) && states_something(&v->object.fields[i].value);
+        states = !pe_is_among(sizes, v->object.fields[i].name) && pe_said_states(&v->object.fields[i].value);
     return states;
 }
 
-/* Words of which none is the tool's would be taken for its defaults. */
-static enum pe_status check_words(const struct pe_import *m)
+enum pe_status pe_said_no_word(const char *to, struct pe_failure *err)
 {
+    const struct pe_target_info *target = pe_target_info_find(to);
     char list[PE_DETAIL_MAX / 2] = "";
-    if (states_something(m->value))
-        return PE_OK;
-    for (const struct pe_param *row = m->rows; row->name; row++) {
+    for (const struct pe_param *row = target->members; row->name; row++) {
         size_t used = strlen(list);
         if (!pe_is_among(sizes, row->name))
             snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", row->name);
     }
-    return pe_fail(m->err, "/said", "said has no word of %s about positions; those that it has: %s", m->tool->label,
-                   list);
+    return pe_fail(err, "/said", "said has no word of %s about positions; those that it has: %s",
+                   pe_tool_find(to)->label, list);
 }
 
 /* Members that are null are not there. */
@@ -205,8 +202,8 @@ static enum pe_status read_members(struct pe_import *m)
     enum pe_status status = pe_params_read(whole, members, &given, 1, &taken, "/said", m->err);
     if (!status)
         status = pe_import_members(m);
-    if (!status)
-        status = check_words(m);
+    if (!status && !pe_said_states(m->value)) /* which would be taken for the tool's defaults */
+        status = pe_said_no_word(m->tool->name, m->err);
     free(fields);
     return status;
 }
