@@ -16,22 +16,78 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The base of a class of the tool whose rope object has none. */
+struct class_base {
+    const char *types;
+    double base;
+};
+
 /* Where the words of a tool have their rope object, and what becomes of members that they leave out. */
 struct way {
     const char *tools;
     enum { OVERRIDES, FLAGS, OPTIONS, ARGUMENTS } takes;
     const char *outer, *inner; /* "hf_overrides", "rope_parameters"; NULL: the value itself */
+    bool is_loaded_first;      /* overrides change the config that transformers 5 has made of the file, … */
+    const struct class_base *bases;
+};
+
+/* vLLM, config/model.py at 0052a5b81898 (__post_init__, _apply_dict_overrides, _update_nested) and
+ * transformers_utils/config.py at 0036026e7171 (get_config, patch_rope_parameters). Numbers are set on the outer
+ * config, then transformers 5 completes rope_parameters, in which the file's base is already and stays; then objects
+ * are set: one that the outer config has as a config of its own, text_config, is merged member by member, any other one
+ * replaced whole and not completed. A model reads its text_config only. Bases: set_default_rope_theta in qwen2.py,
+ * qwen3.py (newest copies as stored) and ernie45_moe.py; of a class that is not here the default of get_rope is taken.
+ */
+static const struct class_base vllm_bases[] = {
+    {"qwen2|qwen3", 1000000},
+    {"ernie4_5_moe", 500000},
+    {NULL, 0},
 };
 
 static const struct way ways[] = {
-    {"vllm", OVERRIDES, "hf_overrides", "rope_parameters"},
-    {"sglang", OVERRIDES, "json_model_override_args", "rope_parameters"},
-    {"transformers5", OVERRIDES, NULL, "rope_parameters"},
-    {"transformers4|vllm_old", OPTIONS, NULL, "rope_scaling"},
-    {"llama.cpp", FLAGS, NULL, NULL},
-    {"exllamav2", OPTIONS, NULL, NULL},
-    {NULL, ARGUMENTS, NULL, NULL},
+    {"vllm", OVERRIDES, "hf_overrides", "rope_parameters", true, vllm_bases},
+    {"sglang", OVERRIDES, "json_model_override_args", "rope_parameters", false, NULL},
+    {"transformers5", OVERRIDES, NULL, "rope_parameters", false, NULL},
+    {"transformers4|vllm_old", OPTIONS, NULL, "rope_scaling", false, NULL},
+    {"llama.cpp", FLAGS, NULL, NULL, false, NULL},
+    {"exllamav2", OPTIONS, NULL, NULL, false, NULL},
+    {NULL, ARGUMENTS, NULL, NULL, false, NULL},
 };
+
+static const struct way *way_of(const char *tool)
+{
+    const struct way *way = ways;
+    while (way->tools && !pe_is_among(way->tools, tool))
+        way++;
+    return way;
+}
+
+static const char *word_at(const struct pe_value *said, const char *name)
+{
+    const struct pe_value *v = pe_stated(said, name);
+    return v && v->kind == PE_STRING ? v->string : "";
+}
+
+enum pe_said_unread pe_said_unread(const struct pe_value *said, bool has_parts)
+{
+    const char *place = word_at(said, "place");
+    if (!way_of(word_at(said, "to"))->is_loaded_first || pe_same(place, "nested"))
+        return PE_SAID_READ;
+    return has_parts ? PE_SAID_ALL_UNREAD : pe_is_among("beside|both", place) ? PE_SAID_BASE_UNREAD : PE_SAID_READ;
+}
+
+bool pe_model_has_parts(const struct pe_value *hf, const struct pe_preset *preset)
+{
+    struct pe_failure err;
+    struct pe_hf_language language;
+    struct pe_hf_asked asked = pe_hf_asked_of(NULL, 0);
+    const struct pe_value *type = hf && hf->kind == PE_OBJECT ? pe_stated(hf, "model_type") : NULL;
+    if (preset && preset->config.n)
+        type = pe_field_find(preset->config.fields, preset->config.n, "model_type");
+    const struct pe_hf_model *row = type && type->kind == PE_STRING ? pe_hf_model_find(type->string) : NULL;
+    return (preset && preset->inside) || (row && row->kind == PE_HF_NESTED) ||
+           (hf && !pe_hf_language(hf, &asked, &language, &err) && language.place.object != hf);
+}
 
 enum { ADDED_MAX = 12 };
 
@@ -86,6 +142,15 @@ static void add(struct pe_field *to, size_t *n, const char *name, struct pe_valu
 {
     if (value.kind != PE_NULL && !pe_field_find(to, *n, name))
         to[(*n)++] = (struct pe_field){name, value};
+}
+
+static void drop(struct pe_field *from, size_t *n, const char *name)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < *n; i++)
+        if (!pe_same(from[i].name, name))
+            from[kept++] = from[i];
+    *n = kept;
 }
 
 /* ---- Flags of llama.cpp: what they do not name is the file's ---- */
@@ -145,13 +210,19 @@ static void fill_overrides(struct over *o)
     const struct pe_value *outer = o->way->outer ? pe_stated(o->value, o->way->outer) : o->value;
     const struct pe_value *inner = pe_stated(outer, o->way->inner);
     struct pe_value length = {.kind = PE_INTEGER, .integer = o->in->length};
-    o->keeps_scaling = outer && outer->kind == PE_OBJECT && !inner;
+    bool is_alone = pe_is_among("beside|numbers", o->in->place), is_nested = pe_same(o->in->place, "nested");
+    o->keeps_scaling = (outer && outer->kind == PE_OBJECT && !inner) || is_alone;
     if (!inner || inner->kind != PE_OBJECT || !copy(inner, o->inside, PE_MODEL_FIELDS_MAX, &o->n_inside))
         return;
+    if (pe_said_unread(o->in->said, o->in->has_parts) == PE_SAID_BASE_UNREAD)
+        drop(o->inside, &o->n_inside, "rope_theta");
     for (size_t i = 0; i < o->n_inside; i++)
         o->is_by_layer |= o->inside[i].value.kind == PE_OBJECT && *o->in->layer_type && !o->way->outer;
-    if (o->in->merges)
+    if (is_alone || (is_nested && o->way->is_loaded_first))
         merge_inside(o);
+    for (const struct class_base *row = o->way->bases; row && row->types; row++)
+        if (pe_is_among(row->types, o->in->model_type))
+            add(o->inside, &o->n_inside, "rope_theta", pe_real(row->base));
     struct pe_field object = {o->way->inner, {.kind = PE_OBJECT, .object = {.fields = o->inside, .n = o->n_inside}}};
     struct pe_field *to = o->way->outer ? o->outside : o->members;
     size_t *n = o->way->outer ? &o->n_outside : &o->n, room = o->way->outer ? 4 : PE_MODEL_FIELDS_MAX;
@@ -297,25 +368,23 @@ static enum pe_status read_filled(struct over *o)
 enum pe_status pe_said_over(struct pe_said_over *in, struct pe_failure *err)
 {
     struct over o = {.way = ways, .in = in, .err = err};
-    const struct pe_value *scheme = pe_field_find(in->model, in->n_model, "scheme"), *to = pe_stated(in->said, "to"),
-                          *merges = pe_stated(in->said, "merges");
+    const struct pe_value *scheme = pe_field_find(in->model, in->n_model, "scheme"), *to = pe_stated(in->said, "to");
     in->n = 0;
     in->layer_type = in->layer_type ? in->layer_type : "";
     o.value = pe_stated(in->said, "value");
     in->to = to && to->kind == PE_STRING ? to->string : NULL;
-    in->merges = merges && merges->kind == PE_BOOLEAN && merges->boolean;
+    in->place = word_at(in->said, "place");
     if (!in->to || !pe_target_info_find(in->to) || !o.value || o.value->kind != PE_OBJECT)
         return pe_said_read(in->said, NULL, in->beside, in->n_beside, in->own, err); /* which refuses it in words */
     if (pe_same(in->to, "gguf"))
         return pe_fail(err, "/said", "the keys of a file are a model of their own; leave out the other");
     if (!pe_said_states(o.value))
         return pe_said_no_word(in->to, err);
-    while (o.way->tools && !pe_is_among(o.way->tools, in->to))
-        o.way++;
+    o.way = way_of(in->to);
     bool is_still = scheme && scheme->kind == PE_STRING && pe_same(scheme->string, "none");
     /* llama.cpp's flags are not for sliding layers, whose numbers are the file's. */
     bool is_apart = o.way->takes == FLAGS && pe_is_among("sliding_attention|chunked_attention", in->layer_type);
-    if (is_still || is_apart) {
+    if (is_still || is_apart || pe_said_unread(in->said, in->has_parts) == PE_SAID_ALL_UNREAD) {
         o.keeps_scaling = true;
         pe_model_fields_clear(in->own);
         join(&o);
