@@ -1,6 +1,5 @@
 /* A command of a server or trainer, or a script that has one: which tool it is, which model it names, and its flags. A
  * call of Python, and a file of settings, have the same words. The rows of the programs: core/tools/tools. */
-#define _GNU_SOURCE /* memmem */
 #include "api/inputs/pasted/pasted.h"
 
 #include <stdio.h>
@@ -323,15 +322,10 @@ bool pasted_settings_read(struct pasting *p, const struct pe_target_info *tool, 
     return tool ? read_words(p, tool, &words) : fail_tools(p);
 }
 
-static bool has_in_line(const char *line, size_t n, const char *what)
-{
-    return memmem(line, n, what, strlen(what)) != NULL;
-}
-
 /* A tool's name begins the line, or is in front of what only a command has. */
 static bool names_tool(const char *line, size_t n)
 {
-    bool is_command = has_in_line(line, n, " -m ") || has_in_line(line, n, " serve ") || has_in_line(line, n, " -hf ");
+    bool is_command = pasted_find(line, n, " -m ") || pasted_find(line, n, " serve ") || pasted_find(line, n, " -hf ");
     for (size_t at = 0; at < n && (at == 0 || is_command);) {
         char word[120];
         size_t length = 0;

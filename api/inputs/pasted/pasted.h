@@ -65,6 +65,8 @@ bool pasted_skip(struct pasting *p, const char *line, size_t n); /* unless it is
 /* The next line of *at without its end and blanks at it; false: there is none. */
 bool pasted_line(const char **at, const char **line, size_t *n);
 bool pasted_is(const char *text, size_t n, const char *word);
+const char *pasted_find(const char *text, size_t n, const char *what); /* NULL: it is not in the text */
+bool pasted_is_of_name(char c); /* a letter, a digit, or a sign inside of a name or a number */
 /* Is the text one of "a|b*", or has it the beginning of one that ends with a star? */
 bool pasted_is_among(const char *list, const char *text, size_t n);
 

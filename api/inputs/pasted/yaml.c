@@ -135,16 +135,11 @@ static bool convert(const char *text, struct api_text *json, yaml_parser_t *erro
     return fine;
 }
 
-static bool is_of_name(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_-.", c);
-}
-
 /* The name in a line "name: value"; 0: it is none. */
 static size_t name_of(const char *line, size_t n)
 {
     size_t name = 0;
-    while (name < n && line[name] && is_of_name(line[name]))
+    while (name < n && pasted_is_of_name(line[name]))
         name++;
     return name < n && line[name] == ':' && (name + 1 == n || line[name + 1] == ' ') ? name : 0;
 }
@@ -256,12 +251,12 @@ static void take_member(struct said *s, const char *key, const json_t *value)
     for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
         name = strcmp(key, renamed[i].theirs) == 0 ? renamed[i].name : name;
     const struct pe_param *argument = argument_of(name);
-    if (argument || is_word(name, strlen(name), config_names) || is_word(name, strlen(name), sizes))
+    if (argument || pasted_is_among(config_names, name, strlen(name)) || pasted_is_among(sizes, name, strlen(name)))
         take(s, argument ? argument->name : name, key, value);
     const char *component = strcmp(key, "_component_") == 0 ? json_string_value(value) : NULL;
     if (component && !s->component && strstr(component, ".models.") && !strstr(component, "tokenizer"))
         s->component = component;
-    if (is_word(key, strlen(key), model_names) && json_is_string(value) && !*s->p->model)
+    if (pasted_is_among(model_names, key, strlen(key)) && json_is_string(value) && !*s->p->model)
         snprintf(s->p->model, sizeof s->p->model, "%s", json_string_value(value));
 }
 
@@ -333,7 +328,7 @@ static void put_config(struct said *s)
 {
     s->p->tool = "transformers4";
     for (size_t i = 0; i < s->n; i++)
-        if (is_word(s->at[i].name, strlen(s->at[i].name), config_names))
+        if (pasted_is_among(config_names, s->at[i].name, strlen(s->at[i].name)))
             put(&s->p->json, s->at[i].name, s->at[i].value);
 }
 
