@@ -184,8 +184,7 @@ const struct pe_value *pe_diagnosis_answer(const struct pe_diagnosis *diagnosis)
 uint64_t pe_diagnosis_searched(const struct pe_diagnosis *diagnosis);             /* hypotheses */
 /* Whether the belief passes: the tensor is as believed, up to the roundings of right code unless strict. */
 bool pe_diagnosis_fits(const struct pe_diagnosis *diagnosis, bool strict);
-const struct pe_param *pe_weights_params(void); /* the fields beside w_believed and w_found */
-const struct pe_param *pe_typed_params(void);   /* beside values, which are typed by hand */
+const struct pe_param *pe_typed_params(void); /* beside values, which are typed by hand */
 
 /* The few numbers that a person should type to tell the belief from mistakes, and mistakes from each other: the request
  * has no tensor, its fields are the belief and pe_probe_params(). *probe has an answer like a diagnosis. */
