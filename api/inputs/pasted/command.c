@@ -287,6 +287,31 @@ static bool add_setting(struct pasting *p, struct pasted_words *words, const str
     return text || api_fail_memory(p->problem);
 }
 
+/* Settings of a server have the names of its flags: one with a dash, or overrides of a config. */
+bool pasted_is_setting(const char *name, size_t n)
+{
+    char flag[64];
+    snprintf(flag, sizeof flag, "--%.*s", (int)(n < 60 ? n : 60), name);
+    for (size_t i = 0; i < pe_n_targets(); i++) {
+        const struct pe_target_info *target = pe_target_at(i);
+        const struct pe_param *row = target->command.programs ? pasted_flag_of(target, flag) : NULL;
+        bool is_outer = row && target->outer && strcmp(row->name, target->outer) == 0;
+        if (is_outer || (row && strchr(flag + 2, '-')))
+            return true;
+    }
+    return false;
+}
+
+bool pasted_has_settings(const char *text)
+{
+    const char *line;
+    size_t n;
+    while (pasted_line(&text, &line, &n))
+        if (pasted_is_setting(line, pasted_name_in(line, n)))
+            return true;
+    return false;
+}
+
 const struct pe_target_info *pasted_tool_of_call(const char *name, size_t n)
 {
     for (size_t i = 0; i < pe_n_targets(); i++)

@@ -80,3 +80,11 @@ bool pasted_is_of_name(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("_.+-", c));
 }
+
+size_t pasted_name_in(const char *line, size_t n)
+{
+    size_t name = 0;
+    while (name < n && pasted_is_of_name(line[name]))
+        name++;
+    return name < n && line[name] == ':' && (name + 1 == n || line[name + 1] == ' ') ? name : 0;
+}
