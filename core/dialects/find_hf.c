@@ -499,6 +499,43 @@ static void find_widths(struct pe_findings *f, const struct facts *facts)
     }
 }
 
+/* The labels of the tools that turn the same share of the first kind as we do, "transformers 4, vLLM". */
+static const char *tools_of_share(const struct pe_explain *ex, size_t k)
+{
+    char list[256] = "";
+    double share = pe_config_number(ex->kinds[k].own.config, "share", 1);
+    for (size_t t = 0; t < ex->n_readers; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        double theirs = pe_config_number(tool->readings[k].config, "share", 1);
+        if (!*tool->refused && tool->readings[k].config && fabs(theirs - share) <= 0x1p-22)
+            strcat(strcat(list, *list ? ", " : ""), tool->reader->label);
+    }
+    char *kept = pe_values_room(ex->values, strlen(list) + 1);
+    return kept && *list ? strcpy(kept, list) : NULL;
+}
+
+static void find_default_share(struct pe_findings *f, const struct facts *facts)
+{
+    struct pe_explain *ex = f->ex;
+    for (size_t i = 0; ex->marks && i < ex->marks->n_defaults; i++) {
+        const char *name = ex->marks->defaults[i].name;
+        double share = pe_value_number(&ex->marks->defaults[i].value);
+        size_t k = 0;
+        while (k < ex->n_text && !ex->kinds[k].own.turn.n)
+            k++;
+        if (!pe_is_among("partial_rotary_factor|rotary_pct", name) || !(share < 1) || k == ex->n_text)
+            continue;
+        struct pe_finding *finding = pe_finding_add(f, PE_SHARE_DEFAULT, facts->at, name);
+        finding->taken = ex->marks->defaults[i].value;
+        finding->label = tools_of_share(ex, k);
+        if (!finding->label)
+            finding->pattern =
+                "{pointer}, the rotated share of a head, is not stated: it is {taken}, the default of the "
+                "model's class.";
+        return;
+    }
+}
+
 static void find_sections(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
@@ -612,6 +649,7 @@ void pe_find_in_config(struct pe_findings *f)
     find_layers(f, &facts);
     find_slopes(f, &facts);
     find_widths(f, &facts);
+    find_default_share(f, &facts);
     find_sections(f, &facts);
     find_factors_of_cos(f, &facts);
     find_lengths(f, &facts);

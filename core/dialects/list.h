@@ -43,6 +43,10 @@ FINDING(SHARE_DROPPED, "error", "share_dropped", "share not read",
         "partial_rotary_factor is only inside the rope object, where some tools do not read it.",
         "{label} does not read partial_rotary_factor inside the rope object: it turns the share {taken} of a head "
         "instead of {found}.")
+FINDING(SHARE_DEFAULT, "note", "share_default", "share by default",
+        "No field states the rotated share of a head; the class's value is taken.",
+        "{pointer}, the rotated share of a head, is not stated: it is {taken}, the default of the model's class, in "
+        "{label}.")
 FINDING(HEAD_DIM_MISMATCH, "note", "head_dim_mismatch", "head_dim is stated",
         "head_dim is not hidden_size/num_attention_heads.",
         "head_dim is {found}, not hidden_size/num_attention_heads, which is {taken}.")

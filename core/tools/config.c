@@ -158,11 +158,12 @@ static void add_inside(struct writer *w, const struct pe_value *rope, const char
 static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, struct pe_value *out)
 {
     const struct pe_field *type = type_of(rope);
-    const char *name = rule_name(type);
+    bool is_foreign = type && type->value.kind == PE_STRING && pe_rope_is_foreign(w->tool, type->value.string);
+    const char *name = is_foreign ? type->value.string : rule_name(type);
     struct object to;
     if (refuse_types(w, rope))
         return w->err->status;
-    const struct pe_rope_rule *rule = pe_rope_rule_find(w->tool, name);
+    const struct pe_rope_rule *rule = is_foreign ? NULL : pe_rope_rule_find(w->tool, name);
     bool lacks_member = rule && rule->needed && !stated(rope, rule->needed);
     if (!rule && !w->tool->drops_rules)
         return pe_fail(w->err, "", "%s has no rule \"%.40s\"", w->tool->label, name);

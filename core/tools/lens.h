@@ -141,6 +141,7 @@ struct pe_tool {
 
     /* Its rope object. */
     const struct pe_rope_rule *rules;
+    const char *words; /* for a rule, which only some tools have: "deepseek_yarn" */
     enum pe_place base, share;
     const char *unread;          /* members without effect, whatever the rule, in its words */
     const char *unread_by_layer; /* … of an object for each kind of layers */
@@ -260,6 +261,8 @@ enum pe_status pe_import_object(struct pe_import *m, const struct pe_lens *lens)
 /* ---- A config.json as a tool sees it: config.c ---- */
 
 const struct pe_rope_rule *pe_rope_rule_find(const struct pe_tool *tool, const char *rule); /* NULL: it has not */
+/* Is this word for a rule one that only other tools have? */
+bool pe_rope_is_foreign(const struct pe_tool *tool, const char *word);
 bool pe_rope_is_unread(const struct pe_tool *tool, const struct pe_rope_rule *rule, const char *member, bool is_latent,
                        bool is_by_layer);
 const struct pe_tool *pe_reader_at(size_t i); /* of those that read one; NULL: there are no more */
