@@ -598,6 +598,43 @@ static void find_factors_of_cos(struct pe_findings *f, const struct facts *facts
     }
 }
 
+static void find_betas(struct pe_findings *f, const struct facts *facts)
+{
+    static const char *const names[] = {"beta_fast", "beta_slow"}, *const paths[] = {"scaling.beta_fast",
+                                                                                     "scaling.beta_slow"};
+    struct pe_explain *ex = f->ex;
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++)
+        for (size_t i = 0; i < 2; i++) {
+            unsigned kinds = 0;
+            for (size_t k = 0; k < ex->n_text; k++) {
+                double a = pe_config_number(ex->kinds[k].own.config, paths[i], 0),
+                       b = pe_config_number(tool->readings[k].config, paths[i], 0);
+                kinds |= (unsigned)(a > 0 && b > 0 && a != b && !pe_tool_agrees(ex, tool, k)) << k;
+            }
+            if (kinds && pe_stated(facts->rope, names[i]))
+                blame(f, PE_BETAS_DROPPED, facts->rope_at, names[i], tool, kinds, paths[i]);
+        }
+}
+
+/* A rope object with a factor and no type, which these tools take for none. */
+static void find_no_type(struct pe_findings *f, const struct facts *facts)
+{
+    struct pe_explain *ex = f->ex;
+    if (!facts->rope || pe_stated(facts->rope, "rope_type") || pe_stated(facts->rope, "type") ||
+        !pe_stated(facts->rope, "factor"))
+        return;
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
+        if (*pe_tool_refusal(ex, tool) || !pe_config_rope(tool->reader, facts->config))
+            continue;
+        struct pe_finding *finding = pe_finding_add(f, PE_TYPE_MISSING, facts->rope_at, "rope_type");
+        finding->reader = tool->reader;
+        finding->is_note = false;
+        finding->found = *pe_stated(facts->rope, "factor");
+        finding->taken = pe_word("default");
+        finding->pattern = "The rope object states the factor {found} and no rope_type: {label} does not scale.";
+    }
+}
+
 /* ---- Lengths ---- */
 
 /* The kinds that an error of this tool is about. */
@@ -652,6 +689,8 @@ void pe_find_in_config(struct pe_findings *f)
     find_default_share(f, &facts);
     find_sections(f, &facts);
     find_factors_of_cos(f, &facts);
+    find_betas(f, &facts);
+    find_no_type(f, &facts);
     find_lengths(f, &facts);
     pe_find_kinds(f, facts.at);
 }

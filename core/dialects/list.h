@@ -59,6 +59,9 @@ FINDING(MROPE_STILL_PAIRS, "error", "mrope_still_pairs", "pairs that stand still
 FINDING(ATTENTION_FACTOR_IGNORED, "error", "attention_factor_ignored", "attention factor not read",
         "attention_factor, or mscale, is stated, and a tool computes another factor.",
         "{label} does not read {pointer}: it multiplies cos and sin by {taken} instead of {found}.")
+FINDING(BETAS_DROPPED, "error", "betas_dropped", "ends of the ramp not read",
+        "beta_fast or beta_slow is stated, and a tool takes another number.",
+        "{label} does not read {pointer}: it computes the ramp with {taken} instead of {found}.")
 FINDING(TRUNCATE_DROPPED, "error", "truncate_dropped", "ramp rounded",
         "truncate is false, and a tool rounds the ramp's ends.",
         "{label} does not read truncate: it rounds the ends of the ramp to whole pairs.")

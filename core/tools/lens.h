@@ -150,11 +150,13 @@ struct pe_tool {
     struct pe_about reads;
     const char *reads_source;
     const char *objects;          /* names of the rope object, the first that is there and not empty counts */
+    const char *lacks;            /* model_types that came later, of which it has no class; NULL: none */
     const char *types;            /* model_types whose classes are known here to read it so; NULL: any */
     const char *unread_attention; /* fields of attn_config */
     const char *scaled_sliding;   /* model_types whose sliding layers it scales too, as the model was not trained */
     bool drops_rules;             /* a rule that it has not is no rule to it; else it refuses the model */
     bool refuses_two_types;       /* type and rope_type that differ */
+    bool needs_type;              /* it stops at a rope object without one; others take it for no rule */
     const char *before, *unread_before, *rules_before; /* older versions did not read these fields of these rules */
     /* It writes a file, for some model_types, which another program reads; NULL: no. */
     const char *(*architecture)(const char *model_type);
