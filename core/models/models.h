@@ -111,6 +111,8 @@ enum pe_status pe_said_read(const struct pe_value *said, const char *layer_type,
                             size_t n_beside, struct pe_model_fields *out, struct pe_failure *err);
 /* Is there a number, a word or a list in the value of `said` that is about positions? Sizes of a model are not. */
 bool pe_said_states(const struct pe_value *value);
+/* Does a member of a target's value count as not given: null, or a number that the tool has for that? */
+bool pe_said_is_unset(const char *to, const struct pe_field *member);
 /* Fails: the words have none of those of this tool, which has members. */
 enum pe_status pe_said_no_word(const char *to, struct pe_failure *err);
 
