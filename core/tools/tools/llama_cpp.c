@@ -9,7 +9,7 @@
  * 0274f0fc7d7f (generate_extra_tensors), phi.py at 051139f51130, gemma.py at 061b8c5f9188, mistral3.py at 32e9e0448790,
  * llama4.py at 2bbcf7fc93a4; FalconH1Model, NemotronHModel, GlmMoeDsaModel, InternLM3Model as stored (T5Model,
  * BertModel from memory). GraniteHybridModel writes another architecture, or no rotation, by which layers are Mamba's,
- * which no row here says: granitemoehybrid is not known. The names of classes and architectures:
+ * which no row here states: granitemoehybrid is not known. The names of classes and architectures:
  * gguf-py/gguf/constants.py. */
 #include "core/tools/lens.h"
 
