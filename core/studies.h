@@ -263,6 +263,12 @@ struct pe_command {
     const char *before;   /* … and a word in front of it; NULL: none */
 };
 
+/* The base that a tool takes for classes whose rope object has none; the last row has no types. */
+struct pe_class_base {
+    const char *types; /* "a|b" */
+    double base;
+};
+
 /* A tool in whose words positions can be stated, as the catalogue lists it. */
 struct pe_target_info {
     const char *name;
@@ -275,6 +281,8 @@ struct pe_target_info {
     enum pe_target_takes takes;
     const char *width[3]; /* the member of the width of a head, and the two words that give it by division; or NULL */
     const char *outer, *inner; /* members around the rope object, and it: "hf_overrides", "rope_parameters"; or NULL */
+    bool is_loaded_first;      /* overrides change the config that transformers 5 has made of the file, … */
+    const struct pe_class_base *bases; /* … where these classes have another base than 10000. NULL: none has */
 };
 size_t pe_n_targets(void);
 const struct pe_target_info *pe_target_at(size_t i);

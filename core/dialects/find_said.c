@@ -85,6 +85,26 @@ static void find_lost_base(struct pe_findings *f)
     }
 }
 
+/* Overrides that the tool sets where no model reads them. */
+static void find_unread(struct pe_findings *f)
+{
+    const struct pe_explain *ex = f->ex;
+    enum pe_said_unread unread = pe_said_unread(ex->said, pe_model_has_parts(ex->preset ? NULL : ex->hf, ex->preset));
+    if (unread == PE_SAID_READ)
+        return;
+    const char *place = word(pe_stated(ex->said, "place"));
+    bool is_all = unread == PE_SAID_ALL_UNREAD;
+    struct pe_finding *finding = pe_finding_add(f, PE_FLAG_WITHOUT_EFFECT, "/said", NULL);
+    finding->label = pe_dialect_tool(ex);
+    finding->name = pe_same(place, "numbers")             ? "head_dim"
+                    : is_all && !pe_same(place, "beside") ? "rope_parameters"
+                                                          : "rope_theta";
+    finding->pattern = is_all ? "{label} sets {flag} beside text_config, which has the language model's numbers: these "
+                                "words change nothing there. Write them inside text_config."
+                              : "{label} does not read {flag} beside rope_parameters, which it has made of the model's "
+                                "config by then: this number changes nothing. Write it inside rope_parameters.";
+}
+
 /* Without a model its base is not known. Tools that keep it where no flag names it have another sentence. */
 static void find_default_base(struct pe_findings *f)
 {
@@ -147,7 +167,10 @@ void pe_find_in_words(struct pe_findings *f)
         return;
     if (target->members)
         find_flags(f, target);
-    if (pe_words_state_base(ex))
+    if (ex->is_over)
+        find_unread(f);
+    bool is_lost = ex->is_over && pe_said_unread(ex->said, false) == PE_SAID_BASE_UNREAD;
+    if (pe_words_state_base(ex) && !is_lost)
         return;
     if (ex->is_over)
         find_lost_base(f);

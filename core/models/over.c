@@ -17,6 +17,34 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char *word_at(const struct pe_value *said, const char *name)
+{
+    const struct pe_value *v = pe_stated(said, name);
+    return v && v->kind == PE_STRING ? v->string : "";
+}
+
+enum pe_said_unread pe_said_unread(const struct pe_value *said, bool has_parts)
+{
+    const char *place = word_at(said, "place");
+    const struct pe_target_info *target = pe_target_info_find(word_at(said, "to"));
+    if (!target || !target->is_loaded_first || pe_same(place, "nested"))
+        return PE_SAID_READ;
+    return has_parts ? PE_SAID_ALL_UNREAD : pe_is_among("beside|both", place) ? PE_SAID_BASE_UNREAD : PE_SAID_READ;
+}
+
+bool pe_model_has_parts(const struct pe_value *hf, const struct pe_preset *preset)
+{
+    struct pe_failure err;
+    struct pe_hf_language language;
+    struct pe_hf_asked asked = pe_hf_asked_of(NULL, 0);
+    const struct pe_value *type = hf && hf->kind == PE_OBJECT ? pe_stated(hf, "model_type") : NULL;
+    if (preset && preset->config.n)
+        type = pe_field_find(preset->config.fields, preset->config.n, "model_type");
+    const struct pe_hf_model *row = type && type->kind == PE_STRING ? pe_hf_model_find(type->string) : NULL;
+    return (preset && preset->inside) || (row && row->kind == PE_HF_NESTED) ||
+           (hf && !pe_hf_language(hf, &asked, &language, &err) && language.place.object != hf);
+}
+
 enum { ADDED_MAX = 12 };
 
 struct over {
@@ -70,6 +98,15 @@ static void add(struct pe_field *to, size_t *n, const char *name, struct pe_valu
 {
     if (value.kind != PE_NULL && !pe_field_find(to, *n, name))
         to[(*n)++] = (struct pe_field){name, value};
+}
+
+static void drop(struct pe_field *from, size_t *n, const char *name)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < *n; i++)
+        if (!pe_same(from[i].name, name))
+            from[kept++] = from[i];
+    *n = kept;
 }
 
 /* ---- Flags of llama.cpp: what they do not name is the file's ---- */
@@ -134,13 +171,19 @@ static void fill_overrides(struct over *o)
     const struct pe_value *outer = o->target->outer ? pe_stated(o->value, o->target->outer) : o->value;
     const struct pe_value *inner = pe_stated(outer, o->target->inner);
     struct pe_value length = {.kind = PE_INTEGER, .integer = o->in->length};
-    o->keeps_scaling = outer && outer->kind == PE_OBJECT && !inner;
+    bool is_alone = pe_is_among("beside|numbers", o->in->place), is_nested = pe_same(o->in->place, "nested");
+    o->keeps_scaling = (outer && outer->kind == PE_OBJECT && !inner) || is_alone;
     if (!inner || inner->kind != PE_OBJECT || !copy(o, inner, o->inside, PE_MODEL_FIELDS_MAX, &o->n_inside))
         return;
+    if (pe_said_unread(o->in->said, o->in->has_parts) == PE_SAID_BASE_UNREAD)
+        drop(o->inside, &o->n_inside, "rope_theta");
     for (size_t i = 0; i < o->n_inside; i++)
         o->is_by_layer |= o->inside[i].value.kind == PE_OBJECT && *o->in->layer_type && !o->target->outer;
-    if (o->in->merges)
+    if (is_alone || (is_nested && o->target->is_loaded_first))
         merge_inside(o);
+    for (const struct pe_class_base *row = o->target->bases; row && row->types; row++)
+        if (pe_is_among(row->types, o->in->model_type))
+            add(o->inside, &o->n_inside, "rope_theta", pe_real(row->base));
     struct pe_field object = {o->target->inner, {.kind = PE_OBJECT, .object = {.fields = o->inside, .n = o->n_inside}}};
     struct pe_field *to = o->target->outer ? o->outside : o->members;
     size_t *n = o->target->outer ? &o->n_outside : &o->n, room = o->target->outer ? 4 : PE_MODEL_FIELDS_MAX;
@@ -322,13 +365,12 @@ static enum pe_status read_filled(struct over *o)
 enum pe_status pe_said_over(struct pe_said_over *in, struct pe_failure *err)
 {
     struct over o = {.in = in, .err = err};
-    const struct pe_value *scheme = pe_field_find(in->model, in->n_model, "scheme"), *to = pe_stated(in->said, "to"),
-                          *merges = pe_stated(in->said, "merges");
+    const struct pe_value *scheme = pe_field_find(in->model, in->n_model, "scheme"), *to = pe_stated(in->said, "to");
     in->n = 0;
     in->layer_type = in->layer_type ? in->layer_type : "";
     o.value = pe_stated(in->said, "value");
     in->to = to && to->kind == PE_STRING ? to->string : NULL;
-    in->merges = merges && merges->kind == PE_BOOLEAN && merges->boolean;
+    in->place = word_at(in->said, "place");
     o.target = in->to ? pe_target_info_find(in->to) : NULL;
     if (!o.target || !o.value || o.value->kind != PE_OBJECT)
         return pe_said_read(in->said, NULL, in->beside, in->n_beside, in->own, err); /* which refuses it in words */
@@ -340,7 +382,7 @@ enum pe_status pe_said_over(struct pe_said_over *in, struct pe_failure *err)
     /* llama.cpp's flags are not for sliding layers, whose numbers are the file's. */
     bool is_apart =
         o.target->takes == PE_TAKES_FLAGS && pe_is_among("sliding_attention|chunked_attention", in->layer_type);
-    if (is_still || is_apart) {
+    if (is_still || is_apart || pe_said_unread(in->said, in->has_parts) == PE_SAID_ALL_UNREAD) {
         o.keeps_scaling = true;
         pe_model_fields_clear(in->own);
         join(&o);

@@ -105,8 +105,8 @@ static bool put_said(struct pasting *p, struct pe_field *field, const struct pe_
     members[n++] = (struct pe_field){"to", {.kind = PE_STRING, .string = p->tool}};
     if (p->n_ignored)
         members[n++] = (struct pe_field){"ignored", {.kind = PE_LIST, .list = {p->ignored, p->n_ignored}}};
-    if (p->merges && has_model(p->request))
-        members[n++] = (struct pe_field){"merges", {.kind = PE_BOOLEAN, .boolean = true}};
+    if (p->place && has_model(p->request))
+        members[n++] = (struct pe_field){"place", {.kind = PE_STRING, .string = p->place}};
     members[n++] = (struct pe_field){"value", *value};
     field->value = (struct pe_value){.kind = PE_OBJECT, .object = {members, n}};
     return true;
@@ -250,7 +250,7 @@ static bool read_text(struct pasting *p, struct pe_field *field)
 
 /* ---- Words of a tool, as text ---- */
 
-/* {"to":…,"text":…} becomes {"to":…,"value":…}, with `ignored`, `merges`, and `model` if a preset has its name;
+/* {"to":…,"text":…} becomes {"to":…,"value":…}, with `ignored`, `place`, and `model` if a preset has its name;
  * {"text":…} the text, in which it shows whose words they are. */
 static bool expand(struct api_request *request, struct pe_value *said, const char *pointer, struct api_problem *problem)
 {
@@ -270,8 +270,8 @@ static bool expand(struct api_request *request, struct pe_value *said, const cha
         fields[n++] = (struct pe_field){"to", *to};
     if (p.n_ignored)
         fields[n++] = (struct pe_field){"ignored", {.kind = PE_LIST, .list = {p.ignored, p.n_ignored}}};
-    if (p.merges)
-        fields[n++] = (struct pe_field){"merges", {.kind = PE_BOOLEAN, .boolean = true}};
+    if (p.place)
+        fields[n++] = (struct pe_field){"place", {.kind = PE_STRING, .string = p.place}};
     const struct pe_preset *preset = fine && *p.model ? pe_preset_named(p.model) : NULL;
     if (preset)
         fields[n++] = (struct pe_field){"model", {.kind = PE_STRING, .string = preset->name}};
@@ -327,12 +327,12 @@ static bool take_model(struct pasting *p, struct pe_value *said)
     return has_model(p->request) || add_preset(p, preset);
 }
 
-/* Without a model there is nothing to merge with. */
-static bool drop_merges(struct pasting *p, struct pe_value *said)
+/* Without a model there is nothing that they are on top of. */
+static bool drop_place(struct pasting *p, struct pe_value *said)
 {
     struct pe_field *members = (struct pe_field *)(uintptr_t)said->object.fields;
     for (size_t i = 0; !has_model(p->request) && i < said->object.n; i++)
-        if (strcmp(members[i].name, "merges") == 0)
+        if (strcmp(members[i].name, "place") == 0)
             members[i] = members[--said->object.n];
     return true;
 }
@@ -352,7 +352,7 @@ bool api_pasted_take(struct api_request *request, struct api_problem *problem)
         if (!field)
             continue;
         if (field->value.kind == PE_OBJECT && i == 2 &&
-            !(take_model(&p, &field->value) && drop_merges(&p, &field_of(request, names[i])->value)))
+            !(take_model(&p, &field->value) && drop_place(&p, &field_of(request, names[i])->value)))
             return false;
         if (field->value.kind != PE_STRING)
             continue;

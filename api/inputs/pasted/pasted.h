@@ -33,7 +33,7 @@ struct pasting {
     enum pasted_kind kind;
     struct api_text json;     /* the keys, the config, or the value of the words; "{}": no words */
     const char *tool;         /* whose words they are: the name of a target */
-    bool merges;              /* said.merges */
+    const char *place;        /* said.place: where overrides have their rope object; NULL: not to be said */
     struct pe_value *ignored; /* [n_ignored]: flags about other things */
     size_t n_ignored;
     char model[PASTED_MODEL_BYTES]; /* as the text names it; "": it does not */
