@@ -95,7 +95,6 @@ static enum pe_status read_fields(struct pe_matrices *w)
     const struct pe_diagnosis_request *request = w->d->request;
     const char *known[sizeof rows / sizeof *rows] = {NULL};
     bool taken[PE_FIELDS_MAX] = {false};
-    char pointer[PE_POINTER_MAX];
     if (request->n_fields > PE_FIELDS_MAX)
         return pe_fail(w->err, "", "the request has %zu fields; allowed: at most %d", request->n_fields, PE_FIELDS_MAX);
     for (size_t i = 0; rows[i].name; i++)
@@ -106,14 +105,13 @@ static enum pe_status read_fields(struct pe_matrices *w)
         const char *name = request->fields[i].name, *nearest = pe_nearest(name, known);
         if (taken[i] || pe_same(name, pe_matrices_names[PE_BELIEVED]) || pe_same(name, pe_matrices_names[PE_FOUND]))
             continue;
-        pe_pointer_join(pointer, sizeof pointer, "", name);
         if (nearest)
-            return pe_fail(w->err, pointer, "unknown field \"%.64s\" beside w_believed and w_found; nearest: \"%s\"",
-                           name, nearest);
-        return pe_fail(w->err, pointer,
-                       "unknown field \"%.64s\" beside w_believed and w_found; allowed: num_heads, num_kv_heads, "
-                       "head_dim, rotary_dim, conversion",
-                       name);
+            return pe_fail_at(w->err, "", name,
+                              "unknown field \"%.64s\" beside w_believed and w_found; nearest: \"%s\"", name, nearest);
+        return pe_fail_at(w->err, "", name,
+                          "unknown field \"%.64s\" beside w_believed and w_found; allowed: num_heads, num_kv_heads, "
+                          "head_dim, rotary_dim, conversion",
+                          name);
     }
     return PE_OK;
 }
