@@ -69,16 +69,15 @@ static enum pe_status check_idle(const struct pe_param *rows, const struct pe_fi
 
 static enum pe_status check_field(const struct pe_scheme *scheme, const struct pe_field *field, struct pe_failure *err)
 {
-    char pointer[PE_POINTER_MAX];
     const struct pe_param *rows = idle_rows(scheme, field->name);
-    pe_pointer_join(pointer, sizeof pointer, "", field->name);
     if (is_of_sequence(field->name))
-        return pe_fail(err, pointer, "%s is about a sequence, which a preset leaves to its requests; leave it out",
-                       field->name);
+        return pe_fail_at(err, "", field->name,
+                          "%s is about a sequence, which a preset leaves to its requests; leave it out", field->name);
     bool is_list = rows && pe_param_find(rows, field->name)->type == PE_T_REALS;
     if (is_list || is_tensor(scheme, field->name))
-        return pe_fail(err, pointer, "%s is a tensor, and a preset has none; requests send it, or name stored weights",
-                       field->name);
+        return pe_fail_at(err, "", field->name,
+                          "%s is a tensor, and a preset has none; requests send it, or name stored weights",
+                          field->name);
     return rows ? check_idle(rows, field, err) : PE_OK;
 }
 

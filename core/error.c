@@ -6,21 +6,37 @@
 #include <stdio.h>
 #include <string.h>
 
-enum pe_status pe_fail(struct pe_failure *err, const char *pointer, const char *format, ...)
+static void fail(struct pe_failure *err, const char *pointer, const char *format, va_list args)
 {
-    va_list args;
-    va_start(args, format);
     /* The pointer may be a part of *err itself (a prefix being extended): so it is copied first. */
     char copy[PE_POINTER_MAX];
     snprintf(copy, sizeof copy, "%s", pointer);
     vsnprintf(err->detail, sizeof err->detail, pe_text(format), args);
-    va_end(args);
     memcpy(err->pointer, copy, sizeof copy);
     err->layer_types[0] = '\0';
     err->needs = PE_NO_NEEDS;
     err->advice = PE_NO_ADVICE;
     err->leave_at = 0;
     err->status = PE_INVALID;
+}
+
+enum pe_status pe_fail(struct pe_failure *err, const char *pointer, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fail(err, pointer, format, args);
+    va_end(args);
+    return PE_INVALID;
+}
+
+enum pe_status pe_fail_at(struct pe_failure *err, const char *at, const char *name, const char *format, ...)
+{
+    char pointer[PE_POINTER_MAX];
+    va_list args;
+    pe_pointer_join(pointer, sizeof pointer, at, name);
+    va_start(args, format);
+    fail(err, pointer, format, args);
+    va_end(args);
     return PE_INVALID;
 }
 

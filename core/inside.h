@@ -51,6 +51,9 @@ struct pe_failure {
  * its pointer; the others need none. The format is English, and printed in the language of pe_speak_in. */
 enum pe_status pe_fail(struct pe_failure *err, const char *pointer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same at a member of the object whose pointer is `at`. */
+enum pe_status pe_fail_at(struct pe_failure *err, const char *at, const char *name, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 /* Adds advice to an error that pe_fail has filled; about is static, or NULL. Returns its status. */
 enum pe_status pe_advise(struct pe_failure *err, enum pe_advice advice, const char *about);
 enum pe_status pe_no_memory(struct pe_failure *err);

@@ -365,12 +365,10 @@ enum pe_status pe_params_read(const struct pe_param *rows, void *config, const s
 enum pe_status pe_reals_expect(const struct pe_reals *list, uint64_t n, const char *name, const char *why,
                                struct pe_failure *err)
 {
-    char pointer[PE_POINTER_MAX];
-    pe_pointer_join(pointer, sizeof pointer, "", name);
     if (list->array.rank != 1)
-        return pe_fail(err, pointer, "%s has %u dimensions; allowed: one list of numbers", name, list->array.rank);
+        return pe_fail_at(err, "", name, "%s has %u dimensions; allowed: one list of numbers", name, list->array.rank);
     if (list->n != n)
-        return pe_fail(err, pointer, "%s has %llu numbers; needed: %llu, %s", name, (unsigned long long)list->n,
-                       (unsigned long long)n, pe_text(why));
+        return pe_fail_at(err, "", name, "%s has %llu numbers; needed: %llu, %s", name, (unsigned long long)list->n,
+                          (unsigned long long)n, pe_text(why));
     return PE_OK;
 }

@@ -49,22 +49,20 @@ static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_
     for (const char *const *p = request->caller_fields; p && *p && n < PE_FIELDS_MAX; p++)
         names[n++] = *p;
     names[n] = NULL;
-    char pointer[PE_POINTER_MAX];
-    pe_pointer_join(pointer, sizeof pointer, "", name);
     const char *nearest = pe_nearest(name, names), *meant = pe_field_meant(name);
     for (size_t i = 0; meant && i < n; i++)
         if (pe_same(names[i], meant))
-            return pe_fail(err, pointer, "unknown field \"%.64s\"; here: %s", name, meant);
+            return pe_fail_at(err, "", name, "unknown field \"%.64s\"; here: %s", name, meant);
     const struct pe_operation_info *owner = owner_of(name);
     if (owner && owner != &plan->operation->info && !pe_is_among("num_heads|head_dim|dim", name)) {
-        pe_fail(err, pointer, "unknown field \"%s\"", name);
+        pe_fail_at(err, "", name, "unknown field \"%s\"", name);
         return pe_advise(err, PE_ASK_OTHER, owner->name);
     }
     if (nearest && strcmp(nearest, name) != 0)
-        return pe_fail(err, pointer, "unknown field \"%.64s\"; nearest: \"%s\"", name, nearest);
+        return pe_fail_at(err, "", name, "unknown field \"%.64s\"; nearest: \"%s\"", name, nearest);
     if (nearest) /* a tensor that this operation does not accept */
-        return pe_fail(err, pointer, "\"%s\" is not used by this endpoint", name);
-    pe_fail(err, pointer, "unknown field \"%.64s\"", name);
+        return pe_fail_at(err, "", name, "\"%s\" is not used by this endpoint", name);
+    pe_fail_at(err, "", name, "unknown field \"%.64s\"", name);
     return pe_advise(err, PE_LIST_FIELDS, scheme);
 }
 

@@ -18,20 +18,14 @@ const struct pe_value *pe_config_value(const struct pe_config *config);
 
 /* What was read of a request's hf_config: {"model_type","certainty","ignored":[names not read],"defaults":{name: value
  * taken for a missing one}}, "first_position" where the model's first token is not at position 0, and of a request for
- * scores "notes", "sinks" where there are any. Makes *about (free with pe_hf_about_free); NULL: the request has no
- * hf_config. Of a request that has been planned it fails only without memory. */
-struct pe_hf_about;
-enum pe_status pe_hf_about_new(const struct pe_request *request, struct pe_hf_about **about, struct pe_failure *err);
-void pe_hf_about_free(struct pe_hf_about *about);                          /* NULL is accepted */
-const struct pe_value *pe_hf_about_value(const struct pe_hf_about *about); /* borrowed until pe_hf_about_free */
-
-/* The same of a request's `gguf`: {"architecture","certainty","layer_type","layers","rows","ignored","defaults",
- * "source"}; free with pe_gguf_about_free. */
-struct pe_gguf_about;
-enum pe_status pe_gguf_about_new(const struct pe_request *request, struct pe_gguf_about **about,
-                                 struct pe_failure *err);
-void pe_gguf_about_free(struct pe_gguf_about *about);                          /* NULL is accepted */
-const struct pe_value *pe_gguf_about_value(const struct pe_gguf_about *about); /* borrowed until pe_gguf_about_free */
+ * scores "notes", "sinks" where there are any. Of its `gguf`: {"architecture","certainty","layer_type","layers","rows",
+ * "ignored","defaults","source"}. Makes *about (free with pe_model_about_free); NULL: the request has neither. Of a
+ * request that has been planned it fails only without memory. */
+struct pe_model_about;
+enum pe_status pe_model_about_new(const struct pe_request *request, struct pe_model_about **about,
+                                  struct pe_failure *err);
+void pe_model_about_free(struct pe_model_about *about);                          /* NULL is accepted */
+const struct pe_value *pe_model_about_value(const struct pe_model_about *about); /* borrowed until it is freed */
 
 /* For a reader of GGUF files: the keys that are read of it and the names of the tensors (NULL-terminated). */
 
@@ -49,6 +43,7 @@ enum pe_gguf_stored {
 struct pe_gguf_key {
     const char *name; /* behind the architecture and a dot */
     unsigned stored;
+    const char *fields; /* that are taken from it, "scaling.factor|attention_factor"; NULL: none alone */
 };
 const struct pe_gguf_key *pe_gguf_key_find(const char *name); /* NULL if there is none */
 extern const char *const pe_gguf_tensor_names[];

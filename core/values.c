@@ -115,6 +115,21 @@ double pe_value_number(const struct pe_value *v)
     return !v ? (double)NAN : v->kind == PE_INTEGER ? (double)v->integer : v->kind == PE_REAL ? v->real : (double)NAN;
 }
 
+void pe_value_show(const struct pe_value *v, char *out, size_t room)
+{
+    switch (v->kind) {
+    case PE_NULL: snprintf(out, room, "null"); break;
+    case PE_BOOLEAN: snprintf(out, room, v->boolean ? "true" : "false"); break;
+    case PE_INTEGER: snprintf(out, room, "%lld", (long long)v->integer); break;
+    case PE_REAL: snprintf(out, room, "%.10g", v->real); break;
+    case PE_STRING: snprintf(out, room, "\"%.40s\"", v->string); break;
+    case PE_LIST:
+    case PE_ARRAY: snprintf(out, room, "%s", pe_text("a list")); break;
+    case PE_OBJECT: snprintf(out, room, "%s", pe_text("an object")); break;
+    case PE_PRESET: snprintf(out, room, "%s", pe_text("a preset")); break;
+    }
+}
+
 bool pe_value_same(const struct pe_value *a, const struct pe_value *b)
 {
     bool numbers = (a->kind == PE_INTEGER || a->kind == PE_REAL) && (b->kind == PE_INTEGER || b->kind == PE_REAL);
@@ -216,13 +231,10 @@ void pe_put_value(struct pe_node *node, const char *name, const struct pe_value 
 {
     struct item *item = add(node, name);
     if (item)
-        item->value = *value;
+        item->value = value ? *value : pe_null();
 }
 
-void pe_put_null(struct pe_node *node, const char *name)
-{
-    pe_put_value(node, name, &(struct pe_value){.kind = PE_NULL});
-}
+void pe_put_null(struct pe_node *node, const char *name) { pe_put_value(node, name, NULL); }
 
 void pe_put_boolean(struct pe_node *node, const char *name, bool x)
 {
@@ -232,6 +244,11 @@ void pe_put_boolean(struct pe_node *node, const char *name, bool x)
 void pe_put_integer(struct pe_node *node, const char *name, int64_t x)
 {
     pe_put_value(node, name, &(struct pe_value){.kind = PE_INTEGER, .integer = x});
+}
+
+void pe_put_count_or_null(struct pe_node *node, const char *name, int64_t x)
+{
+    pe_put_value(node, name, x < 0 ? NULL : &(struct pe_value){.kind = PE_INTEGER, .integer = x});
 }
 
 void pe_put_real(struct pe_node *node, const char *name, double x)

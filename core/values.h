@@ -19,12 +19,14 @@ struct pe_node *pe_values_root(struct pe_values *values); /* the outermost objec
 void pe_put_null(struct pe_node *node, const char *name);
 void pe_put_boolean(struct pe_node *node, const char *name, bool x);
 void pe_put_integer(struct pe_node *node, const char *name, int64_t x);
+void pe_put_count_or_null(struct pe_node *node, const char *name, int64_t x); /* below 0: null */
 void pe_put_real(struct pe_node *node, const char *name, double x);
 void pe_put_real_or_null(struct pe_node *node, const char *name, double x); /* NaN: null */
 void pe_put_string(struct pe_node *node, const char *name, const char *text);
 void pe_put_string_or_null(struct pe_node *node, const char *name, const char *text);     /* NULL or "": null */
 void pe_put_integers(struct pe_node *node, const char *name, const int64_t *x, size_t n); /* a list */
-void pe_put_value(struct pe_node *node, const char *name, const struct pe_value *value);  /* borrowed, with all in it */
+void pe_put_value(struct pe_node *node, const char *name,
+                  const struct pe_value *value); /* borrowed, with all in it; NULL: null */
 struct pe_node *pe_put_object(struct pe_node *node, const char *name);
 struct pe_node *pe_put_list(struct pe_node *node, const char *name);
 
@@ -57,6 +59,8 @@ static inline struct pe_value pe_list_of(const double *numbers, size_t n)
 
 /* An integer or a real as a double; NaN: it is none, or NULL. */
 double pe_value_number(const struct pe_value *v);
+/* As an error names it: 10000, "word", a list. */
+void pe_value_show(const struct pe_value *v, char *out, size_t room);
 /* Are two values equal, objects in any order of their fields? 10000 and 10000.0 are. */
 bool pe_value_same(const struct pe_value *a, const struct pe_value *b);
 

@@ -181,22 +181,19 @@ static void add_said(struct api_request *request, struct api_text *text, struct 
 /* What was read of a model's config.json or GGUF keys, or of flags, for the formats that say more than tensors. */
 static bool add_about(struct api_request *request, struct api_text *text, struct api_member *member)
 {
-    struct pe_hf_about *hf;
-    struct pe_gguf_about *gguf = NULL;
+    struct pe_model_about *about;
     struct pe_failure err;
     struct pe_request core = core_request(request);
     *member = (struct api_member){.name = NULL};
-    if (pe_hf_about_new(&core, &hf, &err) || pe_gguf_about_new(&core, &gguf, &err)) {
-        pe_hf_about_free(hf);
+    if (pe_model_about_new(&core, &about, &err))
         return api_fail_core(&request->problem, &err);
-    }
-    if (hf || gguf) {
-        api_text_value(text, hf ? pe_hf_about_value(hf) : pe_gguf_about_value(gguf));
-        *member = (struct api_member){hf ? "hf_config" : "gguf", text->bytes, text->n};
+    if (about) {
+        api_text_value(text, pe_model_about_value(about));
+        *member =
+            (struct api_member){api_request_find(request, "hf_config") ? "hf_config" : "gguf", text->bytes, text->n};
     }
     add_said(request, text, member);
-    pe_hf_about_free(hf);
-    pe_gguf_about_free(gguf);
+    pe_model_about_free(about);
     return !text->state || api_fail_text(&request->problem, text);
 }
 

@@ -110,7 +110,6 @@ struct pe_dialect_kind {
     const char *part;
     int64_t *layers; /* NULL: not known */
     size_t n_layers;
-    struct pe_value part_config; /* of a part that is not the language model: its own config.json */
     struct pe_reading own;
 };
 
@@ -157,8 +156,8 @@ struct pe_explain {
 
     struct pe_field own[PE_FIELDS_MAX]; /* the request's fields but those of the explanation */
     size_t n_own;
-    const char *layer_type;        /* NULL: all */
-    const struct pe_value *wanted; /* names of readers; NULL: all */
+    const char *layer_type; /* NULL: all */
+    unsigned wanted;        /* bits: tools that are asked, in pe_reader_at's order; ~0U: all */
     const struct pe_value *hf, *gguf, *said;
     bool is_over; /* said is on top of one of the others */
     bool is_translation;
@@ -167,7 +166,7 @@ struct pe_explain {
     struct pe_hf_marks *marks;       /* of hf */
     struct pe_hf_language language;  /* of hf */
     struct pe_gguf_outline *outline; /* of gguf */
-    struct pe_gguf_about *about;     /* … of its first kind that is read; */
+    struct pe_model_about *about;    /* … of its first kind that is read; */
     const struct pe_value *report;   /* what it reports; NULL: none */
     int64_t length, model_length;    /* the answer's; what the model states, 0: nothing */
     bool is_length_asked, is_length_assumed;
@@ -233,6 +232,9 @@ void pe_dialect_put_config(const struct pe_value *config, struct pe_node *whole,
 
 /* ---- layers.c: which layers are of a kind ---- */
 
+/* Sizes of the model that a file states: what the config has of them. */
+void pe_dialect_sizes(const struct pe_explain *ex, struct pe_gguf_wish *wish);
+
 /* Sets the kind's layers, where they are known. */
 enum pe_status pe_dialect_list_layers(struct pe_explain *ex, const struct pe_hf_layers *layers,
                                       struct pe_dialect_kind *kind);
@@ -247,8 +249,9 @@ enum pe_status pe_dialect_other_kinds(struct pe_explain *ex, const struct pe_dia
 /* ---- tools.c: what each tool reads ---- */
 
 enum pe_status pe_dialect_tools(struct pe_explain *ex);
-enum pe_status pe_dialect_check_readers(const struct pe_explain *ex); /* the names of `readers` */
-size_t pe_dialect_n_wanted(const struct pe_explain *ex);              /* how many tools they name */
+enum pe_status pe_dialect_check_readers(struct pe_explain *ex,
+                                        const struct pe_value *wanted); /* `readers`; NULL: all */
+size_t pe_dialect_n_wanted(const struct pe_explain *ex);
 void pe_dialect_tools_drop(struct pe_explain *ex);
 const char *pe_tool_refusal(const struct pe_explain *ex, const struct pe_dialect_reader *tool); /* "": it reads all */
 bool pe_tool_agrees(const struct pe_explain *ex, const struct pe_dialect_reader *tool, size_t kind);

@@ -27,17 +27,15 @@ const struct pe_param *pe_explain_params(void) { return rows; }
 
 static enum pe_status refuse_sequence(const struct pe_explain *ex)
 {
-    char pointer[PE_POINTER_MAX];
     for (size_t i = 0; i < ex->n_own; i++) {
         const char *name = ex->own[i].name;
         if (!pe_param_find(pe_sequence_params(), name) || pe_param_find(pe_sequence_rules(), name))
             continue;
-        pe_pointer_join(pointer, sizeof pointer, "", name);
         return ex->is_translation
-                   ? pe_fail(ex->err, pointer,
-                             "a translation is of a configuration, which has no sequence; leave out %s", name)
-                   : pe_fail(ex->err, pointer,
-                             "an explanation is about a configuration, which has no sequence; leave out %s", name);
+                   ? pe_fail_at(ex->err, "", name,
+                                "a translation is of a configuration, which has no sequence; leave out %s", name)
+                   : pe_fail_at(ex->err, "", name,
+                                "an explanation is about a configuration, which has no sequence; leave out %s", name);
     }
     return PE_OK;
 }
@@ -123,8 +121,7 @@ static enum pe_status read_fields(struct pe_explain *ex)
     if (pe_dialect_open(ex, rows, &fields))
         return ex->err->status;
     ex->length = fields.length == PE_UNSET_INT ? 0 : fields.length;
-    ex->wanted = fields.readers;
-    return pe_dialect_check_readers(ex);
+    return pe_dialect_check_readers(ex, fields.readers);
 }
 
 /* A field that no plan has, or one that only a plan of the request without a model has, is refused as anywhere. */
@@ -196,13 +193,11 @@ static void put_kind(const struct pe_explain *ex, struct pe_node *list, size_t k
     struct pe_node *node = pe_put_object(list, NULL);
     pe_put_string(node, "layer_type", kind->layer_type);
     pe_put_string(node, "part", kind->part);
-    if (kind->layers) {
+    if (kind->layers)
         pe_put_integers(node, "layers", kind->layers, kind->n_layers);
-        pe_put_integer(node, "count", (int64_t)kind->n_layers);
-    } else {
+    else
         pe_put_null(node, "layers");
-        pe_put_null(node, "count");
-    }
+    pe_put_count_or_null(node, "count", kind->layers ? (int64_t)kind->n_layers : -1);
     put_same(ex, node, k);
     if (kind->own.config) {
         pe_dialect_put_config(kind->own.shown, pe_put_object(node, "config"), node);
@@ -249,14 +244,10 @@ void pe_dialect_put_model(const struct pe_explain *ex, struct pe_node *root)
     if (ex->preset)
         put_preset(ex, node);
     pe_put_string_or_null(node, "certainty", certainty);
-    if (n)
-        pe_put_integer(node, "num_layers", (int64_t)n);
-    else
-        pe_put_null(node, "num_layers");
+    pe_put_count_or_null(node, "num_layers", n ? (int64_t)n : -1);
     pe_put_integer(node, "length", ex->length);
     pe_put_boolean(node, "length_assumed", ex->is_length_assumed);
-    const struct pe_value *ignored =
-        ex->said ? pe_field_find(ex->said->object.fields, ex->said->object.n, "ignored") : NULL;
+    const struct pe_value *ignored = pe_stated(ex->said, "ignored");
     if (ignored)
         pe_put_value(node, "ignored", ignored);
 }
@@ -264,8 +255,7 @@ void pe_dialect_put_model(const struct pe_explain *ex, struct pe_node *root)
 static void put_defaults(const struct pe_explain *ex, struct pe_node *root)
 {
     struct pe_node *defaults = pe_put_object(root, "defaults");
-    const struct pe_value *of_file =
-        ex->report ? pe_field_find(ex->report->object.fields, ex->report->object.n, "defaults") : NULL;
+    const struct pe_value *of_file = pe_stated(ex->report, "defaults");
     for (size_t i = 0; ex->marks && i < ex->marks->n_defaults; i++)
         if (!pe_node_find(defaults, ex->marks->defaults[i].name))
             pe_put_value(defaults, ex->marks->defaults[i].name, &ex->marks->defaults[i].value);
@@ -429,10 +419,7 @@ static enum pe_status put_all(struct pe_explain *ex)
     put_defaults(ex, root);
     if (pe_dialect_put_changes(ex, root) || put_findings(ex, root))
         return ex->err->status;
-    if (ex->gguf)
-        pe_put_string(root, "rows", ex->outline->row->is_permuted ? "permuted" : "as_published");
-    else
-        pe_put_null(root, "rows");
+    pe_put_string_or_null(root, "rows", ex->gguf ? pe_rows_name(ex->outline->row->is_permuted) : NULL);
     put_verdict(ex, root, put_notes(ex, root));
     ex->answer = pe_values_done(ex->values);
     return ex->answer ? PE_OK : pe_no_memory(ex->err);
@@ -448,10 +435,10 @@ static enum pe_status report_on_file(struct pe_explain *ex)
         struct pe_field fields[] = {{"gguf", *ex->gguf},
                                     {"layer_type", {.kind = PE_STRING, .string = ex->kinds[k].layer_type}}};
         struct pe_request request = {.fields = fields, .n_fields = 2};
-        if (pe_gguf_about_new(&request, &ex->about, &err) == PE_NO_MEMORY)
+        if (pe_model_about_new(&request, &ex->about, &err) == PE_NO_MEMORY)
             return pe_no_memory(ex->err);
     }
-    ex->report = ex->about ? pe_gguf_about_value(ex->about) : NULL;
+    ex->report = ex->about ? pe_model_about_value(ex->about) : NULL;
     return PE_OK;
 }
 
@@ -502,7 +489,7 @@ void pe_explain_free(struct pe_explain *ex)
         return;
     pe_dialect_tools_drop(ex);
     pe_dialect_kinds_drop(ex);
-    pe_gguf_about_free(ex->about);
+    pe_model_about_free(ex->about);
     pe_values_free(ex->values);
     pe_values_free(ex->sentences);
     free(ex->buffer);

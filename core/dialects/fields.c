@@ -179,7 +179,7 @@ static void put_fields_of_config(const struct pe_explain *ex, struct pe_node *li
 /* The keys without effect that the report of a kind names. */
 static bool is_ignored(const struct pe_value *report, const char *key)
 {
-    const struct pe_value *list = pe_field_find(report->object.fields, report->object.n, "ignored");
+    const struct pe_value *list = pe_stated(report, "ignored");
     for (size_t i = 0; list && list->kind == PE_LIST && i < list->list.n; i++)
         if (pe_same(list->list.items[i].string, key))
             return true;
@@ -195,10 +195,7 @@ static void put_key(struct pe_node *list, const struct pe_field *key, bool is_re
     pe_put_value(node, "value", &key->value);
     struct pe_node *one = pe_put_object(pe_put_object(node, "readers"), pe_tool_of_files()->name);
     pe_put_boolean(one, "reads", is_read);
-    if (is_read)
-        pe_put_value(one, "takes", &key->value);
-    else
-        pe_put_null(one, "takes");
+    pe_put_value(one, "takes", is_read ? &key->value : NULL);
     pe_put_string(one, "from", is_read ? "field" : "default");
     if (!is_read)
         pe_put_string(one, "why", pe_text("this architecture does not read it"));

@@ -7,13 +7,7 @@
 static const struct pe_value *key(const struct pe_explain *ex, enum pe_gguf_key_id id, char name[PE_GGUF_IGNORED_BYTES])
 {
     snprintf(name, PE_GGUF_IGNORED_BYTES, "%.40s.%s", ex->outline->architecture, pe_gguf_key_at(id)->name);
-    const struct pe_value *v = pe_field_find(ex->gguf->object.fields, ex->gguf->object.n, name);
-    return v && v->kind != PE_NULL ? v : NULL;
-}
-
-static double number(const struct pe_value *v) /* 0: none */
-{
-    return !v ? 0 : v->kind == PE_REAL ? v->real : v->kind == PE_INTEGER ? (double)v->integer : 0;
+    return pe_stated(ex->gguf, name);
 }
 
 static struct pe_finding *add(struct pe_findings *f, enum pe_contradiction_id id, const char *name)
@@ -85,10 +79,11 @@ static void find_divisors(struct pe_findings *f)
     struct pe_explain *ex = f->ex;
     const struct pe_gguf_expected *rule = ex->outline->row->expected;
     const struct pe_dialect_kind *kind = turning(ex, false);
-    const struct pe_value *tensors = pe_field_find(ex->gguf->object.fields, ex->gguf->object.n, "tensors");
+    const struct pe_value *tensors = pe_stated(ex->gguf, "tensors");
     bool has_tensors = tensors && tensors->kind == PE_OBJECT && tensors->object.n;
     const struct pe_value *base = key(ex, PE_GGUF_FREQ_BASE, name);
-    if (!rule || !kind || has_tensors || number(base) != rule->base || ex->outline->length <= rule->longer_than ||
+    if (!rule || !kind || has_tensors || pe_value_number(base) != rule->base ||
+        ex->outline->length <= rule->longer_than ||
         !pe_same(pe_config_word(kind->own.config, "scaling.type"), "default"))
         return;
     struct pe_reading theirs;
@@ -102,54 +97,39 @@ static void find_divisors(struct pe_findings *f)
         finding->pattern =
             "The text does not list tensors. With base {found} and context {taken}, as models by the rule "
             "llama3 have, the file has rope_freqs, by which these frequencies would be divided.";
-    finding->found = *base;
-    finding->taken = pe_integer(ex->outline->length);
+    pe_finding_state(finding, *base, pe_integer(ex->outline->length));
     pe_finding_measure(f, finding, &theirs.turn, &kind->own.turn, false, ex->length);
     pe_reading_drop(&theirs);
 }
 
 /* ---- Keys in vain ---- */
 
-static const struct {
-    enum pe_gguf_key_id id;
-    const char *path;
-} taken[] = {
-    {PE_GGUF_BETA_FAST, "scaling.beta_fast"},
-    {PE_GGUF_BETA_SLOW, "scaling.beta_slow"},
-    {PE_GGUF_YARN_ATTN_FACTOR, "attention_factor"},
-    {PE_GGUF_LOG_MULTIPLIER, "attention_factor"},
-    {PE_GGUF_FREQ_BASE_SWA, "base"},
-    {PE_GGUF_FREQ_BASE, "base"},
-    {PE_GGUF_EXT_FACTOR, "scaling.extrapolation_factor"},
-};
-
-static const char *path_of(const char *name)
+/* What llama.cpp computes with in place of the number of a key; PE_NULL: not known. */
+static struct pe_value taken_for(const struct pe_explain *ex, const char *name)
 {
-    const char *dot = strchr(name, '.');
-    for (size_t i = 0; dot && i < sizeof taken / sizeof *taken; i++)
-        if (pe_same(pe_gguf_key_at(taken[i].id)->name, dot + 1))
-            return taken[i].path;
-    return NULL;
+    char path[64];
+    const struct pe_gguf_key *key = pe_gguf_key_find(strchr(name, '.') + 1);
+    const struct pe_dialect_kind *kind = turning(ex, false);
+    if (!key || !key->fields || !kind)
+        return pe_null();
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(key->fields, "|"), key->fields);
+    return pe_config_at(kind->own.config, path);
 }
 
 static void find_ignored(struct pe_findings *f)
 {
     struct pe_explain *ex = f->ex;
-    const struct pe_value *list =
-        ex->report ? pe_field_find(ex->report->object.fields, ex->report->object.n, "ignored") : NULL;
+    const struct pe_value *list = pe_stated(ex->report, "ignored");
     for (size_t i = 0; list && list->kind == PE_LIST && i < list->list.n; i++) {
-        const char *name = list->list.items[i].string, *path = path_of(name);
+        const char *name = list->list.items[i].string;
         const struct pe_value *v = pe_field_find(ex->gguf->object.fields, ex->gguf->object.n, name);
-        const struct pe_dialect_kind *kind = turning(ex, false);
-        struct pe_value now = path && kind ? pe_config_at(kind->own.config, path) : pe_null();
+        struct pe_value now = taken_for(ex, name);
         bool is_same = v && now.kind != PE_NULL && pe_value_same(v, &now);
         bool is_pattern = pe_same(pe_gguf_key_at(PE_GGUF_PATTERN)->name, strchr(name, '.') + 1);
         if (is_same || !v)
             continue;
         struct pe_finding *finding = add(f, is_pattern ? PE_PATTERN_NOT_READ : PE_KEY_NOT_READ, name);
-        if (v->kind != PE_LIST && v->kind != PE_ARRAY)
-            finding->found = *v;
-        finding->taken = now;
+        pe_finding_state(finding, v->kind != PE_LIST && v->kind != PE_ARRAY ? *v : pe_null(), now);
     }
 }
 
@@ -160,18 +140,16 @@ static void find_type(struct pe_findings *f)
     const struct pe_value *factor = key(ex, PE_GGUF_FACTOR, name);
     if (!factor)
         factor = key(ex, PE_GGUF_SCALE_LINEAR, name);
-    if (!factor || key(ex, PE_GGUF_SCALING_TYPE, type) || number(factor) == 1 || number(factor) == 0)
+    if (!factor || key(ex, PE_GGUF_SCALING_TYPE, type) || pe_value_number(factor) == 1 || pe_value_number(factor) == 0)
         return;
-    struct pe_finding *finding = add(f, PE_TYPE_MISSING, name);
-    finding->found = *factor;
-    finding->taken = pe_word("linear");
+    pe_finding_state(add(f, PE_TYPE_MISSING, name), *factor, pe_word("linear"));
 }
 
 static void find_window(struct pe_findings *f)
 {
     char name[PE_GGUF_IGNORED_BYTES];
     const struct pe_value *window = key(f->ex, PE_GGUF_WINDOW, name);
-    if (f->ex->outline->row->is_chunked && window && number(window) == 0)
+    if (f->ex->outline->row->is_chunked && window && pe_value_number(window) == 0)
         add(f, PE_LAST_LAYER_STILL, name)->found = *window;
 }
 

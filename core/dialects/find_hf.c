@@ -15,7 +15,7 @@ struct facts {
     const struct pe_value *old, *new; /* rope_scaling and rope_parameters; NULL: none, or empty */
     const struct pe_value *rope;      /* of both the one that counts here, or its object of full attention */
     const struct pe_value *whole;     /* … all of it */
-    char rope_at[PE_POINTER_MAX];
+    char whole_at[PE_POINTER_MAX], rope_at[PE_POINTER_MAX];
 };
 
 static const struct pe_value *object_of(const struct pe_value *config, const char *name)
@@ -31,26 +31,16 @@ static void find_facts(const struct pe_explain *ex, struct facts *facts)
     facts->old = object_of(facts->config, "rope_scaling");
     facts->new = object_of(facts->config, "rope_parameters");
     facts->whole = facts->rope = facts->old ? facts->old : facts->new;
-    pe_pointer_join(facts->rope_at, sizeof facts->rope_at, facts->at, facts->old ? "rope_scaling" : "rope_parameters");
+    pe_pointer_join(facts->whole_at, PE_POINTER_MAX, facts->at, facts->old ? "rope_scaling" : "rope_parameters");
+    memcpy(facts->rope_at, facts->whole_at, PE_POINTER_MAX);
     for (size_t i = 0; facts->whole && i < facts->whole->object.n; i++) {
         const struct pe_field *field = &facts->whole->object.fields[i];
         bool is_better = facts->rope == facts->whole || pe_same(field->name, PE_HF_FULL);
         if (field->value.kind != PE_OBJECT || !is_better)
             continue;
-        char outer[PE_POINTER_MAX];
         facts->rope = &field->value;
-        pe_pointer_join(outer, sizeof outer, facts->at, facts->old ? "rope_scaling" : "rope_parameters");
-        pe_pointer_join(facts->rope_at, sizeof facts->rope_at, outer, field->name);
+        pe_pointer_join(facts->rope_at, PE_POINTER_MAX, facts->whole_at, field->name);
     }
-}
-
-static const char *rule_of(const struct pe_value *rope)
-{
-    const struct pe_value *type = pe_stated(rope, "rope_type");
-    type = type ? type : pe_stated(rope, "type");
-    const char *name = type && type->kind == PE_STRING ? type->string : "default";
-    const struct pe_scaling_rule *rule = pe_scaling_find(name);
-    return rule ? rule->name : name;
 }
 
 /* ---- A finding about a tool ---- */
@@ -72,19 +62,18 @@ static unsigned kinds_apart(const struct pe_explain *ex, const struct pe_dialect
             continue;
         double a = path ? pe_config_number(ours->config, path, 0) : 0;
         double b = path ? pe_config_number(theirs->config, path, 0) : 0;
-        bool differs = path ? fabs(a - b) > 0x1p-22 * fmax(fabs(a), fabs(b)) : !pe_tool_agrees(ex, tool, k);
+        bool differs = path ? !pe_is_near(a, b) : !pe_tool_agrees(ex, tool, k);
         kinds |= (unsigned)differs << k;
     }
     return kinds;
 }
 
-static const struct pe_reading *first_of(const struct pe_explain *ex, const struct pe_dialect_reader *tool,
-                                         unsigned kinds, bool of_tool)
+static size_t first_kind(const struct pe_explain *ex, unsigned kinds)
 {
     size_t k = 0;
     while (k + 1 < ex->n_text && kinds && !(kinds >> k & 1))
         k++;
-    return of_tool ? &tool->readings[k] : &ex->kinds[k].own;
+    return k;
 }
 
 /* At the answer's length, and at others where the tool turns otherwise. */
@@ -110,10 +99,9 @@ static struct pe_finding *blame(struct pe_findings *f, enum pe_contradiction_id 
     struct pe_finding *finding = pe_finding_add(f, id, at, name);
     finding->reader = tool->reader;
     finding->kinds = kinds;
-    if (path) {
-        finding->found = pe_config_at(first_of(ex, tool, kinds, false)->config, path);
-        finding->taken = pe_config_at(first_of(ex, tool, kinds, true)->config, path);
-    }
+    if (path)
+        pe_finding_state(finding, pe_config_at(ex->kinds[first_kind(ex, kinds)].own.config, path),
+                         pe_config_at(tool->readings[first_kind(ex, kinds)].config, path));
     for (size_t k = 0; k < ex->n_text; k++)
         if (kinds >> k & 1)
             measure_kind(f, finding, tool, k);
@@ -121,17 +109,6 @@ static struct pe_finding *blame(struct pe_findings *f, enum pe_contradiction_id 
 }
 
 /* ---- The base ---- */
-
-static const char base_names[] = "rope_theta|rotary_emb_base|global_rope_theta|rotary_base|rotary_embedding_base|theta|"
-                                 "rope_ratio";
-
-static bool states_base(const struct pe_value *object)
-{
-    for (size_t i = 0; object && i < object->object.n; i++)
-        if (pe_is_among(base_names, object->object.fields[i].name) && object->object.fields[i].value.kind != PE_NULL)
-            return true;
-    return false;
-}
 
 static bool some_turn(const struct pe_explain *ex)
 {
@@ -145,15 +122,11 @@ static bool some_turn(const struct pe_explain *ex)
 static void point_at_object(const struct pe_explain *ex, const struct facts *facts, unsigned kinds,
                             char at[PE_POINTER_MAX])
 {
-    size_t k = 0;
-    while (k + 1 < ex->n_text && kinds && !(kinds >> k & 1))
-        k++;
-    snprintf(at, PE_POINTER_MAX, "%s", facts->rope_at);
-    if (facts->rope == facts->whole || !object_of(facts->whole, ex->kinds[k].layer_type))
-        return;
-    char outer[PE_POINTER_MAX];
-    pe_pointer_join(outer, sizeof outer, facts->at, facts->old ? "rope_scaling" : "rope_parameters");
-    pe_pointer_join(at, PE_POINTER_MAX, outer, ex->kinds[k].layer_type);
+    const char *layer_type = ex->kinds[first_kind(ex, kinds)].layer_type;
+    if (facts->rope == facts->whole || !object_of(facts->whole, layer_type))
+        memcpy(at, facts->rope_at, PE_POINTER_MAX);
+    else
+        pe_pointer_join(at, PE_POINTER_MAX, facts->whole_at, layer_type);
 }
 
 /* The tool takes the class's default; a note where that is the same number. */
@@ -171,8 +144,8 @@ static void blame_dropped_base(struct pe_findings *f, const struct facts *facts,
     if (kinds)
         return;
     finding->is_note = true;
-    finding->found = pe_config_at(f->ex->kinds[k].own.config, "base");
-    finding->taken = pe_config_at(tool->readings[k].config, "base");
+    pe_finding_state(finding, pe_config_at(f->ex->kinds[k].own.config, "base"),
+                     pe_config_at(tool->readings[k].config, "base"));
     finding->pattern = "{label} does not read rope_parameters, but base {taken} is also the default of the "
                        "model's class.";
 }
@@ -182,6 +155,7 @@ static void find_base(struct pe_findings *f, const struct facts *facts)
     struct pe_explain *ex = f->ex;
     double outside = pe_value_number(pe_stated(facts->config, "rope_theta")),
            inside = pe_value_number(pe_stated(facts->rope, "rope_theta"));
+    const struct pe_hf_place whole = {.object = facts->config}; /* every name counts */
     if (!some_turn(ex))
         return;
     for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
@@ -196,7 +170,7 @@ static void find_base(struct pe_findings *f, const struct facts *facts)
         else if (isnan(outside) && !facts->old && tool->reader->base == PE_OUTSIDE)
             blame_dropped_base(f, facts, tool, kinds);
     }
-    if (isnan(inside) && !states_base(facts->config)) {
+    if (isnan(inside) && !pe_hf_says(&whole, PE_HF_BASES "|rope_ratio")) {
         struct pe_finding *finding = pe_finding_add(f, PE_THETA_DEFAULT, facts->at, "rope_theta");
         for (size_t k = ex->n_text; k-- > 0;)
             if (ex->kinds[k].own.turn.n &&
@@ -209,10 +183,10 @@ static void find_base(struct pe_findings *f, const struct facts *facts)
 
 static bool has_rule(const struct pe_value *object)
 {
-    bool found = object && !pe_same(rule_of(object), "default");
+    bool found = object && !pe_same(pe_rope_rule_of(object), "default");
     for (size_t i = 0; object && !found && i < object->object.n; i++)
         found = object->object.fields[i].value.kind == PE_OBJECT &&
-                !pe_same(rule_of(&object->object.fields[i].value), "default");
+                !pe_same(pe_rope_rule_of(&object->object.fields[i].value), "default");
     return found;
 }
 
@@ -239,8 +213,7 @@ static void find_dropped(struct pe_findings *f, const struct facts *facts)
         bool reads_another = object && &object->value != facts->whole;
         if (facts->old && facts->new && !pe_value_same(facts->old, facts->new) && (reads_another || !object)) {
             struct pe_finding *finding = blame(f, PE_SCALING_TWICE, facts->at, "rope_parameters", tool, kinds, NULL);
-            finding->found = pe_word("rope_scaling");
-            finding->taken = pe_word(object ? object->name : "none");
+            pe_finding_state(finding, pe_word("rope_scaling"), pe_word(object ? object->name : "none"));
         }
     }
     /* Where every tool reads the same one, the other is still there. */
@@ -248,11 +221,9 @@ static void find_dropped(struct pe_findings *f, const struct facts *facts)
         bool is_there = false;
         for (size_t i = 0; i < f->n; i++)
             is_there |= f->list[i].id == PE_SCALING_TWICE;
-        if (!is_there) {
-            struct pe_finding *finding = pe_finding_add(f, PE_SCALING_TWICE, facts->at, "rope_parameters");
-            finding->found = pe_word("rope_parameters");
-            finding->taken = pe_word("rope_scaling");
-        }
+        if (!is_there)
+            pe_finding_state(pe_finding_add(f, PE_SCALING_TWICE, facts->at, "rope_parameters"),
+                             pe_word("rope_parameters"), pe_word("rope_scaling"));
     }
 }
 
@@ -269,14 +240,11 @@ static void find_sliding(struct pe_findings *f, const struct facts *facts)
 static void find_types(struct pe_findings *f, const struct facts *facts)
 {
     const struct pe_value *now = pe_stated(facts->rope, "rope_type"), *before = pe_stated(facts->rope, "type");
-    if (!now || !before || now->kind != PE_STRING || before->kind != PE_STRING)
-        return;
-    const struct pe_scaling_rule *a = pe_scaling_find(now->string), *b = pe_scaling_find(before->string);
-    if (pe_same(now->string, before->string) || (a && a == b))
+    if (!now || !before || now->kind != PE_STRING || before->kind != PE_STRING ||
+        pe_same(pe_rope_rule_word(now), pe_rope_rule_word(before)))
         return;
     struct pe_finding *finding = pe_finding_add(f, PE_TYPE_DIFFERS, facts->rope_at, "type");
-    finding->found = *now;
-    finding->taken = *before;
+    pe_finding_state(finding, *now, *before);
     for (size_t t = 0; t < f->ex->n_readers; t++)
         if (f->ex->readers[t].reader->refuses_two_types)
             finding->reader = f->ex->readers[t].reader;
@@ -302,11 +270,9 @@ static void find_unknown_rules(struct pe_findings *f, const struct facts *facts)
             kinds |= 1U << k;
             rule = ours;
         }
-        if (kinds && !(tool->reader->architecture && !tool->architecture)) {
-            struct pe_finding *finding = blame(f, PE_RULE_UNKNOWN, facts->rope_at, "rope_type", tool, kinds, NULL);
-            finding->found = pe_word(rule);
-            finding->taken = pe_word("default");
-        }
+        if (kinds && !(tool->reader->architecture && !tool->architecture))
+            pe_finding_state(blame(f, PE_RULE_UNKNOWN, facts->rope_at, "rope_type", tool, kinds, NULL), pe_word(rule),
+                             pe_word("default"));
     }
 }
 
@@ -316,7 +282,7 @@ static void find_unknown_rules(struct pe_findings *f, const struct facts *facts)
 static void find_factor(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
-    const char *rule = rule_of(facts->rope);
+    const char *rule = pe_rope_rule_of(facts->rope);
     const struct pe_value *original = pe_stated(facts->rope, "original_max_position_embeddings");
     double o = pe_value_number(original ? original : pe_stated(facts->config, "original_max_position_embeddings"));
     double m = pe_value_number(pe_stated(facts->config, "max_position_embeddings")),
@@ -330,8 +296,7 @@ static void find_factor(struct pe_findings *f, const struct facts *facts)
         struct pe_finding *finding = pe_finding_add(f, PE_FACTOR_MISMATCH, facts->rope_at, "factor");
         finding->reader = tool->reader;
         finding->before = tool->reader->before;
-        finding->found = pe_real(s);
-        finding->taken = pe_real(m / o);
+        pe_finding_state(finding, pe_real(s), pe_real(m / o));
         struct pe_config_view view;
         struct pe_failure err;
         enum pe_status status = pe_config_view(tool->reader, true, ex->hf, &ex->language, ex->values, &view, &err);
@@ -359,7 +324,7 @@ static void find_original(struct pe_findings *f, const struct facts *facts)
     static const char name[] = "original_max_position_embeddings", path[] = "scaling.original_max_position_embeddings";
     struct pe_explain *ex = f->ex;
     bool is_inside = pe_stated(facts->rope, name) != NULL;
-    const struct pe_scaling_rule *rule = facts->rope ? pe_scaling_find(rule_of(facts->rope)) : NULL;
+    const struct pe_scaling_rule *rule = facts->rope ? pe_scaling_find(pe_rope_rule_of(facts->rope)) : NULL;
     bool is_stated = is_inside || pe_hf_find(&ex->language.place, name);
     for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         unsigned kinds = 0;
@@ -390,7 +355,7 @@ static void find_original_of_file(struct pe_findings *f, const struct facts *fac
 {
     static const char name[] = "original_max_position_embeddings";
     struct pe_explain *ex = f->ex;
-    const char *rule = facts->rope ? rule_of(facts->rope) : "default";
+    const char *rule = facts->rope ? pe_rope_rule_of(facts->rope) : "default";
     double inside = pe_value_number(pe_stated(facts->rope, name));
     for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         const struct pe_rope_rule *own = pe_rope_rule_find(tool->reader, rule);
@@ -399,9 +364,8 @@ static void find_original_of_file(struct pe_findings *f, const struct facts *fac
         if (!own || own->original != PE_OUTSIDE || !(own->original_else > 0) || !kinds || isnan(inside) ||
             inside == (isnan(outside) ? own->original_else : outside))
             continue;
-        struct pe_finding *finding = blame(f, PE_ORIGINAL_MAX_PLACEMENT, facts->rope_at, name, tool, kinds, NULL);
-        finding->found = pe_real(inside);
-        finding->taken = pe_real(isnan(outside) ? own->original_else : outside);
+        pe_finding_state(blame(f, PE_ORIGINAL_MAX_PLACEMENT, facts->rope_at, name, tool, kinds, NULL), pe_real(inside),
+                         pe_real(isnan(outside) ? own->original_else : outside));
     }
 }
 
@@ -443,8 +407,7 @@ static void find_layers(struct pe_findings *f, const struct facts *facts)
         struct pe_finding *finding = pe_finding_add(f, PE_LAYERS, facts->at, layers_field(ex));
         finding->reader = tool->reader;
         finding->kinds = 1U << k;
-        finding->found = pe_word(tool->layers[k].found);
-        finding->taken = pe_word(tool->layers[k].taken);
+        pe_finding_state(finding, pe_word(tool->layers[k].found), pe_word(tool->layers[k].taken));
         finding->layer_type = ex->kinds[k].layer_type;
         finding->n = tool->layers[k].n;
         finding->of = tool->layers[k].of;
@@ -478,12 +441,10 @@ static void find_widths(struct pe_findings *f, const struct facts *facts)
                           *latent = pe_stated(facts->config, "qk_rope_head_dim");
     double share = pe_value_number(outside ? outside : inside),
            head_dim = pe_value_number(pe_stated(facts->config, "head_dim"));
-    if (latent && !isnan(share) && share != 1) {
-        struct pe_finding *finding =
-            pe_finding_add(f, PE_SHARE_ON_MLA, outside ? facts->at : facts->rope_at, "partial_rotary_factor");
-        finding->found = pe_real(share);
-        finding->taken = *latent;
-    }
+    if (latent && !isnan(share) && share != 1)
+        pe_finding_state(
+            pe_finding_add(f, PE_SHARE_ON_MLA, outside ? facts->at : facts->rope_at, "partial_rotary_factor"),
+            pe_real(share), *latent);
     for (size_t t = 0; t < ex->n_readers && inside && !outside && pe_value_number(inside) < 1; t++) {
         const struct pe_dialect_reader *tool = &ex->readers[t];
         unsigned kinds = kinds_apart(ex, tool, "share");
@@ -492,11 +453,9 @@ static void find_widths(struct pe_findings *f, const struct facts *facts)
     }
     double width = pe_value_number(pe_stated(facts->config, "hidden_size")),
            heads = pe_value_number(pe_stated(facts->config, "num_attention_heads"));
-    if (!latent && !isnan(head_dim) && width > 0 && heads > 0 && head_dim != floor(width / heads)) {
-        struct pe_finding *finding = pe_finding_add(f, PE_HEAD_DIM_MISMATCH, facts->at, "head_dim");
-        finding->found = pe_real(head_dim);
-        finding->taken = pe_real(width / heads);
-    }
+    if (!latent && !isnan(head_dim) && width > 0 && heads > 0 && head_dim != floor(width / heads))
+        pe_finding_state(pe_finding_add(f, PE_HEAD_DIM_MISMATCH, facts->at, "head_dim"), pe_real(head_dim),
+                         pe_real(width / heads));
 }
 
 /* The labels of the tools that turn the same share of the first kind as we do, "transformers 4, vLLM". */
@@ -540,7 +499,7 @@ static void find_sections(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
     const struct pe_value *sections = pe_stated(facts->rope, "mrope_section");
-    double sum = 0, width = pe_value_number(pe_stated(facts->config, "head_dim")), share = 1;
+    double sum = 0, width = pe_value_number(pe_stated(facts->config, "head_dim"));
     if (!sections || sections->kind != PE_ARRAY || sections->array.rank != 1)
         return;
     for (uint64_t i = 0; i < sections->array.shape[0]; i++)
@@ -549,13 +508,11 @@ static void find_sections(struct pe_findings *f, const struct facts *facts)
         width = pe_value_number(pe_stated(facts->config, "hidden_size")) /
                 pe_value_number(pe_stated(facts->config, "num_attention_heads"));
     const struct pe_field *turned = pe_hf_find(&ex->language.place, "partial_rotary_factor");
-    double stated_share = pe_value_number(turned ? &turned->value : pe_stated(facts->rope, "partial_rotary_factor"));
-    share = isnan(stated_share) ? 1 : stated_share;
-    if (width > 0 && floor(width * share / 2) != sum) {
-        struct pe_finding *finding = pe_finding_add(f, PE_MROPE_SUM, facts->rope_at, "mrope_section");
-        finding->found = pe_real(sum);
-        finding->taken = pe_real(floor(width * share / 2));
-    }
+    double share = pe_value_number(turned ? &turned->value : pe_stated(facts->rope, "partial_rotary_factor"));
+    share = isnan(share) ? 1 : share;
+    if (width > 0 && floor(width * share / 2) != sum)
+        pe_finding_state(pe_finding_add(f, PE_MROPE_SUM, facts->rope_at, "mrope_section"), pe_real(sum),
+                         pe_real(floor(width * share / 2)));
     for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
         const struct pe_turn *ours = &ex->kinds[0].own.turn, *theirs = &tool->readings[0].turn;
         double still = 0;
@@ -585,7 +542,7 @@ static void find_factors_of_cos(struct pe_findings *f, const struct facts *facts
                 continue;
             double a = pe_config_number(ours, "attention_factor", 1),
                    b = pe_config_number(theirs, "attention_factor", 1);
-            factor |= (unsigned)(fabs(a - b) > 0x1p-22 * a) << k;
+            factor |= (unsigned)!pe_is_near(a, b) << k;
             struct pe_value ends = pe_config_at(theirs, "scaling.truncate"),
                             own = pe_config_at(ours, "scaling.truncate");
             bool rounds = ends.kind != PE_BOOLEAN || ends.boolean, keeps = own.kind == PE_BOOLEAN && !own.boolean;
@@ -662,9 +619,8 @@ static void find_lengths(struct pe_findings *f, const struct facts *facts)
         if (!kinds)
             continue;
         struct pe_finding *finding = blame(f, PE_LENGTH_READ_OTHERWISE, facts->rope_at, "rope_type", tool, kinds, NULL);
-        struct pe_value length = pe_config_at(first_of(ex, tool, kinds, true)->shown, "scaling.seq_len");
-        finding->found = pe_word(rule);
-        finding->taken = length;
+        struct pe_value length = pe_config_at(tool->readings[first_kind(ex, kinds)].shown, "scaling.seq_len");
+        pe_finding_state(finding, pe_word(rule), length);
         if (length.kind != PE_NULL)
             finding->pattern =
                 "{label} takes the list of {found} for {taken} positions, whatever the sequence's length.";

@@ -61,14 +61,11 @@ static const char off_from[] = " Cosines are off by up to {consequence.max_abs_c
                                "{consequence.first} on.";
 static const char off[] = " Cosines are off by up to {consequence.max_abs_cos}.";
 
-/* A number as people write it: 1000000, not 1e+06. */
 static void print_number(const struct pe_value *v, char *out, size_t room)
 {
     *out = '\0';
-    if (v->kind == PE_REAL)
-        snprintf(out, room, "%.10g", v->real);
-    else if (v->kind == PE_INTEGER)
-        snprintf(out, room, "%lld", (long long)v->integer);
+    if (v->kind == PE_REAL || v->kind == PE_INTEGER)
+        pe_value_show(v, out, room);
 }
 
 void pe_replace(char *text, size_t room, const char *name, const char *by)

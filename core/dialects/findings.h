@@ -47,6 +47,11 @@ enum pe_status pe_findings_put(struct pe_findings *f, struct pe_node *root);
 
 /* Adds one; of what is beyond the room the last is kept. */
 struct pe_finding *pe_finding_add(struct pe_findings *f, enum pe_contradiction_id id, const char *at, const char *name);
+static inline void pe_finding_state(struct pe_finding *finding, struct pe_value found, struct pe_value taken)
+{
+    finding->found = found;
+    finding->taken = taken;
+}
 /* The consequence of two rotations in a sequence of that length, if it is worse than the one that is there. */
 void pe_finding_measure(struct pe_findings *f, struct pe_finding *finding, const struct pe_turn *ours,
                         const struct pe_turn *theirs, bool is_permuted, int64_t length);

@@ -241,17 +241,17 @@ void pe_reading_drop(struct pe_reading *reading)
 
 /* ---- Kinds of the language model ---- */
 
-static enum pe_status add_kind(struct pe_explain *ex, const char *layer_type, const char *part,
-                               struct pe_dialect_kind **kind)
+/* Adds a kind of the model, that of the request or another one, and reads it. */
+static enum pe_status add_kind(struct pe_explain *ex, const struct pe_field *model, const char *layer_type,
+                               const char *part)
 {
-    *kind = NULL;
     if (ex->n_kinds == PE_DIALECT_KINDS_MAX)
         return pe_fail(ex->err, "/layer_type", "the model has more than %d kinds of layers; name one type",
                        PE_DIALECT_KINDS_MAX);
-    *kind = &ex->kinds[ex->n_kinds++];
-    **kind = (struct pe_dialect_kind){.part = part};
-    snprintf((*kind)->layer_type, sizeof(*kind)->layer_type, "%s", layer_type);
-    return PE_OK;
+    struct pe_dialect_kind *kind = &ex->kinds[ex->n_kinds++];
+    *kind = (struct pe_dialect_kind){.part = part};
+    snprintf(kind->layer_type, sizeof kind->layer_type, "%s", layer_type ? layer_type : PE_HF_FULL);
+    return pe_dialect_read_shown(ex, model, layer_type, &kind->own);
 }
 
 /* Only kinds of attention are listed. Other layers become a kind of their own where a request names them. */
@@ -267,12 +267,10 @@ static enum pe_status add_listed(struct pe_explain *ex, const struct pe_hf_layer
 {
     bool is_known = !ex->layer_type || is_listed(layers, ex->layer_type);
     for (size_t k = 0; k < layers->n_kinds; k++) {
-        struct pe_dialect_kind *kind;
         if (is_known && ex->layer_type && !pe_same(ex->layer_type, layers->kinds[k]))
             continue;
         const char *name = is_known ? layers->kinds[k] : ex->layer_type;
-        if (add_kind(ex, name, "text", &kind) || pe_dialect_list_layers(ex, layers, kind) ||
-            pe_dialect_read_shown(ex, NULL, name, &kind->own))
+        if (add_kind(ex, NULL, name, "text") || pe_dialect_list_layers(ex, layers, &ex->kinds[ex->n_kinds - 1]))
             return ex->err->status;
         if (!is_known)
             break;
@@ -305,14 +303,12 @@ static enum pe_status add_of_hf(struct pe_explain *ex)
 
 static enum pe_status add_of_preset(struct pe_explain *ex)
 {
-    struct pe_dialect_kind *kind;
     for (size_t i = 0; i < ex->preset->n_layers; i++) {
         const char *name = ex->preset->layers[i].layer_type;
         name = name ? name : PE_HF_FULL;
         if (ex->layer_type && !pe_same(ex->layer_type, name))
             continue;
-        const char *part = pe_same(name, PE_HF_INDEXER) ? PE_HF_INDEXER : "text";
-        if (add_kind(ex, name, part, &kind) || pe_dialect_read_shown(ex, NULL, name, &kind->own))
+        if (add_kind(ex, NULL, name, pe_same(name, PE_HF_INDEXER) ? PE_HF_INDEXER : "text"))
             return ex->err->status;
     }
     if (ex->n_kinds)
@@ -382,31 +378,24 @@ static enum pe_status name_tower(struct pe_explain *ex, const char *part, const 
 /* A tower has a config of its own, with a model_type of its own. */
 static enum pe_status add_part(struct pe_explain *ex, const char *name, const char *part)
 {
-    struct pe_dialect_kind *kind;
-    const struct pe_value *config = pe_field_find(ex->hf->object.fields, ex->hf->object.n, name);
+    const struct pe_value *config = pe_stated(ex->hf, name);
     if (!config || config->kind != PE_OBJECT)
         return PE_OK;
-    if (add_kind(ex, PE_HF_FULL, part, &kind) || name_tower(ex, part, config, &kind->part_config))
-        return ex->err->status;
-    struct pe_field model = {"hf_config", kind->part_config};
-    return pe_dialect_read_shown(ex, &model, NULL, &kind->own);
+    struct pe_field model = {.name = "hf_config"};
+    return name_tower(ex, part, config, &model.value) ? ex->err->status : add_kind(ex, &model, NULL, part);
 }
 
 /* Of sparse attention, with heads of its own, whose width the config states. */
 static enum pe_status add_indexer(struct pe_explain *ex)
 {
-    struct pe_dialect_kind *kind;
     struct pe_hf_asked asked = pe_hf_asked_of(ex->own, ex->n_own);
     if (!pe_hf_says(&ex->language.place, "index_head_dim") || !pe_hf_indexer_row(ex->hf, &asked))
         return PE_OK;
-    if (add_kind(ex, PE_HF_INDEXER, PE_HF_INDEXER, &kind))
-        return ex->err->status;
-    return pe_dialect_read_shown(ex, NULL, PE_HF_INDEXER, &kind->own);
+    return add_kind(ex, NULL, PE_HF_INDEXER, PE_HF_INDEXER);
 }
 
 enum pe_status pe_dialect_kinds(struct pe_explain *ex)
 {
-    struct pe_dialect_kind *kind;
     enum pe_status status = PE_OK;
     if (ex->hf)
         status = add_of_hf(ex);
@@ -421,17 +410,15 @@ enum pe_status pe_dialect_kinds(struct pe_explain *ex)
         status = add_listed(ex, ex->hf ? &ex->marks->layers : &ex->outline->layers);
     else if (ex->preset)
         status = add_of_preset(ex);
-    else if (!(status = add_kind(ex, ex->said && ex->layer_type ? ex->layer_type : PE_HF_FULL, "text", &kind)))
-        status = pe_dialect_read_shown(ex, NULL, ex->layer_type, &kind->own);
+    else
+        status = add_kind(ex, NULL, ex->said ? ex->layer_type : NULL, "text");
     ex->n_text = ex->n_kinds;
     while (ex->n_text > 1 && pe_same(ex->kinds[ex->n_text - 1].part, PE_HF_INDEXER))
         ex->n_text--;
-    if (!status && ex->hf && !ex->layer_type)
-        status = add_indexer(ex);
-    if (!status && ex->hf && !ex->layer_type)
-        status =
-            add_part(ex, "vision_config", "vision") || add_part(ex, "audio_config", "audio") ? ex->err->status : PE_OK;
-    return status;
+    if (status || !ex->hf || ex->layer_type)
+        return status;
+    bool fails = add_indexer(ex) || add_part(ex, "vision_config", "vision") || add_part(ex, "audio_config", "audio");
+    return fails ? ex->err->status : PE_OK;
 }
 
 void pe_dialect_kinds_drop(struct pe_explain *ex)

@@ -16,6 +16,26 @@ enum pe_status pe_dialect_list_layers(struct pe_explain *ex, const struct pe_hf_
     return PE_OK;
 }
 
+static int64_t size_of(const struct pe_hf_place *place, const char *names)
+{
+    struct pe_failure ignored;
+    int64_t x = 0;
+    return pe_hf_integer(place, names, &x, &ignored) ? 0 : x;
+}
+
+void pe_dialect_sizes(const struct pe_explain *ex, struct pe_gguf_wish *wish)
+{
+    const struct pe_value of_preset =
+        ex->preset ? pe_object(ex->preset->config.fields, ex->preset->config.n) : pe_null();
+    const struct pe_hf_place place = ex->hf ? ex->language.place : (struct pe_hf_place){.object = &of_preset};
+    if (place.object->kind != PE_OBJECT)
+        return;
+    wish->window = (double)size_of(&place, "sliding_window");
+    wish->width = size_of(&place, PE_HF_WIDTH);
+    wish->heads = size_of(&place, PE_HF_HEADS);
+    wish->depth = size_of(&place, "num_hidden_layers");
+}
+
 static bool is_still(const struct pe_reading *reading)
 {
     return pe_same(pe_config_word(reading->config, "scheme"), "none");

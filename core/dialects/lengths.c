@@ -118,10 +118,7 @@ void pe_put_lengths(struct pe_node *node, const struct pe_lengths *lengths)
     for (size_t i = 0; i < lengths->n; i++) {
         struct pe_node *pair = pe_put_list(list, NULL);
         pe_put_integer(pair, NULL, lengths->list[i].from);
-        if (lengths->list[i].to == PE_NO_END)
-            pe_put_null(pair, NULL);
-        else
-            pe_put_integer(pair, NULL, lengths->list[i].to);
+        pe_put_count_or_null(pair, NULL, lengths->list[i].to == PE_NO_END ? -1 : lengths->list[i].to);
     }
 }
 

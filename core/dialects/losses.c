@@ -48,14 +48,14 @@ static struct pe_value keep(struct pe_values *values, struct pe_value v)
     return v;
 }
 
-struct pe_loss *pe_lose(struct pe_statement *e, const struct pe_dialect_kind *kind, const char *what,
-                        struct pe_value wanted, struct pe_value gets, const char *pattern)
+struct pe_loss *pe_lose(struct pe_statement *e, const char *what, struct pe_value wanted, struct pe_value gets,
+                        const char *pattern)
 {
     struct pe_loss *loss = &e->losses[e->n_losses < PE_LOSSES_MAX ? e->n_losses++ : PE_LOSSES_MAX - 1];
     *loss = (struct pe_loss){.what = what,
                              .wanted = keep(e->ex->values, wanted),
                              .gets = keep(e->ex->values, gets),
-                             .layer_type = e->n_kinds > 1 ? kind->layer_type : NULL,
+                             .layer_type = e->n_kinds > 1 ? e->kind->layer_type : NULL,
                              .pattern = pattern};
     return loss;
 }
@@ -161,11 +161,10 @@ static bool is_plain(const struct pe_value *v)
     return v->kind == PE_STRING || v->kind == PE_INTEGER || v->kind == PE_REAL || v->kind == PE_BOOLEAN;
 }
 
-static void lose_field(struct pe_statement *e, const struct pe_dialect_kind *kind, const char *what,
-                       struct pe_value wanted, struct pe_value gets)
+static void lose_field(struct pe_statement *e, const char *what, struct pe_value wanted, struct pe_value gets)
 {
     bool are_plain = is_plain(&wanted) && is_plain(&gets);
-    pe_lose(e, kind, what, wanted, gets, are_plain ? text_of_value : text_of_list);
+    pe_lose(e, what, wanted, gets, are_plain ? text_of_value : text_of_list);
 }
 
 static bool differ(const struct pe_value *a, const struct pe_value *b)
@@ -174,14 +173,12 @@ static bool differ(const struct pe_value *a, const struct pe_value *b)
            (a->kind != PE_NULL || b->kind != PE_NULL);
 }
 
-static void lose_shape(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
-                       const struct pe_reading *theirs)
+static void lose_shape(struct pe_statement *e, const struct pe_sides *sides)
 {
-    for (size_t i = 0; shape[i]; i++) {
-        struct pe_value a = pe_config_at(ours->config, shape[i]), b = pe_config_at(theirs->config, shape[i]);
-        if (!is_shape_same(ours, theirs, shape[i]))
-            lose_field(e, kind, shape[i], a, b);
-    }
+    for (size_t i = 0; shape[i]; i++)
+        if (!is_shape_same(&sides->ours, &sides->theirs, shape[i]))
+            lose_field(e, shape[i], pe_config_at(sides->ours.config, shape[i]),
+                       pe_config_at(sides->theirs.config, shape[i]));
 }
 
 static const char *rule_of(const struct pe_reading *reading)
@@ -190,11 +187,17 @@ static const char *rule_of(const struct pe_reading *reading)
     return *word ? word : "default";
 }
 
-/* A field of a rule; where it is not there, it is the row's default. */
-static void lose_if_apart(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
-                          const struct pe_reading *theirs, const struct pe_param *row)
+struct pe_value pe_word_or(const struct pe_reading *reading, const char *path, const char *otherwise)
 {
-    struct pe_value scaling = pe_config_at(ours->config, "scaling"), other = pe_config_at(theirs->config, "scaling");
+    const char *word = pe_config_word(reading->config, path);
+    return pe_word(*word ? word : otherwise);
+}
+
+/* A field of a rule; where it is not there, it is the row's default. */
+static void lose_if_apart(struct pe_statement *e, const struct pe_sides *sides, const struct pe_param *row)
+{
+    struct pe_value scaling = pe_config_at(sides->ours.config, "scaling"),
+                    other = pe_config_at(sides->theirs.config, "scaling");
     struct pe_value a = pe_config_at(&scaling, row->name), b = pe_config_at(&other, row->name);
     struct pe_value otherwise = row->type == PE_T_VALUE                           ? pe_flag(row->fallback != 0)
                                 : row->type == PE_T_REAL && !isnan(row->fallback) ? pe_real(row->fallback)
@@ -202,36 +205,39 @@ static void lose_if_apart(struct pe_statement *e, const struct pe_dialect_kind *
     a = a.kind == PE_NULL ? otherwise : a;
     b = b.kind == PE_NULL ? otherwise : b;
     if (differ(&a, &b))
-        lose_field(e, kind, row->name, a, b);
+        lose_field(e, row->name, a, b);
 }
 
 /* Those that rules share, and the rule's own but the factor on cos and sin, which is beside it. */
-static void lose_inside(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
-                        const struct pe_reading *theirs)
+static void lose_inside(struct pe_statement *e, const struct pe_sides *sides)
 {
     static const char *const common[] = {"factor", "original_max_position_embeddings", "max_position_embeddings",
                                          "partial_rotary_factor"};
-    const struct pe_scaling_rule *rule = pe_scaling_find(rule_of(ours));
+    const struct pe_scaling_rule *rule = pe_scaling_find(rule_of(&sides->ours));
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
-        lose_if_apart(e, kind, ours, theirs, pe_param_find(pe_scaling_params, common[i]));
+        lose_if_apart(e, sides, pe_param_find(pe_scaling_params, common[i]));
     for (const struct pe_param *row = rule->fields; row && row->name; row++)
         if (row->type != PE_T_WORD && !pe_is_among(rule->attention, row->name))
-            lose_if_apart(e, kind, ours, theirs, row);
+            lose_if_apart(e, sides, row);
 }
 
-static void lose_rule(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
-                      const struct pe_reading *theirs)
+static void lose_rule(struct pe_statement *e, const struct pe_sides *sides)
 {
-    struct pe_loss *loss = pe_lose(e, kind, "scaling", pe_config_at(ours->config, "scaling"),
-                                   pe_config_at(theirs->config, "scaling"), text_of_rule);
-    loss->a = pe_keep_word(e->ex->values, rule_of(ours));
-    loss->b = pe_keep_word(e->ex->values, rule_of(theirs));
+    struct pe_loss *loss = pe_lose(e, "scaling", pe_config_at(sides->ours.config, "scaling"),
+                                   pe_config_at(sides->theirs.config, "scaling"), text_of_rule);
+    loss->a = pe_keep_word(e->ex->values, rule_of(&sides->ours));
+    loss->b = pe_keep_word(e->ex->values, rule_of(&sides->theirs));
 }
 
-struct pe_value pe_word_or(const struct pe_reading *reading, const char *path, const char *otherwise)
+static bool have_one_convention(const struct pe_sides *sides)
 {
-    const char *word = pe_config_word(reading->config, path);
-    return pe_word(*word ? word : otherwise);
+    return pe_same(pe_word_or(&sides->ours, "scaling.convention", "transformers").string,
+                   pe_word_or(&sides->theirs, "scaling.convention", "transformers").string);
+}
+
+static bool have_one_rule(const struct pe_sides *sides)
+{
+    return pe_same(rule_of(&sides->ours), rule_of(&sides->theirs));
 }
 
 static bool has_list(const struct pe_reading *reading)
@@ -240,67 +246,67 @@ static bool has_list(const struct pe_reading *reading)
            pe_config_at(reading->config, "scaling.divisors").kind != PE_NULL;
 }
 
+static void lose_convention(struct pe_statement *e, const struct pe_sides *sides)
+{
+    lose_field(e, "convention", pe_word_or(&sides->ours, "scaling.convention", "transformers"),
+               pe_word_or(&sides->theirs, "scaling.convention", "transformers"));
+}
+
 /* Numbers differ by more than rounding: by which fields? Divisors, and frequencies as such, stand for a rule. */
-static void lose_numbers(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
-                         const struct pe_reading *theirs, bool is_alike)
+static void lose_numbers(struct pe_statement *e, const struct pe_sides *sides)
 {
     static const char *const outside[] = {"base", "inv_freq", "attention_factor"};
+    const struct pe_value *ours = sides->ours.config, *theirs = sides->theirs.config;
     size_t before = e->n_losses;
-    bool is_listed = has_list(theirs);
+    bool is_listed = has_list(&sides->theirs);
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
-        struct pe_value a = pe_config_at(ours->config, outside[i]), b = pe_config_at(theirs->config, outside[i]);
+        struct pe_value a = pe_config_at(ours, outside[i]), b = pe_config_at(theirs, outside[i]);
         if (differ(&a, &b) && !(is_listed && i < 2))
-            lose_field(e, kind, outside[i], a, b);
+            lose_field(e, outside[i], a, b);
     }
-    if (!pe_same(rule_of(ours), rule_of(theirs)) && !is_listed)
-        lose_rule(e, kind, ours, theirs);
-    else if (!is_listed)
-        lose_inside(e, kind, ours, theirs);
-    struct pe_value a = pe_config_at(ours->config, "scaling.divisors"),
-                    b = pe_config_at(theirs->config, "scaling.divisors");
+    if (!is_listed)
+        (have_one_rule(sides) ? lose_inside : lose_rule)(e, sides);
+    struct pe_value a = pe_config_at(ours, "scaling.divisors"), b = pe_config_at(theirs, "scaling.divisors");
     if (e->n_losses == before && a.kind != PE_NULL && differ(&a, &b))
-        lose_field(e, kind, "divisors", a, b);
-    if (e->n_losses == before && is_alike)
-        lose_field(e, kind, "convention", pe_word_or(ours, "scaling.convention", "transformers"),
-                   pe_word_or(theirs, "scaling.convention", "transformers"));
+        lose_field(e, "divisors", a, b);
+    if (e->n_losses == before && has_shape_of(&sides->ours, &sides->theirs))
+        lose_convention(e, sides);
 }
 
 /* The number that is rounded most. */
-static void lose_rounding(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_turn *ours,
-                          const struct pe_turn *theirs)
+static void lose_rounding(struct pe_statement *e, const struct pe_sides *sides)
 {
-    double wanted = ours->factor, gets = theirs->factor, worst = fabs(gets - wanted) / fabs(wanted);
-    for (size_t c = 0; c < ours->n; c++) {
-        double off = ours->w[c] != 0 ? fabs(theirs->w[c] - ours->w[c]) / fabs(ours->w[c]) : 0;
+    struct pe_turn ours = turn_of(e, &sides->ours), theirs = turn_of(e, &sides->theirs);
+    double wanted = ours.factor, gets = theirs.factor, worst = fabs(gets - wanted) / fabs(wanted);
+    for (size_t c = 0; c < ours.n; c++) {
+        double off = ours.w[c] != 0 ? fabs(theirs.w[c] - ours.w[c]) / fabs(ours.w[c]) : 0;
         if (off > worst) {
             worst = off;
-            wanted = ours->w[c];
-            gets = theirs->w[c];
+            wanted = ours.w[c];
+            gets = theirs.w[c];
         }
     }
-    pe_lose(e, kind, "rounding", pe_real(wanted), pe_real(gets),
+    pe_lose(e, "rounding", pe_real(wanted), pe_real(gets),
             "{tool}: numbers are rounded, a frequency or factor by at most one part in four million.");
 }
 
 /* At some lengths only, where the answer's length does not show it: a rule that is not stated, a number of it, a list
  * that is chosen by another length or one position later. */
-static void lose_length(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
-                        const struct pe_reading *theirs)
+static void lose_length(struct pe_statement *e, const struct pe_sides *sides)
 {
-    struct pe_value a = pe_word_or(ours, "scaling.convention", "transformers"),
-                    b = pe_word_or(theirs, "scaling.convention", "transformers");
-    struct pe_value taken = pe_config_at(theirs->config, "scaling.seq_len");
-    bool is_known = taken.kind == PE_INTEGER || taken.kind == PE_REAL, is_convention_same = pe_same(a.string, b.string);
+    struct pe_value taken = pe_config_at(sides->theirs.config, "scaling.seq_len");
+    const char *theirs = pe_config_word(sides->theirs.config, "scaling.convention");
+    bool is_known = taken.kind == PE_INTEGER || taken.kind == PE_REAL;
+    bool has_rule = !has_list(&sides->theirs); /* else frequencies, in place of any rule */
     size_t before = e->n_losses;
-    bool is_listed = has_list(theirs); /* frequencies, in place of any rule */
-    if (!is_listed && !pe_same(rule_of(ours), rule_of(theirs)))
-        lose_rule(e, kind, ours, theirs);
-    else if (!is_listed && is_convention_same)
-        lose_inside(e, kind, ours, theirs);
-    else if (!is_listed && !pe_same(b.string, "ggml"))
-        lose_field(e, kind, "convention", a, b);
+    if (has_rule && !have_one_rule(sides))
+        lose_rule(e, sides);
+    else if (has_rule && have_one_convention(sides))
+        lose_inside(e, sides);
+    else if (has_rule && !pe_same(theirs, "ggml"))
+        lose_convention(e, sides);
     if (e->n_losses == before)
-        pe_lose(e, kind, "seq_len", pe_null(), taken, is_known ? text_of_length : text_of_one);
+        pe_lose(e, "seq_len", pe_null(), taken, is_known ? text_of_length : text_of_one);
 }
 
 /* ---- Measuring ---- */
@@ -320,20 +326,19 @@ static enum pe_status measure(struct pe_statement *e, const struct pe_sides *sid
     return PE_OK;
 }
 
-static void compare_softmax(struct pe_statement *e, const struct pe_dialect_kind *kind, const struct pe_reading *ours,
-                            const struct pe_reading *theirs)
+static void compare_softmax(struct pe_statement *e, const struct pe_sides *sides)
 {
-    double a = pe_config_number(ours->config, "scaling.softmax_scale_factor", 1),
-           b = pe_config_number(theirs->config, "scaling.softmax_scale_factor", 1);
+    double a = pe_config_number(sides->ours.config, "scaling.softmax_scale_factor", 1),
+           b = pe_config_number(sides->theirs.config, "scaling.softmax_scale_factor", 1);
     if (!pe_is_near(a, b))
-        lose_field(e, kind, "softmax_scale_factor", pe_real(a), pe_real(b));
+        lose_field(e, "softmax_scale_factor", pe_real(a), pe_real(b));
 }
 
 static enum likeness compare_sides(struct pe_statement *e, const struct pe_sides *sides)
 {
     struct pe_turn turn = turn_of(e, &sides->ours), other = turn_of(e, &sides->theirs);
     enum likeness likeness = turn.n == other.n ? compare_turns(&turn, &other) : OTHER;
-    if (likeness == SAME && pe_same(rule_of(&sides->ours), "ntk") && !pe_same(rule_of(&sides->theirs), "ntk"))
+    if (likeness == SAME && pe_same(rule_of(&sides->ours), "ntk") && !have_one_rule(sides))
         return ROUNDED; /* the base in its place is rounded to a double: cosines of large angles show it */
     return likeness;
 }
@@ -349,8 +354,8 @@ static const struct pe_sides *first_of(const struct pe_sides *sides, const enum 
 }
 
 /* Numbers, at all lengths. */
-static enum pe_status lose_by_length(struct pe_statement *e, const struct pe_dialect_kind *kind,
-                                     const struct pe_sides *sides, const enum likeness *found, size_t n, size_t at)
+static enum pe_status lose_by_length(struct pe_statement *e, const struct pe_sides *sides, const enum likeness *found,
+                                     size_t n, size_t at)
 {
     const struct pe_sides *rounded = first_of(sides, found, n, at, ROUNDED),
                           *other = first_of(sides, found, n, at, OTHER);
@@ -361,44 +366,37 @@ static enum pe_status lose_by_length(struct pe_statement *e, const struct pe_dia
     for (size_t i = 0; i < n; i++)
         pe_lengths_add(lengths, &sides[i].stretch, found[i] == OTHER);
     pe_lengths_done(lengths, &sides[n - 1].stretch);
-    if (rounded && other != &sides[at]) {
-        struct pe_turn turn = turn_of(e, &rounded->ours), theirs = turn_of(e, &rounded->theirs);
-        lose_rounding(e, kind, &turn, &theirs);
-    }
+    if (rounded && other != &sides[at])
+        lose_rounding(e, rounded);
     before = e->n_losses;
-    if (other && other->ours.turn.n == other->theirs.turn.n) {
-        if (other == &sides[at])
-            lose_numbers(e, kind, &other->ours, &other->theirs, has_shape_of(&other->ours, &other->theirs));
-        else
-            lose_length(e, kind, &other->ours, &other->theirs);
-    }
+    if (other && other->ours.turn.n == other->theirs.turn.n)
+        (other == &sides[at] ? lose_numbers : lose_length)(e, other);
     for (size_t i = before; i < e->n_losses; i++)
         e->losses[i].lengths = lengths;
     return PE_OK;
 }
 
-enum pe_status pe_statement_compare(struct pe_statement *e, const struct pe_dialect_kind *kind,
-                                    const struct pe_sides *sides, size_t n, size_t at)
+enum pe_status pe_statement_compare(struct pe_statement *e, const struct pe_sides *sides, size_t n, size_t at)
 {
     const struct pe_reading *ours = &sides[at].ours, *theirs = &sides[at].theirs;
     enum likeness found[PE_STRETCHES_MAX];
     size_t before = e->n_losses;
     struct pe_value a = pe_word_or(ours, "scheme", ""), b = pe_word_or(theirs, "scheme", "");
     if (!pe_same(a.string, b.string)) {
-        lose_field(e, kind, "scheme", a, b);
+        lose_field(e, "scheme", a, b);
         return PE_OK;
     }
     if (!ours->turn.n)
         return PE_OK;
     if (is_layout_lost(pe_config_word(ours->config, "layout"), e->layout))
-        lose_field(e, kind, "layout", pe_config_at(ours->config, "layout"), pe_word(e->layout));
+        lose_field(e, "layout", pe_config_at(ours->config, "layout"), pe_word(e->layout));
     if (!has_shape_of(ours, theirs))
-        lose_shape(e, kind, ours, theirs);
+        lose_shape(e, &sides[at]);
     for (size_t i = 0; i < n; i++)
         found[i] = compare_sides(e, &sides[i]);
-    if (lose_by_length(e, kind, sides, found, n, at))
+    if (lose_by_length(e, sides, found, n, at))
         return e->ex->err->status;
-    compare_softmax(e, kind, ours, theirs);
+    compare_softmax(e, &sides[at]);
     enum pe_status status = e->n_losses > before ? measure(e, &sides[at]) : PE_OK;
     for (size_t i = 0; !status && i < n; i++)
         if (i != at && found[i] != SAME && !(i + 1 < n && sides[i + 1].stretch.grows && found[i + 1] == OTHER))

@@ -54,9 +54,10 @@ static bool has_other_layers(struct file *file, const char *name, const struct p
 }
 
 /* Its name among the kinds of what was exported. */
-static enum pe_status name_kind(struct pe_statement *e, const struct pe_dialect_kind *kind, char name[PE_HF_KIND_BYTES])
+static enum pe_status name_kind(struct pe_statement *e, char name[PE_HF_KIND_BYTES])
 {
     struct pe_failure ignored;
+    const struct pe_dialect_kind *kind = e->kind;
     snprintf(name, PE_HF_KIND_BYTES, "%s", kind->layer_type);
     if (e->target->lenses)
         return PE_OK;
@@ -72,7 +73,7 @@ static enum pe_status name_kind(struct pe_statement *e, const struct pe_dialect_
     return status == PE_NO_MEMORY ? pe_no_memory(e->ex->err) : PE_OK;
 }
 
-static enum pe_status import_back(struct pe_statement *e, const struct pe_dialect_kind *kind, struct pe_reading *theirs)
+static enum pe_status import_back(struct pe_statement *e, struct pe_reading *theirs)
 {
     const struct pe_field said[] = {{"to", {.kind = PE_STRING, .string = e->target->name}}, {"value", e->value}};
     struct pe_field fields[PE_REQUIRED_MAX + 2] = {{"said", {.kind = PE_OBJECT, .object = {said, 2}}}};
@@ -80,7 +81,7 @@ static enum pe_status import_back(struct pe_statement *e, const struct pe_dialec
     size_t n = 1;
     for (size_t i = 0; i < e->n_required; i++)
         fields[n++] = e->required[i];
-    if (name_kind(e, kind, name))
+    if (name_kind(e, name))
         return e->ex->err->status;
     if (e->target->has_kinds && (e->n_kinds > 1 || !e->target->lenses))
         fields[n++] = (struct pe_field){"layer_type", {.kind = PE_STRING, .string = name}};
@@ -88,33 +89,32 @@ static enum pe_status import_back(struct pe_statement *e, const struct pe_dialec
 }
 
 /* Both sides for sequences of another length than the answer's. */
-static enum pe_status read_sides(struct pe_statement *e, const struct pe_dialect_kind *kind, struct pe_sides *sides)
+static enum pe_status read_sides(struct pe_statement *e, struct pe_sides *sides)
 {
     int64_t whole = e->ex->length;
     e->ex->length = sides->stretch.at;
-    bool fails = pe_dialect_read(e->ex, NULL, kind->layer_type, &sides->ours) || import_back(e, kind, &sides->theirs);
+    bool fails = pe_dialect_read(e->ex, NULL, e->kind->layer_type, &sides->ours) || import_back(e, &sides->theirs);
     e->ex->length = whole;
     return fails ? e->ex->err->status : PE_OK;
 }
 
 /* theirs: at the answer's length. */
-static enum pe_status compare_lengths(struct pe_statement *e, const struct pe_dialect_kind *kind,
-                                      const struct pe_reading *theirs)
+static enum pe_status compare_lengths(struct pe_statement *e, const struct pe_reading *theirs)
 {
     struct pe_sides sides[PE_STRETCHES_MAX] = {{.ours.config = NULL}};
     struct pe_stretch stretches[PE_STRETCHES_MAX];
-    size_t n = pe_dialect_stretches(e->ex, kind->own.config, theirs->config, stretches), at = 0;
+    size_t n = pe_dialect_stretches(e->ex, e->kind->own.config, theirs->config, stretches), at = 0;
     enum pe_status status = PE_OK;
     for (size_t i = 0; i < n; i++) {
         sides[i].stretch = stretches[i];
         at = stretches[i].at == e->ex->length ? i : at;
     }
-    sides[at].ours = kind->own;
+    sides[at].ours = e->kind->own;
     sides[at].theirs = *theirs;
     for (size_t i = 0; !status && i < n; i++)
-        status = i == at ? PE_OK : read_sides(e, kind, &sides[i]);
+        status = i == at ? PE_OK : read_sides(e, &sides[i]);
     if (!status)
-        status = pe_statement_compare(e, kind, sides, n, at);
+        status = pe_statement_compare(e, sides, n, at);
     for (size_t i = 0; i < n; i++) {
         if (i == at)
             continue;
@@ -124,19 +124,19 @@ static enum pe_status compare_lengths(struct pe_statement *e, const struct pe_di
     return status;
 }
 
-static enum pe_status check_kind(struct pe_statement *e, const struct pe_dialect_kind *kind)
+static enum pe_status check_kind(struct pe_statement *e)
 {
     struct pe_reading theirs;
-    if (import_back(e, kind, &theirs))
+    if (import_back(e, &theirs))
         return e->ex->err->status;
     if (!theirs.config) {
-        pe_lose(e, kind, "scheme", pe_word_or(&kind->own, "scheme", ""), pe_null(),
+        pe_lose(e, "scheme", pe_word_or(&e->kind->own, "scheme", ""), pe_null(),
                 "{tool} cannot state these positions: {a}")
             ->a = pe_keep_word(e->ex->values, theirs.refused);
         e->is_refused = true;
         return PE_OK;
     }
-    enum pe_status status = compare_lengths(e, kind, &theirs);
+    enum pe_status status = compare_lengths(e, &theirs);
     pe_reading_drop(&theirs);
     return status;
 }
@@ -174,12 +174,6 @@ bool pe_is_local(const struct pe_explain *ex, const struct pe_dialect_kind *kind
     return false;
 }
 
-static double window_of(const struct pe_explain *ex)
-{
-    const struct pe_field *window = ex->hf ? pe_hf_find(&ex->language.place, "sliding_window") : NULL;
-    return window && window->value.kind == PE_INTEGER ? (double)window->value.integer : 0;
-}
-
 static bool can_be_stated(const struct pe_statement *e, const struct pe_dialect_kind *kind)
 {
     const char *scheme = pe_config_word(kind->own.config, "scheme");
@@ -207,9 +201,9 @@ static enum pe_status export_kinds(struct pe_statement *e)
                           .still_period = still_period(ex),
                           .kinds = stated,
                           .n_kinds = n,
-                          .window = window_of(ex),
-                          .architecture = e->architecture,
+                          .file = {.architecture = e->architecture},
                           .values = ex->values};
+    pe_dialect_sizes(ex, &s.file);
     pe_export_open(&s);
     pe_export_members(&s);
     if (s.failed)
@@ -224,25 +218,28 @@ static enum pe_status export_kinds(struct pe_statement *e)
 enum pe_status pe_statement_fill(struct pe_statement *e)
 {
     const struct pe_dialect_kind *first = e->kinds[0];
+    e->kind = first;
     e->value = pe_null();
     e->layout = pe_config_word(first->own.config, "layout");
     if (e->ex->layer_type && !e->target->lenses) { /* its architecture lays out all of them */
-        pe_lose(e, first, "layers", pe_null(), pe_null(),
-                "{tool} states all kinds of layers at once: leave layer_type out.");
+        pe_lose(e, "layers", pe_null(), pe_null(), "{tool} states all kinds of layers at once: leave layer_type out.");
         return PE_OK;
     }
     if (can_be_stated(e, first) && export_kinds(e))
         return e->ex->err->status;
     if (e->value.kind == PE_NULL) {
-        pe_lose(e, first, "scheme", pe_word_or(&first->own, "scheme", ""), pe_null(),
+        pe_lose(e, "scheme", pe_word_or(&first->own, "scheme", ""), pe_null(),
                 "{tool} states rotary positions only; these are {wanted}.");
         return PE_OK;
     }
-    for (size_t k = 0; k < e->n_kinds; k++)
-        if (check_kind(e, e->kinds[k]))
+    for (size_t k = 0; k < e->n_kinds; k++) {
+        e->kind = e->kinds[k];
+        if (check_kind(e))
             return e->ex->err->status;
+    }
+    e->kind = first;
     if (e->has_other_layers && e->n_kinds > 1)
-        pe_lose(e, first, "layers", pe_null(), pe_null(), "{tool}: this architecture has other layers of each kind.");
+        pe_lose(e, "layers", pe_null(), pe_null(), "{tool}: this architecture has other layers of each kind.");
     if (e->is_refused) {
         e->value = pe_null();
         e->has_distance = false;
@@ -252,15 +249,12 @@ enum pe_status pe_statement_fill(struct pe_statement *e)
 
 /* ---- The answer ---- */
 
-/* As people write it: 1000000, not 1e+06. */
 static void print_value(const struct pe_value *v, char *out, size_t room)
 {
     if (v->kind == PE_STRING)
         snprintf(out, room, "%s", v->string);
-    else if (v->kind == PE_BOOLEAN)
-        snprintf(out, room, "%s", v->boolean ? "true" : "false");
     else
-        snprintf(out, room, "%.10g", pe_value_number(v));
+        pe_value_show(v, out, room);
 }
 
 /* A pattern with what it names filled in. */
@@ -312,9 +306,8 @@ void pe_statement_put(struct pe_statement *e, struct pe_node *list, const char *
     struct pe_node *needs = pe_put_object(node, "needs");
     for (size_t i = 0; e->value.kind != PE_NULL && i < e->n_required; i++)
         pe_put_value(needs, e->required[i].name, &e->required[i].value);
-    pe_put_string(node, "rows",
-                  pe_is_permuted(pe_config_word(e->kinds[0]->own.config, "layout"), e->layout) ? "permuted"
-                                                                                               : "as_published");
+    bool is_permuted = pe_is_permuted(pe_config_word(e->kinds[0]->own.config, "layout"), e->layout);
+    pe_put_string(node, "rows", pe_rows_name(is_permuted));
     pe_put_boolean(node, "exact", e->n_losses == 0);
     struct pe_node *losses = pe_put_list(node, "loses");
     for (size_t i = 0; i < e->n_losses; i++)

@@ -20,6 +20,7 @@ struct pe_statement {
     const struct pe_tool *target;
     const struct pe_dialect_kind *const *kinds;
     size_t n_kinds;
+    const struct pe_dialect_kind *kind; /* the one that is compared */
     const char *architecture;
     bool is_assumed;
 
@@ -45,18 +46,17 @@ bool pe_is_local(const struct pe_explain *ex, const struct pe_dialect_kind *kind
 
 /* ---- losses.c ---- */
 
-/* Adds a loss of a kind, in the words of a pattern, in which {a} and {b} may be; the words of both are copied. */
-struct pe_loss *pe_lose(struct pe_statement *e, const struct pe_dialect_kind *kind, const char *what,
-                        struct pe_value wanted, struct pe_value gets, const char *pattern);
-/* A kind, and what the tool reads back, for sequences of one stretch of lengths. */
+/* Adds a loss of the kind, in the words of a pattern, in which {a} and {b} may be; the words of both are copied. */
+struct pe_loss *pe_lose(struct pe_statement *e, const char *what, struct pe_value wanted, struct pe_value gets,
+                        const char *pattern);
+/* The kind, and what the tool reads back, for sequences of one stretch of lengths. */
 struct pe_sides {
     struct pe_stretch stretch;
     struct pe_reading ours, theirs;
 };
 
 /* What differs, and how far; sides[at] is that of the answer's length. */
-enum pe_status pe_statement_compare(struct pe_statement *e, const struct pe_dialect_kind *kind,
-                                    const struct pe_sides *sides, size_t n, size_t at);
+enum pe_status pe_statement_compare(struct pe_statement *e, const struct pe_sides *sides, size_t n, size_t at);
 bool pe_is_permuted(const char *ours, const char *theirs); /* layouts: do rows of q and k change places? */
 struct pe_value pe_word_or(const struct pe_reading *reading, const char *path, const char *otherwise);
 const char *pe_keep_word(struct pe_values *values, const char *word); /* a copy; "" without memory */

@@ -104,7 +104,6 @@ static bool turns(const struct pe_reading *reading) { return reading->turn.n > 0
 
 static enum pe_status write_file(struct pe_explain *ex, struct pe_dialect_reader *tool)
 {
-    const struct pe_field *window = pe_hf_find(&ex->language.place, "sliding_window");
     struct pe_stated_kind kinds[PE_DIALECT_KINDS_MAX + PE_HF_KINDS_MAX];
     struct pe_dialect_kind others[PE_HF_KINDS_MAX];
     size_t n_others;
@@ -122,11 +121,7 @@ static enum pe_status write_file(struct pe_explain *ex, struct pe_dialect_reader
                                 .has_lists_only =
                                     pe_is_among(tool->reader->writes_lists_only, ex->language.model_type)};
     wish.n_kinds += n_others;
-    if (window && window->value.kind == PE_INTEGER)
-        wish.window = (double)window->value.integer;
-    if (pe_hf_integer(&ex->language.place, PE_HF_WIDTH, &wish.width, ex->err) ||
-        pe_hf_integer(&ex->language.place, PE_HF_HEADS, &wish.heads, ex->err))
-        return ex->err->status;
+    pe_dialect_sizes(ex, &wish);
     pe_gguf_choose_kinds(&wish);
     if (!status && wish.full) /* no rotation: the keys are those of the shape alone */
         status = pe_gguf_write(&wish, ex->values, &tool->keys, ex->err);
@@ -205,15 +200,6 @@ static enum pe_status run(struct pe_explain *ex, struct pe_dialect_reader *tool)
     return tool->reader->architecture ? convert(ex, tool) : PE_OK;
 }
 
-static bool is_wanted(const struct pe_value *wanted, const char *name)
-{
-    struct pe_names names = pe_names_of(wanted);
-    for (size_t i = 0; i < names.n; i++)
-        if (names.items[i].kind == PE_STRING && pe_same(names.items[i].string, name))
-            return true;
-    return !wanted;
-}
-
 static enum pe_status unknown_reader(const struct pe_explain *ex, const char *name)
 {
     const char *names[PE_DIALECT_READERS_MAX + 1] = {NULL};
@@ -228,14 +214,19 @@ static enum pe_status unknown_reader(const struct pe_explain *ex, const char *na
     return pe_fail(ex->err, "/readers", "unknown reader \"%.40s\"; one of: %s", name, list);
 }
 
-enum pe_status pe_dialect_check_readers(const struct pe_explain *ex)
+enum pe_status pe_dialect_check_readers(struct pe_explain *ex, const struct pe_value *wanted)
 {
-    struct pe_names names = pe_names_of(ex->wanted);
+    struct pe_names names = pe_names_of(wanted);
+    ex->wanted = wanted ? 0 : ~0U;
     for (size_t i = 0; i < names.n; i++) {
         if (names.items[i].kind != PE_STRING)
             return pe_fail(ex->err, "/readers", "readers is not a list of names");
-        if (!pe_tool_find(names.items[i].string) || !pe_tool_find(names.items[i].string)->objects)
+        size_t at = 0;
+        while (pe_reader_at(at) && !pe_same(pe_reader_at(at)->name, names.items[i].string))
+            at++;
+        if (!pe_reader_at(at))
             return unknown_reader(ex, names.items[i].string);
+        ex->wanted |= 1U << at;
     }
     return PE_OK;
 }
@@ -244,7 +235,7 @@ size_t pe_dialect_n_wanted(const struct pe_explain *ex)
 {
     size_t n = 0;
     for (size_t i = 0; pe_reader_at(i); i++)
-        n += is_wanted(ex->wanted, pe_reader_at(i)->name);
+        n += ex->wanted >> i & 1;
     return n;
 }
 
@@ -259,7 +250,7 @@ enum pe_status pe_dialect_tools(struct pe_explain *ex)
     for (size_t i = 0; pe_reader_at(i); i++) {
         /* A tool whose reading of the class is not known here is left out, unless it is asked by its name. */
         bool is_known = pe_tool_has_type(pe_reader_at(i), ex->language.model_type);
-        if (ex->wanted ? !is_wanted(ex->wanted, pe_reader_at(i)->name) : !is_known)
+        if (ex->wanted == ~0U ? !is_known : !(ex->wanted >> i & 1))
             continue;
         ex->readers[ex->n_readers].reader = pe_reader_at(i);
         if (run(ex, &ex->readers[ex->n_readers++]))
@@ -327,7 +318,7 @@ static void put_tool(const struct pe_explain *ex, struct pe_node *tools, const s
     pe_put_string_or_null(node, "refuses", pe_tool_refusal(ex, tool));
     if (tool->architecture) {
         pe_put_string(node, "architecture", tool->architecture);
-        pe_put_string(node, "rows", tool->is_permuted ? "permuted" : "as_published");
+        pe_put_string(node, "rows", pe_rows_name(tool->is_permuted));
     }
     pe_put_string(node, "source", source_of(tool->reader));
 }

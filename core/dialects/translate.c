@@ -27,7 +27,6 @@ const struct pe_param *pe_translate_params(void) { return rows; }
 /* A query has a list of one. */
 static enum pe_status check_architecture(const struct pe_explain *ex, const struct pe_value **architecture)
 {
-    char nearest[192];
     const struct pe_value *asked = *architecture;
     if (!asked)
         return PE_OK;
@@ -38,11 +37,7 @@ static enum pe_status check_architecture(const struct pe_explain *ex, const stru
     const struct pe_gguf_architecture *row = pe_gguf_architecture_find(asked->string);
     if (row && row->kind != PE_GGUF_ROPE)
         return pe_fail(ex->err, "/architecture", "architecture \"%.64s\" has no rotary positions", asked->string);
-    if (row)
-        return PE_OK;
-    pe_gguf_nearest(asked->string, nearest, sizeof nearest);
-    return pe_fail(ex->err, "/architecture", "architecture \"%.64s\" is not known here%s%s", asked->string,
-                   *nearest ? pe_text("; nearest: ") : "", nearest);
+    return row ? PE_OK : pe_gguf_unknown(asked->string, "/architecture", ex->err);
 }
 
 static const char *choose_architecture(const struct pe_explain *ex, const struct pe_value *asked, bool *is_assumed)
@@ -209,10 +204,7 @@ static enum pe_status put_answer(struct job *job)
     struct pe_node *root = pe_values_root(ex->values);
     pe_put_string(root, "dialect", pe_dialect_name(ex));
     pe_dialect_put_model(ex, root);
-    if (job->n_kinds == 1)
-        pe_put_value(root, "config", job->kinds[0]->own.shown);
-    else
-        pe_put_null(root, "config");
+    pe_put_value(root, "config", job->n_kinds == 1 ? job->kinds[0]->own.shown : NULL);
     pe_dialect_put_layers(ex, root);
     job->list = pe_put_list(root, "targets");
     if (add_targets(job))

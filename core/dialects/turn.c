@@ -345,10 +345,7 @@ void pe_put_distance(struct pe_node *node, const char *name, const struct pe_dis
     pe_put_real(child, "max_abs_sin", d->sin);
     pe_put_integer(child, "position", d->position);
     pe_put_integer(child, "pair", (int64_t)d->pair);
-    if (d->first >= 0)
-        pe_put_integer(child, "first", d->first);
-    else
-        pe_put_null(child, "first");
+    pe_put_count_or_null(child, "first", d->first);
     if (d->first_after >= 0)
         pe_put_integer(child, "first_after", d->first_after);
     pe_put_integer(child, "length", d->length);

@@ -40,15 +40,13 @@ const struct pe_member pe_golden_members[] = {
 /* The positions are chosen here. */
 static enum pe_status refuse_sequence(const struct pe_golden_request *request, struct pe_failure *err)
 {
-    char pointer[PE_POINTER_MAX];
     for (size_t i = 0; i < request->n_fields; i++) {
         const char *name = request->fields[i].name;
         bool is_sequence = pe_param_find(pe_sequence_params(), name) && !pe_param_find(pe_sequence_rules(), name);
         if (!is_sequence || pe_is_among("positions|grid", name)) /* a window has a grid */
             continue;
-        pe_pointer_join(pointer, sizeof pointer, "", name);
-        return pe_fail(err, pointer, "golden vectors have positions of their own; give positions, or leave out %s",
-                       name);
+        return pe_fail_at(err, "", name, "golden vectors have positions of their own; give positions, or leave out %s",
+                          name);
     }
     return PE_OK;
 }

@@ -105,6 +105,11 @@ enum pe_status pe_gguf_read(const struct pe_value *object, const char *layer_typ
 /* Writes to pointer[PE_POINTER_MAX] which key of the object a field was taken from, as pe_hf_config_point. */
 void pe_gguf_point(const struct pe_value *object, const char *field, char *pointer);
 
+/* What was read of them, into the root of values: see pe_model_about_new. */
+struct pe_values;
+enum pe_status pe_gguf_report(const struct pe_request *request, const struct pe_value *gguf, struct pe_values *values,
+                              struct pe_failure *err);
+
 /* Reads the object `said`: the words of a tool (core/tools). beside are the request's own fields, which state
  * what the words do not. Pointers of errors begin with "/said", or are those of fields beside it. */
 enum pe_status pe_said_read(const struct pe_value *said, const char *layer_type, const struct pe_field *beside,

@@ -127,14 +127,12 @@ void pe_weights_read(const struct pe_weights *w, uint64_t first, size_t n, doubl
 
 enum pe_status pe_weights_take(struct pe_weights *w, const struct pe_field *field, struct pe_failure *err)
 {
-    char pointer[PE_POINTER_MAX];
     uint64_t count;
-    pe_pointer_join(pointer, sizeof pointer, "", field->name);
     if (field->value.kind != PE_ARRAY)
-        return pe_fail(err, pointer, "%s is not a tensor; send nested lists of numbers, a .npy part or safetensors",
-                       field->name);
+        return pe_fail_at(err, "", field->name,
+                          "%s is not a tensor; send nested lists of numbers, a .npy part or safetensors", field->name);
     if (!pe_shape_count(field->value.array.shape, field->value.array.rank, &count) || count == 0)
-        return pe_fail(err, pointer, "%s has no elements", field->name);
+        return pe_fail_at(err, "", field->name, "%s has no elements", field->name);
     w->tensor = field->value.array;
     w->is_text = field->value.from_text;
     return PE_OK;

@@ -332,11 +332,9 @@ static enum pe_status check_list(const struct pe_value *segments, struct pe_fail
 
 static enum pe_status check_rate(const char *name, double rate, struct pe_failure *err)
 {
-    char pointer[PE_POINTER_MAX];
     if (rate >= 0 && rate <= PE_POSITION_MAX)
         return PE_OK;
-    pe_pointer_join(pointer, sizeof pointer, "", name);
-    return pe_fail(err, pointer, "%s is %.17g; allowed: a number from 0 to 2^40", name, rate);
+    return pe_fail_at(err, "", name, "%s is %.17g; allowed: a number from 0 to 2^40", name, rate);
 }
 
 /* The caller's parameter rows are stricter; these ranges are the minimum that computing the ids needs. */

@@ -37,6 +37,7 @@ const struct pe_field *pe_config_rope(const struct pe_tool *tool, const struct p
 struct writer {
     const struct pe_tool *tool;
     const struct pe_value *config; /* of the language model */
+    const char *model_type;
     struct pe_values *values;
     struct pe_config_view *view;
     bool is_latent, is_by_layer, is_old;
@@ -73,24 +74,10 @@ static struct pe_value value_of(const struct object *object) { return pe_object(
 
 /* ---- A rope object, or that of a kind of layers ---- */
 
-static const struct pe_field *type_of(const struct pe_value *rope)
-{
-    const struct pe_field *type = stated(rope, "rope_type");
-    return type ? type : stated(rope, "type");
-}
-
-/* The scheme's word; of several axes that share the channels the old word is mrope. */
-static const char *rule_name(const struct pe_field *type)
-{
-    const char *word = type && type->value.kind == PE_STRING ? type->value.string : "default";
-    const struct pe_scaling_rule *rule = pe_scaling_find(word);
-    return rule ? rule->name : word;
-}
-
 static enum pe_status refuse_types(const struct writer *w, const struct pe_value *rope)
 {
-    const struct pe_field *now = stated(rope, "rope_type"), *before = stated(rope, "type");
-    bool differ = now && before && !pe_same(rule_name(now), rule_name(before));
+    const struct pe_value *now = pe_stated(rope, "rope_type"), *before = pe_stated(rope, "type");
+    bool differ = now && before && !pe_same(pe_rope_rule_word(now), pe_rope_rule_word(before));
     if (!differ || !w->tool->refuses_two_types)
         return PE_OK;
     return pe_fail(w->err, "", "%s refuses a rope object whose type and rope_type differ", w->tool->label);
@@ -157,13 +144,15 @@ static void add_inside(struct writer *w, const struct pe_value *rope, const char
 
 static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, struct pe_value *out)
 {
-    const struct pe_field *type = type_of(rope);
+    const struct pe_field *type = stated(rope, stated(rope, "rope_type") ? "rope_type" : "type");
     bool is_foreign = type && type->value.kind == PE_STRING && pe_rope_is_foreign(w->tool, type->value.string);
-    const char *name = is_foreign ? type->value.string : rule_name(type);
+    const char *name = is_foreign ? type->value.string : pe_rope_rule_of(rope);
     struct object to;
     if (refuse_types(w, rope))
         return w->err->status;
     const struct pe_rope_rule *rule = is_foreign ? NULL : pe_rope_rule_find(w->tool, name);
+    if (rule && rule->types && !pe_is_among(rule->types, w->model_type))
+        rule = NULL;
     bool lacks_type = !type && stated(rope, "factor"); /* else it is about axes */
     bool lacks_member = lacks_type || (rule && rule->needed && !stated(rope, rule->needed));
     if (lacks_type && w->tool->needs_type)
@@ -238,7 +227,7 @@ static enum pe_status add_attention(struct writer *w, struct object *to, const s
     return PE_OK;
 }
 
-static enum pe_status write_language(struct writer *w, const char *model_type, struct pe_value *out)
+static enum pe_status write_language(struct writer *w, struct pe_value *out)
 {
     struct object to;
     struct pe_value rope;
@@ -248,7 +237,7 @@ static enum pe_status write_language(struct writer *w, const char *model_type, s
     w->is_by_layer = object && pe_rope_is_by_layer(&object->value);
     if (object && write_object(w, &object->value, &rope))
         return w->err->status;
-    bool is_shared = object && !w->is_by_layer && pe_is_among(w->tool->scaled_sliding, model_type);
+    bool is_shared = object && !w->is_by_layer && pe_is_among(w->tool->scaled_sliding, w->model_type);
     if (is_shared && !share_object(w, &rope))
         return pe_no_memory(w->err);
     for (size_t i = 0; i < w->config->object.n; i++) {
@@ -305,7 +294,13 @@ enum pe_status pe_config_view(const struct pe_tool *tool, bool is_old, const str
 {
     struct pe_value inner;
     const struct pe_value *object = language->place.object;
-    struct writer w = {.tool = tool, .config = object, .is_old = is_old, .values = values, .view = view, .err = err};
+    struct writer w = {.tool = tool,
+                       .config = object,
+                       .model_type = language->model_type,
+                       .is_old = is_old,
+                       .values = values,
+                       .view = view,
+                       .err = err};
     if (pe_is_among(tool->lacks, language->model_type))
         return pe_fail(err, "", "%s has no class for the model_type \"%.40s\"", tool->label, language->model_type);
     if (tool->types && !pe_tool_has_type(tool, language->model_type))
@@ -315,7 +310,7 @@ enum pe_status pe_config_view(const struct pe_tool *tool, bool is_old, const str
     if (!view->copies)
         return pe_no_memory(err);
     w.is_latent = pe_hf_find(&language->place, "qk_rope_head_dim") != NULL;
-    if (write_language(&w, language->model_type, &inner))
+    if (write_language(&w, &inner))
         return err->status;
     return wrap(&w, config, language->place.at + strlen("/hf_config"), &inner, &view->config);
 }

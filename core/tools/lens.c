@@ -261,13 +261,12 @@ double pe_import_number(const struct pe_import *m, const char *member)
 
 enum pe_status pe_import_wrong(const struct pe_import *m, const char *member, const char *format, ...)
 {
-    char pointer[PE_POINTER_MAX], sentence[PE_DETAIL_MAX];
+    char sentence[PE_DETAIL_MAX];
     va_list args;
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, pe_text(format), args);
     va_end(args);
-    pe_pointer_join(pointer, sizeof pointer, "/said/value", member);
-    return pe_fail(m->err, pointer, "%s", sentence);
+    return pe_fail_at(m->err, "/said/value", member, "%s", sentence);
 }
 
 void pe_import_scaling(struct pe_import *m, const char *name, struct pe_value value)

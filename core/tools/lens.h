@@ -130,6 +130,7 @@ struct pe_rope_rule {
     const char *unread_latent; /* … in models with latent attention; NULL: the same */
     bool has_convention;       /* in a config.json, too, it is the tool's own */
     bool is_of_config;         /* read in a config.json, and no word of the tool's */
+    const char *types;         /* … of these model_types only; NULL: of all */
 };
 
 /* ---- A tool ---- */
@@ -209,8 +210,7 @@ struct pe_export {
     /* Of a tool that states every kind, and of a file. */
     const struct pe_stated_kind *kinds;
     size_t n_kinds;
-    double window;
-    const char *architecture;
+    struct pe_gguf_wish file; /* its architecture, and the model's sizes */
 
     /* Of the kind's configuration. */
     const struct pe_value *config;
@@ -281,6 +281,11 @@ enum pe_status pe_import_object(struct pe_import *m, const struct pe_lens *lens)
 
 /* ---- A config.json as a tool sees it: config.c ---- */
 
+/* rope_type, else type; NULL: none. */
+const struct pe_value *pe_rope_type(const struct pe_value *rope);
+/* The scheme's word for such a value, or for a rope object's; the word itself where the scheme has none. */
+const char *pe_rope_rule_word(const struct pe_value *type);
+static inline const char *pe_rope_rule_of(const struct pe_value *rope) { return pe_rope_rule_word(pe_rope_type(rope)); }
 const struct pe_rope_rule *pe_rope_rule_find(const struct pe_tool *tool, const char *rule); /* NULL: it has not */
 /* Is this word for a rule one that only other tools have? */
 bool pe_rope_is_foreign(const struct pe_tool *tool, const char *word);

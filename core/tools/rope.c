@@ -22,6 +22,19 @@ bool pe_rope_is_foreign(const struct pe_tool *tool, const char *word)
     return rule && rule->alias_is_of_tools && pe_same(rule->alias, word) && !pe_is_among(tool->words, word);
 }
 
+const struct pe_value *pe_rope_type(const struct pe_value *rope)
+{
+    const struct pe_value *type = pe_stated(rope, "rope_type");
+    return type ? type : pe_stated(rope, "type");
+}
+
+const char *pe_rope_rule_word(const struct pe_value *type)
+{
+    const char *word = type && type->kind == PE_STRING ? type->string : "default";
+    const struct pe_scaling_rule *rule = pe_scaling_find(word);
+    return rule ? rule->name : word;
+}
+
 bool pe_rope_is_unread(const struct pe_tool *tool, const struct pe_rope_rule *rule, const char *member, bool is_latent,
                        bool is_by_layer)
 {
@@ -238,10 +251,9 @@ static const char apart[] = "rope_type|type|rope_theta|original_max_position_emb
 static enum pe_status wrong_inside(const struct pe_import *m, const char *member, const char *name,
                                    const char *sentence)
 {
-    char pointer[PE_POINTER_MAX], within[PE_POINTER_MAX];
+    char within[PE_POINTER_MAX];
     pe_pointer_join(within, sizeof within, "/said/value", member);
-    pe_pointer_join(pointer, sizeof pointer, within, name);
-    return pe_fail(m->err, pointer, "%s %s", name, pe_text(sentence));
+    return pe_fail_at(m->err, within, name, "%s %s", name, pe_text(sentence));
 }
 
 static enum pe_status number_inside(const struct pe_import *m, const char *member, const struct pe_value *object,
@@ -284,14 +296,13 @@ static enum pe_status find_rule(const struct pe_import *m, const char *member, c
     *rule = found && !pe_rope_is_foreign(m->tool, v->string) ? rule_of_words(m->tool, found->name) : NULL;
     if (*rule)
         return PE_OK;
-    char pointer[PE_POINTER_MAX], within[PE_POINTER_MAX], rules[160] = "";
+    char within[PE_POINTER_MAX], rules[160] = "";
     for (const struct pe_rope_rule *r = m->tool->rules + 1; r->name; r++)
         if (!r->is_of_config)
             strcat(strcat(rules, *rules ? ", " : ""), r->name);
     pe_pointer_join(within, sizeof within, "/said/value", member);
-    pe_pointer_join(pointer, sizeof pointer, within, name);
-    return pe_fail(m->err, pointer, "%s is \"%.40s\", which %s does not have; allowed: default, %s", name, v->string,
-                   m->tool->label, rules);
+    return pe_fail_at(m->err, within, name, "%s is \"%.40s\", which %s does not have; allowed: default, %s", name,
+                      v->string, m->tool->label, rules);
 }
 
 static void import_sections(const struct pe_import *m, const struct pe_value *object)

@@ -136,16 +136,15 @@ static enum pe_status open_said(const struct pe_value *said, const struct pe_too
         return pe_fail(err, "/said", "said is not an object; write {\"to\":\"megatron\",\"value\":{…}}");
     for (size_t i = 0; i < said->object.n; i++) {
         const struct pe_field *field = &said->object.fields[i];
-        char pointer[PE_POINTER_MAX];
-        pe_pointer_join(pointer, sizeof pointer, "/said", field->name);
         if (pe_same(field->name, "to"))
             to = &field->value;
         else if (pe_same(field->name, "value"))
             *value = &field->value;
         else if (!pe_same(field->name, "ignored"))
-            return pe_fail(err, pointer, "said has no member \"%.40s\"; allowed: to, value, text", field->name);
+            return pe_fail_at(err, "/said", field->name, "said has no member \"%.40s\"; allowed: to, value, text",
+                              field->name);
         else if (!is_list_of_words(&field->value))
-            return pe_fail(err, pointer, "ignored is not a list of words");
+            return pe_fail_at(err, "/said", field->name, "ignored is not a list of words");
     }
     if (!to || to->kind != PE_STRING)
         return pe_fail(err, "/said/to",
@@ -232,11 +231,10 @@ static enum pe_status check_beside(const struct pe_import *m)
     if (rotary && !pe_field_find(out->fields, out->n, "head_dim"))
         pe_hf_put(out, "head_dim", *rotary);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char pointer[PE_POINTER_MAX];
-        pe_pointer_join(pointer, sizeof pointer, "", names[i]);
         if (!pe_field_find(out->fields, out->n, names[i]) && !pe_field_find(m->beside, m->n_beside, names[i]))
-            return pe_fail(m->err, pointer, "%s is missing: the words of %s do not state it; give it beside said",
-                           names[i], m->tool->label);
+            return pe_fail_at(m->err, "", names[i],
+                              "%s is missing: the words of %s do not state it; give it beside said", names[i],
+                              m->tool->label);
     }
     return PE_OK;
 }

@@ -27,14 +27,14 @@ static void plan(const struct api_request *request, const char *layer_type)
                                  {"layer_type", {.kind = PE_STRING, .string = layer_type}}};
     struct pe_request core = {.operation = PE_ENCODE, .fields = fields, .n_fields = layer_type ? 3 : 2};
     struct pe_plan *made = NULL;
-    struct pe_gguf_about *about = NULL;
+    struct pe_model_about *about = NULL;
     struct pe_failure err;
     if (pe_plan_check(&core, &made, &err)) {
         REQUIRE(err.status == PE_INVALID && *err.detail && *err.pointer == '/');
         return;
     }
-    REQUIRE(pe_gguf_about_new(&core, &about, &err) == PE_OK && pe_gguf_about_value(about)->kind == PE_OBJECT);
-    pe_gguf_about_free(about);
+    REQUIRE(pe_model_about_new(&core, &about, &err) == PE_OK && pe_model_about_value(about)->kind == PE_OBJECT);
+    pe_model_about_free(about);
     pe_plan_free(made);
 }
 

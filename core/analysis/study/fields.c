@@ -119,13 +119,12 @@ static uint32_t chosen(const struct pe_analysis *study)
 
 static enum pe_status unused(const char *name, struct pe_failure *err)
 {
-    char pointer[PE_POINTER_MAX], users[PE_DETAIL_MAX / 2] = "";
-    pe_pointer_join(pointer, sizeof pointer, "", name);
+    char users[PE_DETAIL_MAX / 2] = "";
     for (size_t m = 0; m < pe_n_metrics(); m++)
         if (pe_is_among(pe_metric_at(m)->params, name))
             snprintf(users + strlen(users), sizeof users - strlen(users), "%s%s", *users ? ", " : "",
                      pe_metric_at(m)->name);
-    return pe_fail(err, pointer, "%s is used by %s, and no such metric is computed here", name, users);
+    return pe_fail_at(err, "", name, "%s is used by %s, and no such metric is computed here", name, users);
 }
 
 /* Whether a configuration has a field of that name too, as a scheme with seeded weights has `seed`. */

@@ -9,7 +9,7 @@
 /* ---- The tables: core/models/gguf/llama_cpp.c ---- */
 
 enum pe_gguf_key_id {
-#define KEY(id, name, types) PE_GGUF_##id,
+#define KEY(id, name, types, fields) PE_GGUF_##id,
 #include "core/models/gguf/keys.h"
 #undef KEY
     PE_GGUF_N_KEYS
@@ -151,7 +151,7 @@ struct pe_gguf_reader {
 
 /* keys.c: the architecture, and the places of its keys. Reads nothing but the object. */
 enum pe_status pe_gguf_open(struct pe_gguf_reader *r, const struct pe_value *object);
-void pe_gguf_nearest(const char *name, char *out, size_t room);
+enum pe_status pe_gguf_unknown(const char *name, const char *pointer, struct pe_failure *err); /* with the nearest */
 
 bool pe_gguf_has(const struct pe_gguf_reader *r, enum pe_gguf_key_id id);
 /* *x is unchanged if there is no such key. Of a list, heads: the first that is not 0. */
@@ -180,6 +180,9 @@ enum pe_status pe_gguf_outline(const struct pe_value *object, struct pe_gguf_out
 /* Has the converter stored the rows of q and k of these keys' architecture in the order of neighbours? */
 bool pe_gguf_is_permuted(const struct pe_value *object);
 
+/* As answers name the order of the rows of q and k. */
+static inline const char *pe_rows_name(bool is_permuted) { return is_permuted ? "permuted" : "as_published"; }
+
 /* layers.c: r->layers and r->kinds. */
 enum pe_status pe_gguf_list_layers(struct pe_gguf_reader *r);
 
@@ -197,7 +200,7 @@ struct pe_gguf_wish {
     size_t n_kinds;
     int64_t length;                   /* 0: not known */
     double window;                    /* of sliding layers; 0: not known */
-    int64_t width, heads;             /* of the model; 0: not known */
+    int64_t width, heads, depth;      /* of the model; 0: not known */
     bool is_converter;                /* as the converter writes it; else as well as the keys can */
     bool has_no_rope, has_lists_only; /* … by its class: neither a base nor a rule; of the rules only longrope */
 };

@@ -13,23 +13,24 @@ static const char architecture_key[] = "general.architecture";
 
 static const char *names_at(size_t i) { return i < pe_n_gguf_architectures ? pe_gguf_architectures[i].names : NULL; }
 
-void pe_gguf_nearest(const char *name, char *out, size_t room) { pe_hf_nearest_of(name, names_at, out, room); }
+enum pe_status pe_gguf_unknown(const char *name, const char *pointer, struct pe_failure *err)
+{
+    char nearest[192];
+    pe_hf_nearest_of(name, names_at, nearest, sizeof nearest);
+    return pe_fail(err, pointer, "architecture \"%.64s\" is not known here%s%s", name,
+                   *nearest ? pe_text("; nearest: ") : "", nearest);
+}
 
 static enum pe_status find_architecture(struct pe_gguf_reader *r)
 {
     const struct pe_value *named = pe_field_find(r->object->object.fields, r->object->object.n, architecture_key);
-    char nearest[192];
     if (!named || named->kind != PE_STRING)
         return pe_fail(r->err, "/gguf/general.architecture",
                        named ? "general.architecture is not a string; write a name, as \"llama\""
                              : "general.architecture is missing, which says what the other keys mean");
     r->architecture = named->string;
     r->row = pe_gguf_architecture_find(named->string);
-    if (r->row)
-        return PE_OK;
-    pe_gguf_nearest(named->string, nearest, sizeof nearest);
-    return pe_fail(r->err, "/gguf/general.architecture", "architecture \"%.64s\" is not known here%s%s", named->string,
-                   *nearest ? pe_text("; nearest: ") : "", nearest);
+    return r->row ? PE_OK : pe_gguf_unknown(named->string, "/gguf/general.architecture", r->err);
 }
 
 /* ---- Their places ---- */
@@ -99,16 +100,7 @@ enum pe_status pe_gguf_wrong(const struct pe_gguf_reader *r, enum pe_gguf_key_id
     char pointer[PE_POINTER_MAX], found[80];
     const struct pe_value *v = &r->keys[id]->value;
     pe_gguf_pointer(r, id, pointer);
-    if (v->kind == PE_INTEGER)
-        snprintf(found, sizeof found, "%lld", (long long)v->integer);
-    else if (v->kind == PE_REAL)
-        snprintf(found, sizeof found, "%.10g", v->real);
-    else if (v->kind == PE_BOOLEAN)
-        snprintf(found, sizeof found, "%s", v->boolean ? "true" : "false");
-    else if (v->kind == PE_STRING)
-        snprintf(found, sizeof found, "\"%.64s\"", v->string);
-    else
-        snprintf(found, sizeof found, "%s", pe_text(v->kind == PE_OBJECT ? "an object" : "a list"));
+    pe_value_show(v, found, sizeof found);
     return pe_fail(r->err, pointer, "%.40s.%s is %s; allowed: %s", r->architecture, pe_gguf_key_at(id)->name, found,
                    pe_text(allowed));
 }
@@ -127,11 +119,9 @@ static bool is_count(double x) { return x >= 0 && x <= 4294967295.0 && x == floo
 enum pe_status pe_gguf_count(struct pe_gguf_reader *r, enum pe_gguf_key_id id, int64_t *x)
 {
     const struct pe_value *v = value_of(r, id);
-    double number = -1;
+    double number = pe_value_number(v);
     if (!v)
         return PE_OK;
-    if (v->kind == PE_INTEGER || v->kind == PE_REAL)
-        number = v->kind == PE_INTEGER ? (double)v->integer : v->real;
     if (v->kind == PE_ARRAY && v->array.rank == 1 && pe_gguf_key_at(id)->stored & PE_GGUF_ARRAYS) {
         struct pe_reals list = {v->array, v->array.shape[0]};
         number = list.n ? 0 : -1;
@@ -160,9 +150,9 @@ enum pe_status pe_gguf_size(struct pe_gguf_reader *r, enum pe_gguf_key_id id, co
 enum pe_status pe_gguf_real(struct pe_gguf_reader *r, enum pe_gguf_key_id id, double *x)
 {
     const struct pe_value *v = value_of(r, id);
+    double number = pe_value_number(v);
     if (!v)
         return PE_OK;
-    double number = v->kind == PE_INTEGER ? (double)v->integer : v->kind == PE_REAL ? v->real : (double)NAN;
     if (!isfinite(number))
         return pe_gguf_wrong(r, id, "a finite number");
     *x = number;

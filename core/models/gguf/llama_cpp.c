@@ -156,7 +156,7 @@ const char *const pe_gguf_tensor_names[] = {[PE_GGUF_ROPE_FREQS] = "rope_freqs.w
 /* ---- Keys by name ---- */
 
 static const struct pe_gguf_key keys[] = {
-#define KEY(id, name, types) {name, types},
+#define KEY(id, name, types, fields) {name, types, fields},
 #include "core/models/gguf/keys.h"
 #undef KEY
 };

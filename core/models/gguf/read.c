@@ -172,9 +172,7 @@ enum pe_status pe_gguf_read(const struct pe_value *object, const char *layer_typ
 
 bool pe_gguf_is_permuted(const struct pe_value *object)
 {
-    bool has_keys = object->kind == PE_OBJECT;
-    const struct pe_value *name =
-        has_keys ? pe_field_find(object->object.fields, object->object.n, "general.architecture") : NULL;
+    const struct pe_value *name = pe_stated(object, "general.architecture");
     const struct pe_gguf_architecture *row =
         name && name->kind == PE_STRING ? pe_gguf_architecture_find(name->string) : NULL;
     return row && row->is_permuted;
@@ -199,44 +197,24 @@ enum pe_status pe_gguf_outline(const struct pe_value *object, struct pe_gguf_out
 
 /* ---- What an answer reports of it ---- */
 
-/* Which key a field of the answer was taken from; the first that the file has. */
-static const struct {
-    const char *field;
-    enum pe_gguf_key_id keys[3];
-} origins[] = {
-    {"base", {PE_GGUF_FREQ_BASE, PE_GGUF_FREQ_BASE_SWA, PE_GGUF_COMPRESS_BASE}},
-    {"head_dim", {PE_GGUF_KEY_LENGTH_MLA, PE_GGUF_KEY_LENGTH, PE_GGUF_EMBEDDING}},
-    {"rotary_dim", {PE_GGUF_DIMENSION_COUNT, PE_GGUF_DIMENSION_COUNT_SWA, PE_GGUF_KEY_LENGTH}},
-    {"mrope_section", {PE_GGUF_DIMENSION_SECTIONS, PE_GGUF_DIMENSION_SECTIONS, PE_GGUF_DIMENSION_SECTIONS}},
-    {"factor", {PE_GGUF_FACTOR, PE_GGUF_SCALE_LINEAR, PE_GGUF_SCALING_TYPE}},
-    {"original_max_position_embeddings", {PE_GGUF_ORIGINAL, PE_GGUF_CONTEXT, PE_GGUF_SCALING_TYPE}},
-    {"beta_fast", {PE_GGUF_BETA_FAST, PE_GGUF_BETA_FAST, PE_GGUF_BETA_FAST}},
-    {"beta_slow", {PE_GGUF_BETA_SLOW, PE_GGUF_BETA_SLOW, PE_GGUF_BETA_SLOW}},
-    {"attention_factor", {PE_GGUF_ATTN_FACTOR, PE_GGUF_LOG_MULTIPLIER, PE_GGUF_FACTOR}},
-    {"num_heads", {PE_GGUF_HEADS, PE_GGUF_HEADS, PE_GGUF_HEADS}},
-    {"num_buckets", {PE_GGUF_BUCKETS, PE_GGUF_BUCKETS, PE_GGUF_BUCKETS}},
-    {"bias_max", {PE_GGUF_BIAS_MAX, PE_GGUF_BIAS_MAX, PE_GGUF_BIAS_MAX}},
-    {"rows", {PE_GGUF_CONTEXT, PE_GGUF_CONTEXT, PE_GGUF_CONTEXT}},
-    {"dim", {PE_GGUF_EMBEDDING, PE_GGUF_EMBEDDING, PE_GGUF_EMBEDDING}},
-    {"softmax_scale", {PE_GGUF_SCALE, PE_GGUF_OUTPUT_SCALE, PE_GGUF_EMBEDDING}},
-    {"softcap", {PE_GGUF_SOFTCAP, PE_GGUF_SOFTCAP, PE_GGUF_SOFTCAP}},
-    {"query_scale", {PE_GGUF_TEMPERATURE_SCALE, PE_GGUF_TEMPERATURE_SCALE, PE_GGUF_TEMPERATURE_SCALE}},
-};
-
+/* A field, or one of the object scaling. */
 static void point(const struct pe_gguf_reader *r, const char *field, char pointer[PE_POINTER_MAX])
 {
     static const char *const lists[PE_GGUF_TENSORS] = {"divisors", "long_factor", "short_factor"};
+    char inside[64];
+    snprintf(inside, sizeof inside, "scaling.%.48s", field);
     for (size_t t = 0; t < PE_GGUF_TENSORS; t++)
         if (pe_same(field, lists[t])) {
             pe_pointer_join(pointer, PE_POINTER_MAX, "/gguf/tensors", pe_gguf_tensor_names[t]);
             return;
         }
-    for (size_t i = 0; i < sizeof origins / sizeof *origins; i++)
-        for (size_t k = 0; pe_same(origins[i].field, field) && k < 3; k++)
-            if (pe_gguf_has(r, origins[i].keys[k])) {
-                pe_gguf_pointer(r, origins[i].keys[k], pointer);
-                return;
-            }
+    for (enum pe_gguf_key_id id = 0; id < PE_GGUF_N_KEYS; id++) {
+        const char *fields = pe_gguf_key_at(id)->fields;
+        if (pe_gguf_has(r, id) && (pe_is_among(fields, field) || pe_is_among(fields, inside))) {
+            pe_gguf_pointer(r, id, pointer);
+            return;
+        }
+    }
 }
 
 void pe_gguf_point(const struct pe_value *object, const char *field, char *pointer)
@@ -249,13 +227,6 @@ void pe_gguf_point(const struct pe_value *object, const char *field, char *point
     free(r);
     free(out);
 }
-
-struct pe_gguf_about {
-    struct pe_values *values;
-    const struct pe_value *value;
-    struct pe_gguf_reader *reader; /* has the names of defaults */
-    struct pe_model_fields fields;
-};
 
 /* Is it about positions, so that a reader of the answer may have relied on it? */
 static bool is_positional(const char *key)
@@ -285,23 +256,12 @@ static void put_ignored(struct pe_node *list, const struct pe_gguf_reader *r)
     }
 }
 
-static void put_layers(struct pe_node *root, const struct pe_gguf_reader *r, const char *kind)
-{
-    int64_t indices[PE_HF_LAYERS_MAX];
-    pe_put_string(root, "layer_type", kind);
-    if (!pe_hf_layers_known(&r->layers, kind)) {
-        pe_put_null(root, "layers");
-        return;
-    }
-    pe_put_integers(root, "layers", indices, pe_hf_layers_of(&r->layers, kind, indices));
-}
-
 static void put_report(struct pe_node *root, const struct pe_gguf_reader *r, const char *kind)
 {
     pe_put_string(root, "architecture", r->architecture);
     pe_put_string(root, "certainty", r->row->certainty ? r->row->certainty : "code");
-    put_layers(root, r, kind);
-    pe_put_string(root, "rows", r->row->is_permuted ? "permuted" : "as_published");
+    pe_hf_put_layers(root, &r->layers, kind);
+    pe_put_string(root, "rows", pe_rows_name(r->row->is_permuted));
     put_ignored(pe_put_list(root, "ignored"), r);
     struct pe_node *defaults = pe_put_object(root, "defaults");
     for (size_t i = 0; i < r->n_defaults; i++)
@@ -309,45 +269,24 @@ static void put_report(struct pe_node *root, const struct pe_gguf_reader *r, con
     pe_put_string(root, "source", pe_gguf_source);
 }
 
-enum pe_status pe_gguf_about_new(const struct pe_request *request, struct pe_gguf_about **out, struct pe_failure *err)
+/* The reader has names and values of the report. */
+enum pe_status pe_gguf_report(const struct pe_request *request, const struct pe_value *gguf, struct pe_values *values,
+                              struct pe_failure *err)
 {
-    const struct pe_value *gguf = pe_field_find(request->fields, request->n_fields, "gguf");
     const struct pe_value *named = pe_field_find(request->fields, request->n_fields, "layer_type");
+    struct pe_gguf_reader *r = pe_values_room(values, sizeof *r);
+    struct pe_model_fields *fields = pe_values_room(values, sizeof *fields);
     size_t k = 0;
-    *out = NULL;
-    if (!gguf)
-        return PE_OK;
-    struct pe_gguf_about *about = calloc(1, sizeof *about);
-    if (!about)
+    if (!r || !fields)
         return pe_no_memory(err);
-    about->reader = reader_new(&about->fields, err);
-    about->values = pe_values_new();
-    enum pe_status status = about->reader && about->values ? PE_OK : pe_no_memory(err);
-    if (!status)
-        status = read_all(about->reader, gguf, named && named->kind == PE_STRING ? named->string : NULL, &k);
-    if (!status) {
-        const struct pe_model_scores scores = about->fields.scores; /* of this kind */
-        mark_other_kinds(about->reader, k);
-        if (request->operation == PE_ATTEND)
-            pe_model_put_scores(&scores, pe_values_root(about->values));
-        put_report(pe_values_root(about->values), about->reader, about->reader->layers.kinds[k]);
-        about->value = pe_values_done(about->values);
-        status = about->value ? PE_OK : pe_no_memory(err);
-    }
-    if (status)
-        pe_gguf_about_free(about);
-    else
-        *out = about;
-    return status;
+    *r = (struct pe_gguf_reader){.out = fields, .err = err};
+    pe_model_fields_clear(fields);
+    if (read_all(r, gguf, named && named->kind == PE_STRING ? named->string : NULL, &k))
+        return err->status;
+    const struct pe_model_scores scores = fields->scores; /* of this kind */
+    mark_other_kinds(r, k);
+    if (request->operation == PE_ATTEND)
+        pe_model_put_scores(&scores, pe_values_root(values));
+    put_report(pe_values_root(values), r, r->layers.kinds[k]);
+    return PE_OK;
 }
-
-void pe_gguf_about_free(struct pe_gguf_about *about)
-{
-    if (!about)
-        return;
-    pe_values_free(about->values);
-    free(about->reader);
-    free(about);
-}
-
-const struct pe_value *pe_gguf_about_value(const struct pe_gguf_about *about) { return about->value; }

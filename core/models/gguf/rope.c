@@ -325,10 +325,8 @@ static enum pe_status add_longrope(struct pe_gguf_reader *r, size_t *n, const st
     struct scaling lengths = *s;
     if (s->factor != 1 && 2 * lists[0].n > PE_MODEL_NUMBERS_MAX) {
         const char *name = pe_gguf_tensor_names[PE_GGUF_FACTORS_LONG];
-        char pointer[PE_POINTER_MAX];
-        pe_pointer_join(pointer, sizeof pointer, "/gguf/tensors", name);
-        return pe_fail(r->err, pointer, "%s has %llu numbers; allowed beside a factor: at most %d", name,
-                       (unsigned long long)lists[0].n, PE_MODEL_NUMBERS_MAX / 2);
+        return pe_fail_at(r->err, "/gguf/tensors", name, "%s has %llu numbers; allowed beside a factor: at most %d",
+                          name, (unsigned long long)lists[0].n, PE_MODEL_NUMBERS_MAX / 2);
     }
     if (pe_gguf_count(r, PE_GGUF_CONTEXT, &context) || pe_gguf_original(r, &lengths.original))
         return r->err->status;

@@ -113,9 +113,8 @@ static void put_widths(struct keys *k)
 static double base_of(const struct keys *k)
 {
     double base = at(k, "base", 10000), r = at(k, "rotary_dim", 0);
-    if (k->wish->is_converter || r <= 2 || !pe_same(pe_config_word(full(k), "scaling.type"), "ntk"))
-        return base;
-    return pe_scaling_stretched(base, at(k, "scaling.factor", 1), r);
+    bool is_stretched = r > 2 && pe_same(pe_config_word(full(k), "scaling.type"), "ntk");
+    return is_stretched ? pe_scaling_stretched(base, at(k, "scaling.factor", 1), r) : base;
 }
 
 /* DeepSeek V4: its sliding layers are not compressed. */
@@ -326,7 +325,7 @@ static void put_scaling(struct keys *k)
     if (!is_written(k, type))
         return;
     bool has_divisors = !k->wish->is_converter && uses_freqs(k) && put_list(k, PE_GGUF_ROPE_FREQS, "scaling.divisors");
-    bool is_stretched = pe_same(type, "ntk") && !k->wish->is_converter; /* said by the base */
+    bool is_stretched = pe_same(type, "ntk"); /* said by the base */
     bool has_list = pe_config_at(full(k), "inv_freq").kind != PE_NULL;
     bool is_default = (!*type || pe_same(type, "default") || is_stretched) && !has_list;
     if (pe_same(type, "linear")) {
@@ -357,6 +356,8 @@ static void put_scores(struct keys *k)
     if (k->row->scale >= PE_GGUF_SCALE_OF_WIDTH && k->wish->width > 0 && k->wish->heads > 0) {
         put_count(k, PE_GGUF_EMBEDDING, (double)k->wish->width);
         put_count(k, PE_GGUF_HEADS, (double)k->wish->heads);
+        if (k->wish->depth > 0 && !pe_stated_layers_end(k->wish->kinds, k->wish->n_kinds))
+            put_count(k, PE_GGUF_BLOCK_COUNT, (double)k->wish->depth);
     }
     if (cap > 0 && k->row->cap > 0)
         put_real(k, PE_GGUF_SOFTCAP, cap);

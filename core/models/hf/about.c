@@ -1,7 +1,6 @@
 /* Which names of a config.json were read, which values were taken for missing ones, and which field of the request was
  * taken from which: the config is read once more with marks, so that planning itself need not keep them. */
 #include "core/models/hf/hf.h"
-
 #include "core/params.h"
 #include "core/values.h"
 
@@ -17,11 +16,6 @@ static bool was_read(const struct pe_hf_marks *marks, const struct pe_field *fie
             return true;
     return false;
 }
-
-struct pe_hf_about {
-    struct pe_values *values;
-    const struct pe_value *value;
-};
 
 /* Names in one report; a real config has a hundred. */
 enum { IGNORED_MAX = 512, NAME_BYTES = 128 };
@@ -51,27 +45,21 @@ static void put_ignored(struct pe_node *list, const struct pe_hf_marks *marks)
                 n += put_name(list, marks->seen[i].at, marks->seen[i].object->object.fields[f].name);
 }
 
-/* The kind that the answer is for, and its layers. */
-static void put_layers(struct pe_node *root, const struct pe_hf_marks *marks)
+void pe_hf_put_layers(struct pe_node *root, const struct pe_hf_layers *layers, const char *kind)
 {
     int64_t indices[PE_HF_LAYERS_MAX];
-    const struct pe_hf_layers *layers = &marks->layers;
-    pe_put_string(root, "layer_type", marks->layer_type ? marks->layer_type : pe_hf_default_kind(layers));
-    if (!pe_hf_layers_known(layers, marks->layer_type)) {
+    pe_put_string(root, "layer_type", kind ? kind : pe_hf_default_kind(layers));
+    if (pe_hf_layers_known(layers, kind))
+        pe_put_integers(root, "layers", indices, pe_hf_layers_of(layers, kind, indices));
+    else
         pe_put_null(root, "layers");
-        return;
-    }
-    struct pe_node *list = pe_put_list(root, "layers");
-    size_t n = pe_hf_layers_of(layers, marks->layer_type, indices);
-    for (size_t i = 0; i < n; i++)
-        pe_put_integer(list, NULL, indices[i]);
 }
 
 static void put_report(struct pe_node *root, const struct pe_hf_marks *marks, const struct pe_model_scores *scores)
 {
     pe_put_string(root, "model_type", marks->model_type ? marks->model_type : "");
     pe_put_string(root, "certainty", marks->is_told ? "as told" : pe_certainty_name(marks->certainty));
-    put_layers(root, marks);
+    pe_hf_put_layers(root, &marks->layers, marks->layer_type);
     put_ignored(pe_put_list(root, "ignored"), marks);
     struct pe_node *defaults = pe_put_object(root, "defaults");
     for (size_t i = 0; i < marks->n_defaults; i++)
@@ -82,17 +70,6 @@ static void put_report(struct pe_node *root, const struct pe_hf_marks *marks, co
         pe_model_put_scores(scores, root);
 }
 
-static enum pe_status put_all(struct pe_hf_about *about, const struct pe_hf_marks *marks,
-                              const struct pe_model_scores *scores, struct pe_failure *err)
-{
-    about->values = pe_values_new();
-    if (!about->values || marks->no_memory)
-        return pe_no_memory(err);
-    put_report(pe_values_root(about->values), marks, scores);
-    about->value = pe_values_done(about->values);
-    return about->value ? PE_OK : pe_no_memory(err);
-}
-
 static void marks_free(struct pe_hf_marks *marks)
 {
     if (marks)
@@ -100,39 +77,56 @@ static void marks_free(struct pe_hf_marks *marks)
     free(marks);
 }
 
-static enum pe_status read_marked(struct pe_hf_about *about, const struct pe_value *hf, const struct pe_hf_asked *asked,
-                                  bool has_scores, struct pe_failure *err)
+static enum pe_status report(const struct pe_request *request, const struct pe_value *hf, struct pe_values *values,
+                             struct pe_failure *err)
 {
     struct pe_hf_marks *marks = calloc(1, sizeof *marks);
     struct pe_model_fields *fields = malloc(sizeof *fields);
+    struct pe_hf_asked asked = pe_hf_asked_of(request->fields, request->n_fields);
     enum pe_status status =
-        marks && fields ? pe_hf_config_read_marked(hf, asked, fields, marks, err) : pe_no_memory(err);
+        marks && fields ? pe_hf_config_read_marked(hf, &asked, fields, marks, err) : pe_no_memory(err);
+    if (!status && marks->no_memory)
+        status = pe_no_memory(err);
     if (!status)
-        status = put_all(about, marks, has_scores ? &fields->scores : NULL, err);
+        put_report(pe_values_root(values), marks, request->operation == PE_ATTEND ? &fields->scores : NULL);
     free(fields);
     marks_free(marks);
     return status;
 }
 
-enum pe_status pe_hf_about_new(const struct pe_request *request, struct pe_hf_about **out, struct pe_failure *err)
+/* ---- Of a config.json, or a GGUF file ---- */
+
+struct pe_model_about {
+    struct pe_values *values;
+    const struct pe_value *value;
+};
+
+enum pe_status pe_model_about_new(const struct pe_request *request, struct pe_model_about **out, struct pe_failure *err)
 {
-    const struct pe_value *hf = pe_field_find(request->fields, request->n_fields, "hf_config");
+    const struct pe_value *hf = pe_field_find(request->fields, request->n_fields, "hf_config"),
+                          *gguf = pe_field_find(request->fields, request->n_fields, "gguf");
     *out = NULL;
-    if (!hf)
+    if (!hf && !gguf)
         return PE_OK;
-    struct pe_hf_about *about = calloc(1, sizeof *about);
+    struct pe_model_about *about = calloc(1, sizeof *about);
     if (!about)
         return pe_no_memory(err);
-    struct pe_hf_asked asked = pe_hf_asked_of(request->fields, request->n_fields);
-    enum pe_status status = read_marked(about, hf, &asked, request->operation == PE_ATTEND, err);
+    about->values = pe_values_new();
+    enum pe_status status = !about->values ? pe_no_memory(err)
+                            : hf           ? report(request, hf, about->values, err)
+                                           : pe_gguf_report(request, gguf, about->values, err);
+    if (!status)
+        about->value = pe_values_done(about->values);
+    if (!status && !about->value)
+        status = pe_no_memory(err);
     if (status)
-        pe_hf_about_free(about);
+        pe_model_about_free(about);
     else
         *out = about;
     return status;
 }
 
-void pe_hf_about_free(struct pe_hf_about *about)
+void pe_model_about_free(struct pe_model_about *about)
 {
     if (!about)
         return;
@@ -140,7 +134,7 @@ void pe_hf_about_free(struct pe_hf_about *about)
     free(about);
 }
 
-const struct pe_value *pe_hf_about_value(const struct pe_hf_about *about) { return about->value; }
+const struct pe_value *pe_model_about_value(const struct pe_model_about *about) { return about->value; }
 
 /* ---- Where a field of the request is from ---- */
 

@@ -108,10 +108,9 @@ static enum pe_status unknown_type(const struct pe_hf_reader *r)
 
 static enum pe_status other_positions(const struct pe_hf_reader *r)
 {
-    char pointer[PE_POINTER_MAX];
-    pe_pointer_join(pointer, sizeof pointer, r->config.at, "model_type");
-    return pe_fail(r->err, pointer, "model_type \"%.64s\" has positions that no scheme here gives: %s", r->model_type,
-                   pe_text(r->model->positions));
+    return pe_fail_at(r->err, r->config.at, "model_type",
+                      "model_type \"%.64s\" has positions that no scheme here gives: %s", r->model_type,
+                      pe_text(r->model->positions));
 }
 
 /* What a request can say of a type that has no row. */
@@ -262,11 +261,11 @@ static enum pe_status check_refused(const struct pe_hf_reader *r)
     }
     if (!condition)
         return PE_OK;
-    char pointer[PE_POINTER_MAX], name[64];
+    char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(condition, "=|"), condition);
-    pe_pointer_join(pointer, sizeof pointer, r->config.at, name);
-    return pe_fail(r->err, pointer, "%s changes the positions of model_type \"%.64s\" in a way that is not read here",
-                   name, r->model_type);
+    return pe_fail_at(r->err, r->config.at, name,
+                      "%s changes the positions of model_type \"%.64s\" in a way that is not read here", name,
+                      r->model_type);
 }
 
 static enum pe_status read_layers(struct pe_hf_reader *r)

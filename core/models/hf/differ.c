@@ -72,8 +72,7 @@ static void put_layers(struct line *line, const struct pe_hf_layers *layers, con
 static void put_scaling(struct line *line, const struct pe_value *scaling)
 {
     char text[96];
-    const struct pe_value *type = pe_field_find(scaling->object.fields, scaling->object.n, "type");
-    const struct pe_value *factor = pe_field_find(scaling->object.fields, scaling->object.n, "factor");
+    const struct pe_value *type = pe_stated(scaling, "type"), *factor = pe_stated(scaling, "factor");
     snprintf(text, sizeof text, ", %.24s", type && type->kind == PE_STRING ? type->string : "scaling");
     put(line, text);
     if (!factor || (factor->kind != PE_INTEGER && factor->kind != PE_REAL))

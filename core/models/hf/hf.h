@@ -214,6 +214,7 @@ enum { PE_HF_SIDE_MAX = 65536 }; /* patches along a side */
 
 #define PE_HF_LAYER_LISTS "layer_types|layers_block_type"
 #define PE_HF_LAYOUT_FLAGS "rope_interleave|rotary_emb_interleaved|rope_interleaved" /* true: pairs of neighbours */
+#define PE_HF_BASES "rope_theta|rotary_emb_base|global_rope_theta|rotary_base|rotary_embedding_base|theta"
 #define PE_HF_WIDTH "hidden_size|d_model|n_embd|dim|embed_dim|width|emb_dim|n_embed"
 #define PE_HF_HEADS                                                                                                    \
     "num_attention_heads|n_head|n_heads|num_heads|encoder_attention_heads|encoder_num_attention_heads|speech_encoder_" \
@@ -266,6 +267,8 @@ bool pe_hf_has_kind(const struct pe_hf_layers *layers, const char *kind); /* of 
 const struct pe_hf_model *pe_hf_indexer_row(const struct pe_value *config, const struct pe_hf_asked *asked);
 size_t pe_hf_layers_of(const struct pe_hf_layers *layers, const char *kind, int64_t *indices);
 bool pe_hf_layers_known(const struct pe_hf_layers *layers, const char *kind);
+/* `layer_type` and `layers` of what an answer reports (about.c). kind NULL: the default. */
+void pe_hf_put_layers(struct pe_node *root, const struct pe_hf_layers *layers, const char *kind);
 const char *
 pe_hf_default_kind(const struct pe_hf_layers *layers); /* full_attention where there is one, else the first */
 

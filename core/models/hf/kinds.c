@@ -317,12 +317,11 @@ static void list_stacks(const struct pe_hf_reader *r, struct pe_hf_layers *layer
 
 static enum pe_status too_many(const struct pe_hf_reader *r)
 {
-    char pointer[PE_POINTER_MAX];
     const struct pe_field *field = pe_hf_find(&r->config, PE_HF_LAYER_LISTS);
     field = field ? field : pe_hf_find(&r->config, pe_hf_rope_names(r));
-    pe_pointer_join(pointer, sizeof pointer, r->config.at, field ? field->name : "layer_types");
-    return pe_fail(r->err, pointer, "too many kinds of layers; allowed: at most %d, with names of less than %d bytes",
-                   PE_HF_KINDS_MAX, PE_HF_KIND_BYTES);
+    return pe_fail_at(r->err, r->config.at, field ? field->name : "layer_types",
+                      "too many kinds of layers; allowed: at most %d, with names of less than %d bytes",
+                      PE_HF_KINDS_MAX, PE_HF_KIND_BYTES);
 }
 
 enum pe_status pe_hf_list_layers(const struct pe_hf_reader *r, struct pe_hf_layers *layers)

@@ -134,46 +134,21 @@ int64_t pe_hf_count(const struct pe_hf_place *place, const char *names)
     return fine && field->value.integer <= PE_HF_LAYERS_MAX ? field->value.integer : 0;
 }
 
-static void show(const struct pe_value *v, char *out, size_t room)
-{
-    switch (v->kind) {
-    case PE_NULL: snprintf(out, room, "null"); break;
-    case PE_BOOLEAN: snprintf(out, room, v->boolean ? "true" : "false"); break;
-    case PE_INTEGER: snprintf(out, room, "%lld", (long long)v->integer); break;
-    case PE_REAL: snprintf(out, room, "%.10g", v->real); break;
-    case PE_STRING: snprintf(out, room, "\"%.40s\"", v->string); break;
-    case PE_LIST:
-    case PE_ARRAY: snprintf(out, room, "%s", pe_text("a list")); break;
-    case PE_OBJECT: snprintf(out, room, "%s", pe_text("an object")); break;
-    case PE_PRESET: snprintf(out, room, "%s", pe_text("a preset")); break; /* never in a config */
-    }
-}
-
 enum pe_status pe_hf_wrong(const struct pe_hf_place *place, const struct pe_field *field, const char *allowed,
                            struct pe_failure *err)
 {
-    char pointer[PE_POINTER_MAX], found[64];
-    pe_pointer_join(pointer, sizeof pointer, place->at, field->name);
-    show(&field->value, found, sizeof found);
-    return pe_fail(err, pointer, "%.64s is %s; allowed: %s", field->name, found, pe_text(allowed));
-}
-
-static bool number(const struct pe_value *v, double *out)
-{
-    if (v->kind == PE_INTEGER)
-        *out = (double)v->integer;
-    else if (v->kind == PE_REAL)
-        *out = v->real;
-    else
-        return false;
-    return isfinite(*out);
+    char found[64];
+    pe_value_show(&field->value, found, sizeof found);
+    return pe_fail_at(err, place->at, field->name, "%.64s is %s; allowed: %s", field->name, found, pe_text(allowed));
 }
 
 enum pe_status pe_hf_number(const struct pe_hf_place *place, const char *names, double *out, struct pe_failure *err)
 {
     const struct pe_field *field = pe_hf_find(place, names);
-    if (field && !number(&field->value, out))
+    double x = field ? pe_value_number(&field->value) : *out;
+    if (field && !isfinite(x))
         return pe_hf_wrong(place, field, "a number", err);
+    *out = x;
     return PE_OK;
 }
 
@@ -181,10 +156,10 @@ static enum pe_status read_integer(const struct pe_hf_place *place, const char *
                                    struct pe_failure *err)
 {
     const struct pe_field *field = pe_hf_find(place, names);
-    double x;
     if (!field)
         return PE_OK;
-    if (!number(&field->value, &x) || x != floor(x) || fabs(x) > integer_max || (x < 0 && !any_sign))
+    double x = pe_value_number(&field->value);
+    if (!isfinite(x) || x != floor(x) || fabs(x) > integer_max || (x < 0 && !any_sign))
         return pe_hf_wrong(place, field, any_sign ? "an integer from -2^40 to 2^40" : "an integer from 0 to 2^40", err);
     *out = (int64_t)x;
     return PE_OK;

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-static const char base_names[] = "rope_theta|rotary_emb_base|global_rope_theta|rotary_base|rotary_embedding_base|theta";
 static const char local_base_names[] = "rope_local_base_freq|local_rope_theta";
 static const char share_names[] = "partial_rotary_factor|rotary_pct|rotary_percent|rotary_emb_fraction|rope_pct";
 
@@ -194,7 +193,7 @@ static enum pe_status read_base(struct pe_hf_reader *r, double *base)
         return r->err->status;
     if (pe_hf_says(&attention, "rope_theta")) /* DBRX */
         return pe_hf_number(&attention, "rope_theta", base, r->err);
-    const char *names = local ? local_names(r) : r->model->base ? r->model->base : base_names;
+    const char *names = local ? local_names(r) : r->model->base ? r->model->base : PE_HF_BASES;
     if (pe_hf_find(&r->config, names))
         return pe_hf_number(&r->config, names, base, r->err);
     pe_hf_mark_default(r->config.marks, "rope_theta", pe_real(*base));
@@ -303,12 +302,10 @@ static enum pe_status put_mrope(struct pe_hf_reader *r, const struct pe_field *s
  * neighbouring channels. */
 static enum pe_status fail_sections(const struct pe_hf_reader *r)
 {
-    char pointer[PE_POINTER_MAX];
-    pe_pointer_join(pointer, sizeof pointer, r->rope.at, "mrope_section");
-    return pe_fail(r->err, pointer,
-                   "mrope_section of model_type \"%.64s\", which is not known here: write scheme rope with layout, "
-                   "channels and mrope_section",
-                   r->model_type);
+    return pe_fail_at(r->err, r->rope.at, "mrope_section",
+                      "mrope_section of model_type \"%.64s\", which is not known here: write scheme rope with layout, "
+                      "channels and mrope_section",
+                      r->model_type);
 }
 
 /* Rows and columns of patches: each has half of the channels. Qwen's towers merge patches two by two, and count in

@@ -55,7 +55,6 @@ static const struct pe_field *find_telling(const struct pe_hf_place *place, cons
 
 static enum pe_status not_read(struct pe_hf_reader *r)
 {
-    char pointer[PE_POINTER_MAX];
     const struct pe_hf_place *place = &r->config;
     const struct pe_field *field = find_telling(place, telling);
     if (!field) {
@@ -70,11 +69,11 @@ static enum pe_status not_read(struct pe_hf_reader *r)
                  r->model_type);
         return PE_OK;
     }
-    pe_pointer_join(pointer, sizeof pointer, place->at, field->name);
-    pe_fail(&r->out->scores.refusal, pointer,
-            "%.48s may scale or cap the scores, and the attention code of model_type \"%.64s\" was not read here; give "
-            "softmax_scale, and softcap if there is one, to say what it does",
-            field->name, r->model_type);
+    pe_fail_at(
+        &r->out->scores.refusal, place->at, field->name,
+        "%.48s may scale or cap the scores, and the attention code of model_type \"%.64s\" was not read here; give "
+        "softmax_scale, and softcap if there is one, to say what it does",
+        field->name, r->model_type);
     return PE_OK;
 }
 
@@ -117,16 +116,14 @@ static enum pe_status put_of_field(struct pe_hf_reader *r, const char *scale)
 
 static enum pe_status put_scale(struct pe_hf_reader *r, const char *scale)
 {
-    char pointer[PE_POINTER_MAX];
     if (strspn(scale, "0123456789."))
         pe_hf_put_scale(r, strtod(scale, NULL));
     else if (strncmp(scale, "usual", 5) == 0)
         put_usual(r, scale[5] ? strtod(scale + 6, NULL) : 1);
     else if (pe_same(scale, "other")) {
-        pe_pointer_join(pointer, sizeof pointer, r->config.at, "model_type");
-        pe_fail(&r->out->scores.refusal, pointer,
-                "model_type \"%.64s\" multiplies its scores by what no field states; give softmax_scale",
-                r->model_type);
+        pe_fail_at(&r->out->scores.refusal, r->config.at, "model_type",
+                   "model_type \"%.64s\" multiplies its scores by what no field states; give softmax_scale",
+                   r->model_type);
     } else if (!pe_is_among("magnitude|none", scale))
         return put_of_field(r, scale);
     return PE_OK;
@@ -166,19 +163,17 @@ enum pe_status pe_hf_scores(struct pe_hf_reader *r)
 enum pe_status pe_hf_gpt2_flags(struct pe_hf_reader *r)
 {
     bool scales = true, by_layer = false;
-    char pointer[PE_POINTER_MAX];
     if (pe_hf_flag(&r->config, "scale_attn_weights", &scales, r->err) ||
         pe_hf_flag(&r->config, "scale_attn_by_inverse_layer_idx", &by_layer, r->err))
         return r->err->status;
     if (!scales)
         pe_hf_put_scale(r, 1);
-    pe_pointer_join(pointer, sizeof pointer, r->config.at, "scale_attn_by_inverse_layer_idx");
     if (by_layer)
-        pe_fail(&r->out->scores.refusal, pointer,
-                "scale_attn_by_inverse_layer_idx divides the scores of layer l, counted from 0, by l + 1, so each "
-                "layer has "
-                "another scale; give softmax_scale, %s/(l + 1)",
-                scales ? "1/sqrt(head_dim)" : "1");
+        pe_fail_at(&r->out->scores.refusal, r->config.at, "scale_attn_by_inverse_layer_idx",
+                   "scale_attn_by_inverse_layer_idx divides the scores of layer l, counted from 0, by l + 1, so each "
+                   "layer has "
+                   "another scale; give softmax_scale, %s/(l + 1)",
+                   scales ? "1/sqrt(head_dim)" : "1");
     return PE_OK;
 }
 

@@ -6,12 +6,11 @@ static void export(struct pe_export *e)
 {
     struct pe_failure err;
     struct pe_value keys;
-    const struct pe_gguf_architecture *row = pe_gguf_architecture_find(e->architecture);
-    struct pe_gguf_wish wish = {.architecture = e->architecture,
-                                .kinds = e->kinds,
-                                .n_kinds = e->n_kinds,
-                                .length = e->length,
-                                .window = e->window};
+    struct pe_gguf_wish wish = e->file;
+    const struct pe_gguf_architecture *row = pe_gguf_architecture_find(wish.architecture);
+    wish.kinds = e->kinds;
+    wish.n_kinds = e->n_kinds;
+    wish.length = e->length;
     pe_gguf_choose_kinds(&wish);
     if (!wish.full)
         return;

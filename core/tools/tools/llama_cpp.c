@@ -7,10 +7,10 @@
  * Its converter, which writes GGUF keys of a config.json; core/models/gguf has what the program takes from them.
  * Source: llama.cpp, conversion/base.py at 00bd27a621f9 (TextModel: rope_parameters, set_gguf_parameters), llama.py at
  * 0274f0fc7d7f (generate_extra_tensors), phi.py at 051139f51130, gemma.py at 061b8c5f9188, mistral3.py at 32e9e0448790,
- * llama4.py at 2bbcf7fc93a4; FalconH1Model, NemotronHModel, GlmMoeDsaModel, InternLM3Model as stored (T5Model,
- * BertModel from memory). GraniteHybridModel writes another architecture, or no rotation, by which layers are Mamba's,
- * which no row here states: granitemoehybrid is not known. The names of classes and architectures:
- * gguf-py/gguf/constants.py. */
+ * llama4.py at 2bbcf7fc93a4, hunyuan.py (a stored copy, of no known commit); FalconH1Model, NemotronHModel,
+ * GlmMoeDsaModel, InternLM3Model as stored (T5Model, BertModel from memory). GraniteHybridModel writes another
+ * architecture, or no rotation, by which layers are Mamba's, which no row here states: granitemoehybrid is not known.
+ * The names of classes and architectures: gguf-py/gguf/constants.py. */
 #include "core/tools/lens.h"
 
 static const struct pe_form forms[] = {
@@ -108,6 +108,8 @@ static const struct pe_rope_rule rules[] = {
     {.name = "longrope", .original = PE_INSIDE_ELSE, .unread = "attention_factor|factor"},
     {.name = "llama3", .original = PE_OUTSIDE, .original_else = 8192},
     {.name = "proportional"}, /* of Gemma 4: as divisors */
+    /* Hunyuan: base·alpha^(d/(d-2)) as the base, and no rule. */
+    {.name = "dynamic", .needed = "alpha", .types = "hunyuan_v1_dense|hunyuan_v1_moe", .is_of_config = true},
     {.name = NULL},
 };
 
