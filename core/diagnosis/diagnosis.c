@@ -8,8 +8,7 @@
  *
  * Three requests differ from that. Numbers that were typed replace the tensor in step 1. A probe, which asks what to
  * type, has no search: its answer are the numbers that separate the most hypotheses (search/probe.c). Queries and keys
- * that were sent together are two diagnoses with half of the work each and one answer, below; matrices of projections
- * are matched row by row (weights.c).
+ * that were sent together are two diagnoses with half of the work each and one answer, below.
  *
  * Work is counted in multiply-adds, against the request's limit, and never timed: the same request has the same answer
  * on every machine. Memory is admitted by the caller before it is allocated. */
@@ -49,7 +48,7 @@ static enum pe_status diagnose(struct pe_diagnosis *d, struct pe_failure *err)
 {
     enum pe_status status = check(d, err);
     step(d, "diagnose");
-    if (!status)
+    if (!status && (d->sample.n || !d->evidence.not_finite.n)) /* else there is nothing to compare */
         status = pe_search(d, err);
     if (!status)
         status = pe_diagnosis_state(d, err);
@@ -281,6 +280,15 @@ static void put_findings_of(const struct pe_diagnosed_side *side, const char *na
         copy_with_side(list, &findings->list.items[i], name);
 }
 
+/* What is no part of the reading that the sides may share. */
+static void put_not_finite_of(const struct pe_diagnosed_side *side, const char *name, struct pe_node *list)
+{
+    const struct pe_value *findings = member(side->diagnosis->stated, "findings");
+    for (size_t i = 0; i < findings->list.n; i++)
+        if (pe_same(member(&findings->list.items[i], "code")->string, pe_fault_not_finite.info.code))
+            copy_with_side(list, &findings->list.items[i], name);
+}
+
 static void put_sides_differ(const struct pe_diagnosis *d, struct pe_node *list)
 {
     const struct pe_fault_info *info = &pe_fault_sides_differ.info;
@@ -311,11 +319,14 @@ static void put_sides(const struct pe_diagnosis *d, struct pe_node *root)
 static void put_findings(const struct pe_diagnosis *d, bool is_one, int main_side, struct pe_node *root)
 {
     struct pe_node *list = pe_put_list(root, "findings");
+    const struct pe_diagnosed_side *other = &d->sides[1 - main_side];
     put_findings_of(&d->sides[main_side], is_one ? NULL : inputs[main_side], list);
+    if (is_one || is_as_believed(other))
+        put_not_finite_of(other, inputs[1 - main_side], list);
+    else
+        put_findings_of(other, inputs[1 - main_side], list);
     if (is_one)
         return;
-    if (!is_as_believed(&d->sides[1 - main_side]))
-        put_findings_of(&d->sides[1 - main_side], inputs[1 - main_side], list);
     if (count_turning(&d->sides[0]) + count_turning(&d->sides[1]))
         put_sides_differ(d, list);
 }

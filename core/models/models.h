@@ -109,8 +109,6 @@ void pe_gguf_point(const struct pe_value *object, const char *field, char *point
  * what the words do not. Pointers of errors begin with "/said", or are those of fields beside it. */
 enum pe_status pe_said_read(const struct pe_value *said, const char *layer_type, const struct pe_field *beside,
                             size_t n_beside, struct pe_model_fields *out, struct pe_failure *err);
-/* Is there a number, a word or a list in the value of `said` that is about positions? Sizes of a model are not. */
-bool pe_said_states(const struct pe_value *value);
 /* Does a member of a target's value count as not given: null, or a number that the tool has for that? */
 bool pe_said_is_unset(const char *to, const struct pe_field *member);
 /* Fails: the words have none of those of this tool, which has members. */

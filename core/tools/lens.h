@@ -160,6 +160,7 @@ struct pe_tool {
 
     /* Its rope object. */
     const struct pe_rope_rule *rules;
+    const char *words; /* for a rule, which only some tools have: "deepseek_yarn" */
     enum pe_place base, share;
     const char *unread;          /* members without effect, whatever the rule, in its words */
     const char *unread_by_layer; /* … of an object for each kind of layers */
@@ -168,11 +169,13 @@ struct pe_tool {
     struct pe_about reads;
     const char *reads_source;
     const char *objects;          /* names of the rope object, the first that is there and not empty counts */
+    const char *lacks;            /* model_types that came later, of which it has no class; NULL: none */
     const char *types;            /* model_types whose classes are known here to read it so; NULL: any */
     const char *unread_attention; /* fields of attn_config */
     const char *scaled_sliding;   /* model_types whose sliding layers it scales too, as the model was not trained */
     bool drops_rules;             /* a rule that it has not is no rule to it; else it refuses the model */
     bool refuses_two_types;       /* type and rope_type that differ */
+    bool needs_type;              /* it stops at a rope object without one; others take it for no rule */
     const char *before, *unread_before, *rules_before; /* older versions did not read these fields of these rules */
     /* It writes a file, for some model_types, which another program reads; NULL: no. */
     const char *(*architecture)(const char *model_type);
@@ -279,6 +282,8 @@ enum pe_status pe_import_object(struct pe_import *m, const struct pe_lens *lens)
 /* ---- A config.json as a tool sees it: config.c ---- */
 
 const struct pe_rope_rule *pe_rope_rule_find(const struct pe_tool *tool, const char *rule); /* NULL: it has not */
+/* Is this word for a rule one that only other tools have? */
+bool pe_rope_is_foreign(const struct pe_tool *tool, const char *word);
 bool pe_rope_is_unread(const struct pe_tool *tool, const struct pe_rope_rule *rule, const char *member, bool is_latent,
                        bool is_by_layer);
 const struct pe_tool *pe_reader_at(size_t i); /* of those that read one; NULL: there are no more */

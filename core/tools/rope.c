@@ -16,6 +16,12 @@ const struct pe_rope_rule *pe_rope_rule_find(const struct pe_tool *tool, const c
     return NULL;
 }
 
+bool pe_rope_is_foreign(const struct pe_tool *tool, const char *word)
+{
+    const struct pe_scaling_rule *rule = pe_scaling_find(word);
+    return rule && rule->alias_is_of_tools && pe_same(rule->alias, word) && !pe_is_among(tool->words, word);
+}
+
 bool pe_rope_is_unread(const struct pe_tool *tool, const struct pe_rope_rule *rule, const char *member, bool is_latent,
                        bool is_by_layer)
 {
@@ -275,7 +281,7 @@ static enum pe_status find_rule(const struct pe_import *m, const char *member, c
     if (v->kind != PE_STRING)
         return wrong_inside(m, member, name, "is not a string; write a name");
     const struct pe_scaling_rule *found = pe_scaling_find(v->string);
-    *rule = found ? rule_of_words(m->tool, found->name) : NULL;
+    *rule = found && !pe_rope_is_foreign(m->tool, v->string) ? rule_of_words(m->tool, found->name) : NULL;
     if (*rule)
         return PE_OK;
     char pointer[PE_POINTER_MAX], within[PE_POINTER_MAX], rules[160] = "";

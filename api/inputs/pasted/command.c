@@ -1,6 +1,5 @@
 /* A command of a server or trainer, or a script that has one: which tool it is, which model it names, and its flags. A
  * call of Python, and a file of settings, have the same words. The rows of the programs: core/tools/tools. */
-#define _GNU_SOURCE /* memmem */
 #include "api/inputs/pasted/pasted.h"
 
 #include <stdio.h>
@@ -288,6 +287,31 @@ static bool add_setting(struct pasting *p, struct pasted_words *words, const str
     return text || api_fail_memory(p->problem);
 }
 
+/* Settings of a server have the names of its flags: one with a dash, or overrides of a config. */
+bool pasted_is_setting(const char *name, size_t n)
+{
+    char flag[64];
+    snprintf(flag, sizeof flag, "--%.*s", (int)(n < 60 ? n : 60), name);
+    for (size_t i = 0; i < pe_n_targets(); i++) {
+        const struct pe_target_info *target = pe_target_at(i);
+        const struct pe_param *row = target->command.programs ? pasted_flag_of(target, flag) : NULL;
+        bool is_outer = row && target->outer && strcmp(row->name, target->outer) == 0;
+        if (is_outer || (row && strchr(flag + 2, '-')))
+            return true;
+    }
+    return false;
+}
+
+bool pasted_has_settings(const char *text)
+{
+    const char *line;
+    size_t n;
+    while (pasted_line(&text, &line, &n))
+        if (pasted_is_setting(line, pasted_name_in(line, n)))
+            return true;
+    return false;
+}
+
 const struct pe_target_info *pasted_tool_of_call(const char *name, size_t n)
 {
     for (size_t i = 0; i < pe_n_targets(); i++)
@@ -323,15 +347,10 @@ bool pasted_settings_read(struct pasting *p, const struct pe_target_info *tool, 
     return tool ? read_words(p, tool, &words) : fail_tools(p);
 }
 
-static bool has_in_line(const char *line, size_t n, const char *what)
-{
-    return memmem(line, n, what, strlen(what)) != NULL;
-}
-
 /* A tool's name begins the line, or is in front of what only a command has. */
 static bool names_tool(const char *line, size_t n)
 {
-    bool is_command = has_in_line(line, n, " -m ") || has_in_line(line, n, " serve ") || has_in_line(line, n, " -hf ");
+    bool is_command = pasted_find(line, n, " -m ") || pasted_find(line, n, " serve ") || pasted_find(line, n, " -hf ");
     for (size_t at = 0; at < n && (at == 0 || is_command);) {
         char word[120];
         size_t length = 0;

@@ -8,7 +8,6 @@
  * Whatever is in front of these words (a time, a level, a unit's name) is passed by. Keys count before what
  * print_info shows of them, which is rounded, but the context shows what flags have changed. Of several files in one
  * log the last is read that is a language model, and the others are named in `skipped`. */
-#define _GNU_SOURCE /* memmem */
 #include "api/inputs/pasted/pasted.h"
 
 #include <math.h>
@@ -21,12 +20,10 @@ enum { N_MARKS = sizeof info_marks / sizeof *info_marks };
 
 /* ---- Lines ---- */
 
-static const char *find_in(const char *line, size_t n, const char *what) { return memmem(line, n, what, strlen(what)); }
-
 /* Behind "- kv  12:"; NULL: it is no such line. */
 static const char *key_of(const char *line, size_t n, long *index)
 {
-    const char *at = find_in(line, n, key_mark), *end = line + n;
+    const char *at = pasted_find(line, n, key_mark), *end = line + n;
     if (!at)
         return NULL;
     at += strlen(key_mark);
@@ -42,7 +39,7 @@ static const char *key_of(const char *line, size_t n, long *index)
 static const char *info_of(const char *line, size_t n)
 {
     for (size_t i = 0; i < N_MARKS; i++) {
-        const char *at = find_in(line, n, info_marks[i]);
+        const char *at = pasted_find(line, n, info_marks[i]);
         if (at)
             return at + strlen(info_marks[i]);
     }
@@ -275,7 +272,7 @@ static bool read_line(struct pasting *p, struct load loads[2], const char *line,
 {
     long index;
     const char *key = key_of(line, n, &index), *info = key ? NULL : info_of(line, n), *end = line + n;
-    const char *tensor = key || info ? NULL : find_in(line, n, "- tensor ");
+    const char *tensor = key || info ? NULL : pasted_find(line, n, "- tensor ");
     struct load *now = &loads[0];
     if (key && index == 0 && now->keys.n) {
         if (is_language_model(now) && !pass_by(p, &loads[1]))

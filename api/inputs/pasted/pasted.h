@@ -65,6 +65,9 @@ bool pasted_skip(struct pasting *p, const char *line, size_t n); /* unless it is
 /* The next line of *at without its end and blanks at it; false: there is none. */
 bool pasted_line(const char **at, const char **line, size_t *n);
 bool pasted_is(const char *text, size_t n, const char *word);
+const char *pasted_find(const char *text, size_t n, const char *what); /* NULL: it is not in the text */
+bool pasted_is_of_name(char c);                    /* a letter, a digit, or a sign inside of a name or a number */
+size_t pasted_name_in(const char *line, size_t n); /* bytes of the name in "name: value"; 0: it is no such line */
 /* Is the text one of "a|b*", or has it the beginning of one that ends with a star? */
 bool pasted_is_among(const char *list, const char *text, size_t n);
 
@@ -128,6 +131,8 @@ const struct pe_target_info *pasted_tool_of_call(const char *name,
                                                  size_t n); /* NULL: none has its words in this call */
 /* The members of an object that are not null, in the arena; NULL: no memory. */
 struct pasted_setting *pasted_settings_of(struct pasting *p, const json_t *object, size_t *n);
+bool pasted_is_setting(const char *name, size_t n); /* is it a flag of a server, as a file of settings names it? */
+bool pasted_has_settings(const char *text);         /* does a line begin with one, and a colon? */
 /* tool NULL: one that has a flag of these names. */
 bool pasted_settings_read(struct pasting *p, const struct pe_target_info *tool, const struct pasted_setting *settings,
                           size_t n);
@@ -136,11 +141,6 @@ bool pasted_settings_read(struct pasting *p, const struct pe_target_info *tool, 
  */
 
 bool pasted_object_put(struct pasting *p); /* the object that the text has, of JSON or of Python, as JSON */
-
-/* ---- yaml.c ---------------------------------------------------------------------------------------------------------
- */
-
-bool pasted_has_settings(const char *text); /* does a line begin with the name of a server's flag, and a colon? */
 
 /* ---- overrides.c ----------------------------------------------------------------------------------------------------
  */

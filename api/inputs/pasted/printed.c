@@ -10,11 +10,6 @@
 
 #include <jansson.h>
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_.+-", c);
-}
-
 /* A call whose name has a capital, with keywords, or a text before them. */
 struct call {
     const char *name, *at; /* its parenthesis */
@@ -26,9 +21,9 @@ static struct call call_of(const char *whole, const char *text)
     for (const char *p = text; (p = strchr(p, '(')); p++) {
         const char *begin = p, *after = p + 1 + strspn(p + 1, " \t\r\n");
         size_t n = 0;
-        while (begin > whole && is_letter(begin[-1]))
+        while (begin > whole && pasted_is_of_name(begin[-1]))
             begin--;
-        while (after[n] && is_letter(after[n]))
+        while (pasted_is_of_name(after[n]))
             n++;
         bool has_keyword = n && after[n] == '=' && after[n + 1] != '=';
         if (*begin >= 'A' && *begin <= 'Z' && begin < p && (has_keyword || strchr("'\"", *after)))
@@ -84,7 +79,7 @@ static void put_python(struct api_text *json, const char *at, const char *end, b
     const char *begin = at, *number = NULL; /* where one in parentheses ends */
     while (at < end) {
         size_t n = 0;
-        while (at + n < end && is_letter(at[n]))
+        while (at + n < end && pasted_is_of_name(at[n]))
             n++;
         if (at == number || (is_call && (at == begin || at == end - 1))) {
             const char *after = at + 1 + strspn(at + 1, " \t\r\n");

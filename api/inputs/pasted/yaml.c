@@ -135,51 +135,12 @@ static bool convert(const char *text, struct api_text *json, yaml_parser_t *erro
     return fine;
 }
 
-static bool is_of_name(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_-.", c);
-}
-
-/* The name in a line "name: value"; 0: it is none. */
-static size_t name_of(const char *line, size_t n)
-{
-    size_t name = 0;
-    while (name < n && line[name] && is_of_name(line[name]))
-        name++;
-    return name < n && line[name] == ':' && (name + 1 == n || line[name + 1] == ' ') ? name : 0;
-}
-
 bool pasted_yaml_looks_so(const char *text)
 {
     const char *line;
     size_t n;
     while (pasted_line(&text, &line, &n))
-        if (name_of(line, n))
-            return true;
-    return false;
-}
-
-/* Settings of a server have the names of its flags: one with a dash, or overrides of a config. */
-static bool is_setting(const char *name, size_t n)
-{
-    char flag[64];
-    snprintf(flag, sizeof flag, "--%.*s", (int)(n < 60 ? n : 60), name);
-    for (size_t i = 0; i < pe_n_targets(); i++) {
-        const struct pe_target_info *target = pe_target_at(i);
-        const struct pe_param *row = target->command.programs ? pasted_flag_of(target, flag) : NULL;
-        bool is_outer = row && target->outer && strcmp(row->name, target->outer) == 0;
-        if (is_outer || (row && strchr(flag + 2, '-')))
-            return true;
-    }
-    return false;
-}
-
-bool pasted_has_settings(const char *text)
-{
-    const char *line;
-    size_t n;
-    while (pasted_line(&text, &line, &n))
-        if (is_setting(line, name_of(line, n)))
+        if (pasted_name_in(line, n))
             return true;
     return false;
 }
@@ -189,7 +150,7 @@ static bool are_settings(const json_t *root)
     json_t *mutable = (json_t *)(uintptr_t)root;
     bool are = false;
     for (void *at = json_object_iter(mutable); at && !are; at = json_object_iter_next(mutable, at))
-        are = is_setting(json_object_iter_key(at), strlen(json_object_iter_key(at)));
+        are = pasted_is_setting(json_object_iter_key(at), strlen(json_object_iter_key(at)));
     return are;
 }
 
@@ -256,12 +217,12 @@ static void take_member(struct said *s, const char *key, const json_t *value)
     for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
         name = strcmp(key, renamed[i].theirs) == 0 ? renamed[i].name : name;
     const struct pe_param *argument = argument_of(name);
-    if (argument || is_word(name, strlen(name), config_names) || is_word(name, strlen(name), sizes))
+    if (argument || pasted_is_among(config_names, name, strlen(name)) || pasted_is_among(sizes, name, strlen(name)))
         take(s, argument ? argument->name : name, key, value);
     const char *component = strcmp(key, "_component_") == 0 ? json_string_value(value) : NULL;
     if (component && !s->component && strstr(component, ".models.") && !strstr(component, "tokenizer"))
         s->component = component;
-    if (is_word(key, strlen(key), model_names) && json_is_string(value) && !*s->p->model)
+    if (pasted_is_among(model_names, key, strlen(key)) && json_is_string(value) && !*s->p->model)
         snprintf(s->p->model, sizeof s->p->model, "%s", json_string_value(value));
 }
 
@@ -333,7 +294,7 @@ static void put_config(struct said *s)
 {
     s->p->tool = "transformers4";
     for (size_t i = 0; i < s->n; i++)
-        if (is_word(s->at[i].name, strlen(s->at[i].name), config_names))
+        if (pasted_is_among(config_names, s->at[i].name, strlen(s->at[i].name)))
             put(&s->p->json, s->at[i].name, s->at[i].value);
 }
 

@@ -46,6 +46,8 @@ void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint6
     read_some(&e->tensors[t], is_text, pe_evidence_element(e, t, row, col0), step, n, out);
     for (size_t i = 0; e->view.is_negative[t] && i < n; i++)
         out[i] = -out[i];
+    for (size_t i = 0; e->not_finite.rows && e->not_finite.rows[row] && i < n; i++)
+        out[i] = isfinite(out[i]) ? out[i] : 0;
 }
 
 static bool is_informative(double x)
@@ -207,9 +209,9 @@ static void look_at(struct look *look, const double *x, size_t n)
         look->has_infinity |= isinf(a);
     }
     for (size_t i = 0; look->fits_bf16 && i < n; i++)
-        look->fits_bf16 = pe_round_to(PE_BF16, x[i]) == x[i];
+        look->fits_bf16 = isnan(x[i]) || pe_round_to(PE_BF16, x[i]) == x[i];
     for (size_t i = 0; look->fits_f16 && i < n; i++)
-        look->fits_f16 = pe_round_to(PE_F16, x[i]) == x[i];
+        look->fits_f16 = isnan(x[i]) || pe_round_to(PE_F16, x[i]) == x[i];
 }
 
 static enum pe_status look_over(const struct pe_tensor *t, bool is_text, const char *name, struct look *look,
@@ -226,7 +228,7 @@ static enum pe_status look_over(const struct pe_tensor *t, bool is_text, const c
         read_some(t, is_text, at, 1, some, x);
         look_at(look, x, some);
         if (look->is_nan && !look->allows_nan)
-            return pe_fail(err, pointer, "%s has NaN near element %llu, counted flat; send finite numbers, or -inf",
+            return pe_fail(err, pointer, "%s has NaN near element %llu, counted flat; what is rotated must be finite",
                            name, (unsigned long long)at);
         if (at / SOME % 32 == 0 && pe_is_cancelled()) {
             pe_fail(err, "", "given up: nobody waits for the answer any more");
@@ -236,12 +238,54 @@ static enum pe_status look_over(const struct pe_tensor *t, bool is_text, const c
     return PE_OK;
 }
 
-static enum pe_status look_over_all(struct pe_evidence *e, struct pe_failure *err)
+/* Infinities hide keys. Memory that was never written may have any frequency (pe_ladder_oddity). */
+static bool may_be_infinite(const struct pe_evidence *e)
 {
+    return e->kind->id == PE_OF_BIAS || e->kind->id == PE_OF_MAPS;
+}
+
+/* The rows with numbers that are not finite; those of padding may hold anything. */
+static enum pe_status find_not_finite(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    enum { SOME = 1024 };
+    struct pe_evidence *e = &d->evidence;
+    struct pe_not_finite found = {.n = 0};
+    bool passes_infinities = may_be_infinite(e);
+    double x[SOME];
+    if (pe_diagnosis_admit(d, (double)e->n_rows, err))
+        return err->status;
+    found.rows = calloc(e->n_rows, 1);
+    if (!found.rows)
+        return pe_no_memory(err);
+    for (uint64_t row = 0; row < e->n_rows; row++) {
+        for (size_t t = 0; t < e->n_tensors && !pe_evidence_is_padding(e, row); t++)
+            for (uint64_t col = 0; col < e->row_len; col += SOME) {
+                size_t n = e->row_len - col < SOME ? (size_t)(e->row_len - col) : SOME;
+                pe_evidence_read(e, t, row, col, n, x);
+                for (size_t i = 0; i < n; i++) {
+                    if (isfinite(x[i]) || (passes_infinities && isinf(x[i])))
+                        continue;
+                    if (!found.n++)
+                        found.t = t, found.row = row, found.col = col + i, found.value = x[i];
+                    found.rows[row] = 1;
+                }
+            }
+        if (row % 64 == 0 && pe_is_cancelled()) {
+            free(found.rows);
+            return pe_cancelled(err);
+        }
+    }
+    e->not_finite = found;
+    return PE_OK;
+}
+
+static enum pe_status look_over_all(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    struct pe_evidence *e = &d->evidence;
     bool is_wide = e->dtype == PE_F32 || e->dtype == PE_F64;
     bool is_ladder = e->kind->id == PE_OF_LADDER;
     size_t n_sent = e->view.sent.rank ? 1 : e->n_tensors;
-    struct look look = {.fits_bf16 = is_wide, .fits_f16 = is_wide, .allows_nan = is_ladder}, of_input = {.largest = 0};
+    struct look look = {.fits_bf16 = is_wide, .fits_f16 = is_wide, .allows_nan = true}, of_input = {.largest = 0};
     enum pe_status status =
         e->kind->input ? look_over(&e->input, e->input_is_text, e->kind->input, &of_input, err) : PE_OK;
     for (size_t t = 0; !status && t < n_sent; t++)
@@ -252,7 +296,9 @@ static enum pe_status look_over_all(struct pe_evidence *e, struct pe_failure *er
     e->largest = look.largest;
     e->has_infinity = look.has_infinity;
     e->narrow = look.fits_bf16 ? PE_BF16 : look.fits_f16 ? PE_F16 : PE_DTYPE_NONE;
-    return status;
+    if (status || is_ladder || !(look.is_nan || (look.has_infinity && !may_be_infinite(e))))
+        return status;
+    return find_not_finite(d, err);
 }
 
 bool pe_evidence_is_zero(const struct pe_evidence *e, uint64_t row)
@@ -271,13 +317,15 @@ static void find_zero_row(struct pe_evidence *e)
 {
     bool has_rows = e->kind->id == PE_OF_ENCODING || e->kind->id == PE_OF_TABLES;
     for (uint64_t row = 0; has_rows && !e->is_turned && row < e->n_rows && e->zero_row < 0; row++)
-        if (pe_evidence_is_zero(e, row))
+        if (!pe_evidence_is_padding(e, row) && pe_evidence_is_zero(e, row))
             e->zero_row = (int64_t)row;
 }
 
 bool pe_evidence_is_padding(const struct pe_evidence *e, uint64_t row)
 {
     const struct pe_operand *a = &e->axes;
+    if (e->not_finite.rows && e->not_finite.rows[row])
+        return true;
     if (!e->padding)
         return false;
     if (e->kind->id == PE_OF_MAPS)
@@ -310,9 +358,10 @@ static void look_over_tokens(struct pe_evidence *e)
     }
 }
 
-enum pe_status pe_evidence_look_over(struct pe_evidence *e, struct pe_failure *err)
+enum pe_status pe_evidence_look_over(struct pe_diagnosis *d, struct pe_failure *err)
 {
-    enum pe_status status = look_over_all(e, err);
+    struct pe_evidence *e = &d->evidence;
+    enum pe_status status = look_over_all(d, err);
     if (status)
         return status;
     if (e->padding)
@@ -329,6 +378,7 @@ void pe_evidence_drop(struct pe_diagnosis *d)
     free(d->evidence.norms[PE_KEYS]);
     free((void *)d->evidence.tiled_keys.array.data);
     free(d->evidence.typed);
+    free(d->evidence.not_finite.rows);
     free(d->evidence.places);
     free(d->evidence.moved.owned[0]);
     free(d->evidence.moved.owned[1]);

@@ -113,6 +113,16 @@ struct pe_moved {
     void *owned[2];                                 /* the numbers, and those of the input */
 };
 
+/* NaN and infinities, of which maps and biases may have infinities. A row that has one is not compared, as one of
+ * padding is not, and reads as 0 there, so that no measurement meets it. */
+struct pe_not_finite {
+    uint64_t n;          /* numbers; 0: every one is finite */
+    unsigned char *rows; /* [n_rows]: has it one? owned; NULL: none has */
+    size_t t;            /* the first */
+    uint64_t row, col;
+    double value;
+};
+
 struct pe_evidence {
     const struct pe_evidence_kind *kind;
     struct pe_tensor tensors[PE_EVIDENCE_TENSORS_MAX]; /* data borrowed from the request; axes: pe_evidence_fold */
@@ -135,6 +145,7 @@ struct pe_evidence {
     bool is_turned;         /* its last two axes, exchanged, are what the belief gives: [dim, n] */
     int64_t zero_row;       /* the first position whose row is 0, -1: none (encoding, cos and sin) */
     bool has_infinity;
+    struct pe_not_finite not_finite;
     const struct pe_padding *padding; /* rows of padding, and keys, are not compared; NULL: there is none */
     bool is_typed;          /* no tensor was sent: of its numbers those typed are known; a probe has none of them */
     struct pe_typed *typed; /* [n_typed]; owned */
@@ -155,7 +166,7 @@ size_t pe_evidence_informative(const struct pe_evidence *e);
 bool pe_evidence_is_whole(const struct pe_evidence *e);
 /* Is a row 0 in every tensor? */
 bool pe_evidence_is_zero(const struct pe_evidence *e, uint64_t row);
-/* Is it a row of padding, of which nothing is known? */
+/* Is it a row of padding, or one with a number that is not finite, of which nothing is known? */
 bool pe_evidence_is_padding(const struct pe_evidence *e, uint64_t row);
 /* A row of the input q. */
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out);
@@ -268,7 +279,7 @@ const struct pe_value *pe_tiled_keys(struct pe_diagnosis *d);
 /* find.c: finds the tensors in the request and checks them before anything is allocated. */
 enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_failure *err);
 /* evidence.c: what every judgement needs of all numbers. sample.c: the same, then the sample. */
-enum pe_status pe_evidence_look_over(struct pe_evidence *e, struct pe_failure *err);
+enum pe_status pe_evidence_look_over(struct pe_diagnosis *d, struct pe_failure *err);
 enum pe_status pe_evidence_sample(struct pe_diagnosis *d, struct pe_failure *err);
 void pe_evidence_drop(struct pe_diagnosis *d);
 

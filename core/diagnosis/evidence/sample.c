@@ -142,7 +142,7 @@ static enum pe_status fill_sample(struct pe_diagnosis *d, struct pe_failure *err
 
 enum pe_status pe_evidence_sample(struct pe_diagnosis *d, struct pe_failure *err)
 {
-    enum pe_status status = pe_evidence_look_over(&d->evidence, err);
+    enum pe_status status = pe_evidence_look_over(d, err);
     return status ? status : fill_sample(d, err);
 }
 

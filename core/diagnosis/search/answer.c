@@ -19,8 +19,7 @@
 
 /* ---- Their members ---- */
 
-/* The index of a number in its tensor. */
-static void put_index(const struct pe_diagnosis *d, struct pe_node *node, size_t t, uint64_t row, uint64_t col)
+void pe_answer_put_index(const struct pe_diagnosis *d, struct pe_node *node, size_t t, uint64_t row, uint64_t col)
 {
     int64_t index[PE_RANK_MAX];
     uint64_t element = pe_moved_element(&d->evidence, pe_evidence_element(&d->evidence, t, row, col));
@@ -68,7 +67,7 @@ void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad,
     }
     double sign = e->view.is_negative[bad->t] ? -1 : 1;
     pe_put_string(first, "output", pe_evidence_name(e, bad->t));
-    put_index(d, first, bad->t, bad->row, bad->col);
+    pe_answer_put_index(d, first, bad->t, bad->row, bad->col);
     pe_answer_put_number(first, "found", pe_answer_shortest(e->dtype, sign * bad->found));
     pe_answer_put_number(first, "expected", pe_answer_shortest(e->dtype, sign * bad->expected));
 }

@@ -307,6 +307,8 @@ enum pe_status pe_probe_state(struct pe_diagnosis *d, struct pe_failure *err);
 void pe_answer_nearest_ladder(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
 
 /* A number, as text where JSON has none for it. */
+/* The index of a number in its tensor, as "index". */
+void pe_answer_put_index(const struct pe_diagnosis *d, struct pe_node *node, size_t t, uint64_t row, uint64_t col);
 void pe_answer_put_number(struct pe_node *node, const char *name, double x);
 /* The double with the shortest text that reads back as this number of the dtype, as tensors are printed. */
 double pe_answer_shortest(enum pe_dtype dtype, double x);

@@ -7,7 +7,10 @@
  * Its converter, which writes GGUF keys of a config.json; core/models/gguf has what the program takes from them.
  * Source: llama.cpp, conversion/base.py at 00bd27a621f9 (TextModel: rope_parameters, set_gguf_parameters), llama.py at
  * 0274f0fc7d7f (generate_extra_tensors), phi.py at 051139f51130, gemma.py at 061b8c5f9188, mistral3.py at 32e9e0448790,
- * llama4.py at 2bbcf7fc93a4; the names of classes and architectures: gguf-py/gguf/constants.py. */
+ * llama4.py at 2bbcf7fc93a4; FalconH1Model, NemotronHModel, GlmMoeDsaModel, InternLM3Model as stored (T5Model,
+ * BertModel from memory). GraniteHybridModel writes another architecture, or no rotation, by which layers are Mamba's,
+ * which no row here states: granitemoehybrid is not known. The names of classes and architectures:
+ * gguf-py/gguf/constants.py. */
 #include "core/tools/lens.h"
 
 static const struct pe_form forms[] = {
@@ -113,7 +116,7 @@ static const char same_name[] = "llama|mistral4|qwen|qwen2|qwen3|gemma|gemma2|ge
                                 "stablelm|falcon|starcoder2|cohere2|olmo|"
                                 "olmo2|olmoe|granite|granitemoe|glm4|chatglm|smollm3|exaone4|minicpm3|internlm2|"
                                 "nemotron|dbrx|seed_oss|ernie4_5|dots1|"
-                                "arcee|apertus|lfm2|bloom|mpt|gpt2";
+                                "arcee|apertus|lfm2|bloom|mpt|gpt2|bert|t5|nemotron_h";
 static const struct {
     const char *types, *architecture;
 } architectures[] = {
@@ -147,6 +150,9 @@ static const struct {
     {"hunyuan_v1_moe", "hunyuan-moe"},
     {"minimax_m2", "minimax-m2"},
     {"modernbert", "modern-bert"},
+    {"falcon_h1", "falcon-h1"},
+    {"glm_moe_dsa", "glm-dsa"},
+    {"internlm3", "llama"},
 };
 
 static const char *architecture(const char *model_type)

@@ -1,7 +1,10 @@
 /* vLLM with transformers 5: --hf-overrides. Its own code computes the frequencies: it multiplies m(s, 1) by attn_factor
- * and does not read attention_factor, and mscale only with latent attention; longrope has a factor for each list.
- * Source: vllm, vllm/model_executor/layers/rotary_embedding/__init__.py at 07b12f1b16d5 (get_rope);
- * vllm/transformers_utils/config.py (patch_rope_parameters), as stored. */
+ * and does not read attention_factor, and mscale only with latent attention, whose classes name their rule
+ * deepseek_yarn: cos and sin have m(s, mscale)/m(s, mscale_all_dim) · attn_factor (1 and 0 for what is missing), the
+ * scale of scores m(s, mscale_all_dim)^2. A config may have that word itself. longrope has a factor for each list.
+ * Source: vllm, vllm/model_executor/layers/rotary_embedding/__init__.py at 07b12f1b16d5 (get_rope),
+ * deepseek_scaling_rope.py at 00d678e109f0, models/deepseek_v2.py at 002d6073aa03 (DeepseekV2Attention);
+ * transformers_utils/config.py at 0036026e7171 (patch_rope_parameters). */
 #include "core/tools/lens.h"
 
 static const struct pe_lens lenses[] = {
@@ -56,6 +59,7 @@ const struct pe_tool pe_tool_vllm = {
     .carries = "share",
     .convention = "vllm",
     .rules = rules,
+    .words = "deepseek_yarn",
     .base = PE_INSIDE_ELSE,
     .share = PE_OUTSIDE_ELSE,
     .unread = "attention_factor",

@@ -31,6 +31,7 @@ const struct pe_tool pe_tool_vllm_old = {
     .lenses = lenses,
     .convention = "vllm",
     .rules = rules,
+    .words = "deepseek_yarn",
     .base = PE_OUTSIDE,
     .share = PE_OUTSIDE,
     .unread = "attention_factor",
