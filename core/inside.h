@@ -353,6 +353,7 @@ struct pe_preset {
         const struct pe_field *fields;
         size_t n;
     } config; /* the fields of its config.json that are about positions; none: there is no class, or it is not known */
+    const char *inside; /* … of which object of that file they are, "text_config"; NULL: of the file itself */
 };
 
 size_t pe_n_presets(void);

@@ -7,6 +7,7 @@
 #include "api/routes.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A tensor that is sent alone is recognised by its shape. */
@@ -53,9 +54,26 @@ static bool take_own(struct api_request *request)
     return true;
 }
 
+/* Rows of two checkpoints were compared here; the client does it without sending them. */
+static bool refuse_checkpoints(struct api_request *request)
+{
+    static const char *const names[] = {"w_believed", "w_found"};
+    char pointer[16];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(pointer, sizeof pointer, "/%s", names[i]);
+        if (api_request_find(request, names[i]))
+            return api_fail(
+                &request->problem, 422, pointer,
+                "two checkpoints are not compared here any more: use posenc.check_rows(w_believed, w_found, "
+                "num_heads=…) of the Python client (/clients/posenc.py)");
+    }
+    return true;
+}
+
 static bool diagnose_read(struct api_request *request)
 {
-    return api_study_read(request, &taking) && check_format(request) && take_own(request) &&
+    return api_study_read(request, &taking) && refuse_checkpoints(request) && check_format(request) &&
+           take_own(request) &&
            api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
 }
 
@@ -213,7 +231,7 @@ const struct pe_member api_check_members[] = {
 
 static bool check_read(struct api_request *request)
 {
-    static const char *const beliefs[] = {"scheme", "preset", "hf_config", "gguf", "said", "w_believed"};
+    static const char *const beliefs[] = {"scheme", "preset", "hf_config", "gguf", "said"};
     bool has_belief = false;
     if (!diagnose_read(request))
         return false;

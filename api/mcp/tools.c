@@ -336,7 +336,6 @@ static void put_own(struct schema *s, const struct api_mcp_tool *tool)
     if (strcmp(name, "diagnose") == 0 || strcmp(name, "check") == 0) {
         for (size_t i = 0; api_openapi_evidence[i].name; i++)
             put_property(s, api_openapi_evidence[i].name, NULL, api_openapi_evidence[i].text);
-        put_rows(s, pe_weights_params());
         put_property(s, "values", "array", "numbers typed by hand: objects of tensor, position, channel, value");
         put_rows(s, pe_typed_params());
         put_rows(s, api_diagnose_params());

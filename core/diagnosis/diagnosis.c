@@ -72,14 +72,6 @@ static enum pe_status probe(struct pe_diagnosis *d, struct pe_failure *err)
     return status;
 }
 
-static enum pe_status diagnose_weights(struct pe_diagnosis *d, struct pe_failure *err)
-{
-    step(d, "diagnose");
-    enum pe_status status = pe_weights_diagnose(d, err);
-    step(d, NULL);
-    return status;
-}
-
 /* ---- Queries and keys together ---- */
 
 /* Queries and keys with what became of each: q, q_out, k, k_out.
@@ -431,12 +423,7 @@ static enum pe_status open(const struct pe_diagnosis_request *request, steps *al
 enum pe_status pe_diagnosis_new(const struct pe_diagnosis_request *request, struct pe_diagnosis **diagnosis,
                                 struct pe_failure *err)
 {
-    bool are_weights = pe_weights_are_sent(request);
-    return open(request,
-                are_weights          ? diagnose_weights
-                : has_sides(request) ? diagnose_sides
-                                     : diagnose,
-                diagnosis, err);
+    return open(request, has_sides(request) ? diagnose_sides : diagnose, diagnosis, err);
 }
 
 enum pe_status pe_probe_new(const struct pe_diagnosis_request *request, struct pe_diagnosis **probed,

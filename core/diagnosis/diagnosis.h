@@ -55,10 +55,6 @@ struct pe_diagnosis {
     struct pe_diagnosed_side sides[PE_N_SIDES]; /* of a request with both; nothing else but the tree is used then */
 };
 
-/* weights.c: two matrices, whose rows are matched; states the answer. */
-bool pe_weights_are_sent(const struct pe_diagnosis_request *request);
-enum pe_status pe_weights_diagnose(struct pe_diagnosis *d, struct pe_failure *err);
-
 /* Asks request->admit for more bytes, before they are allocated. */
 enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_failure *err);
 

@@ -52,13 +52,21 @@ static enum pe_status find_preset(struct pe_explain *ex, const struct pe_value *
 }
 
 /* A preset that has the config.json of a class is explained as that. */
-static void take_config(struct pe_explain *ex)
+static enum pe_status take_config(struct pe_explain *ex)
 {
     ex->config = (struct pe_value){.kind = PE_OBJECT, .object = {ex->preset->config.fields, ex->preset->config.n}};
+    if (ex->is_over && ex->preset->inside) { /* which the words may not reach */
+        struct pe_field *outer = pe_values_room(ex->values, sizeof *outer);
+        if (!outer)
+            return pe_no_memory(ex->err);
+        *outer = (struct pe_field){ex->preset->inside, ex->config};
+        ex->config = (struct pe_value){.kind = PE_OBJECT, .object = {outer, 1}};
+    }
     ex->hf = &ex->config;
     for (size_t i = 0; i < ex->n_own; i++)
         if (pe_same(ex->own[i].name, "preset"))
             ex->own[i] = (struct pe_field){"hf_config", ex->config};
+    return PE_OK;
 }
 
 /* The fields of rows, then those of the configuration. */
@@ -104,8 +112,8 @@ enum pe_status pe_dialect_open(struct pe_explain *ex, const struct pe_param *own
         return pe_inherit(ex->buffer, &all, ex->err);
     if (named && find_preset(ex, named))
         return ex->err->status;
-    if (ex->preset && ex->preset->config.n && !ex->is_translation)
-        take_config(ex);
+    if (ex->preset && ex->preset->config.n && !ex->is_translation && take_config(ex))
+        return ex->err->status;
     return refuse_sequence(ex);
 }
 

@@ -16,6 +16,15 @@
 
 /* ---- A member and a field: a row ---- */
 
+/* What a member needs beside it to have an effect: a flag without it is named (core/dialects/find_said.c). */
+struct pe_need {
+    const char *what;        /* "rope-scaling yarn"; NULL ends the list */
+    const char *with;        /* a member, whose value is one of … */
+    const char *words;       /* … these, "true" of a flag */
+    const char *otherwise;   /* its value where it is absent */
+    const char *unless_zero; /* or this member is 0; NULL: none */
+};
+
 /* How the member's value follows from the field's, and back: the functions are a table in lens.c. */
 enum pe_conversion {
     PE_SAME,
@@ -54,7 +63,9 @@ struct pe_lens {
     bool is_rule;         /* a value other than 1 is that of the first rule of `when` */
     bool is_divisor;      /* the tool divides by it, and 0 is refused; the scheme would take its default */
     bool is_of_file;      /* of sliding layers it is in the model's file */
-    bool is_none_below_0; /* a value below 0 counts as not given */
+    bool is_none_below_0; /* a value below 0 counts as not given, … */
+    bool is_none_at_0;    /* … and so does 0 */
+    const struct pe_need *needs;
     /* The member's row in the catalogue. */
     enum pe_type type;
     double min, max;
@@ -78,6 +89,14 @@ struct pe_lens {
     }
 
 static inline bool pe_lens_is(const struct pe_lens *lens) { return lens && (lens->theirs || lens->ours); }
+
+/* vLLM's, of every version. */
+#define PE_COMMAND_VLLM                                                                                                \
+    .programs = "vllm|vllm.entrypoints.*|vllm-openai*|vllm-openai:*", .calls = "LLM|EngineArgs|AsyncEngineArgs",       \
+    .models = "model", .before = "serve"
+
+/* … of transformers, whose keywords replace fields of the model's config.json. */
+#define PE_CALLS_TRANSFORMERS .calls = "AutoModel*|AutoConfig*", .models = "model|pretrained_model_name_or_path"
 
 /* A word of the tool's for a kind of rotation: a class, or the value of a flag. */
 struct pe_form {

@@ -365,15 +365,18 @@ static enum pe_status import_rope(struct pe_import *m, const char *member, const
 
 static enum pe_status import_overrides(struct pe_import *m, const char *member, const struct pe_value *overrides)
 {
-    double length = 0;
+    double length = 0, width = 0;
     if (overrides && overrides->kind != PE_OBJECT)
         return pe_import_wrong(m, member, "%s is not an object", member);
     for (size_t i = 0; overrides && i < overrides->object.n; i++)
-        if (!pe_is_among("rope_parameters|max_position_embeddings", overrides->object.fields[i].name))
+        if (!pe_is_among("rope_parameters|max_position_embeddings|head_dim", overrides->object.fields[i].name))
             return wrong_inside(m, member, overrides->object.fields[i].name,
-                                "is not read here; allowed: rope_parameters, max_position_embeddings");
-    if (number_inside(m, member, overrides, length_name, &length))
+                                "is not read here; allowed: rope_parameters, max_position_embeddings, head_dim");
+    if (number_inside(m, member, overrides, length_name, &length) ||
+        number_inside(m, member, overrides, "head_dim", &width))
         return m->err->status;
+    if (width > 0)
+        pe_hf_put_number(m->out, "head_dim", width);
     return import_rope(m, member, pe_stated(overrides, "rope_parameters"), length, false);
 }
 

@@ -16,6 +16,7 @@
     print(posenc.explain("Qwen3-8B"))                        # what each tool reads of its config.json, and where they part
     print(posenc.translate("Qwen3-8B", to="llama.cpp"))      # the same positions in another tool's words, and what it loses
     posenc.check_conversion("Llama-3.1-8B", "llama.gguf")    # raises unless both files mean the same rotation
+    posenc.check_rows(meta_wk, hf_wk, num_heads=32, num_kv_heads=8)      # which order a conversion gave to the rows of a projection
 
 Requests are those of the service (its /docs): each field is a keyword. Arrays are NumPy's, PyTorch's or JAX's. Another
 service, a token or a certificate: posenc.Client(url, token=...), which has the same functions.
@@ -44,7 +45,7 @@ import warnings
 import numpy as np
 
 __version__ = "VERSION"
-__all__ = ["Client", "Tensors", "Diagnosis", "Explanation", "Entry", "Translation", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "probe", "watch", "check_conversion", "explain", "translate", "read_gguf", "schemes", "presets"]
+__all__ = ["Client", "Tensors", "Diagnosis", "Explanation", "Entry", "Translation", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "probe", "watch", "check_conversion", "check_rows", "explain", "translate", "read_gguf", "schemes", "presets"]
 
 SAFETENSORS = "application/vnd.safetensors"
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
@@ -508,8 +509,8 @@ class Client:
 
     def diagnose(self, tensor=None, *, name="encoding", **request):
         """What made these tensors (cos and sin, q and q_out, inv_freq, freqs_cis, encoding, bias, scores with q and k …), beside what
-        they are believed to be. freqs_cis may be complex. w_believed and w_found: two checkpoints of a projection, with
-        num_heads. values: numbers typed by hand, [("sin", 30, 32, "0.0157"), ...], those that probe() asks for."""
+        they are believed to be. freqs_cis may be complex. values: numbers typed by hand, [("sin", 30, 32, "0.0157"), ...],
+        those that probe() asks for."""
         if request.get("values") is not None:
             request["values"] = [_place(one) for one in request["values"]]
         fields, arrays = _divided({**({} if tensor is None else {name: tensor}), **request})
@@ -1493,6 +1494,158 @@ class _Conversion:
 def _badness(found):
     """For the worst of several verdicts."""
     return found["verdict"] == "differs", (found.get("frequencies") or found).get("max_rel") or 0
+
+
+# ---- the rows of two checkpoints ----
+
+CONVERSIONS = ("none", "interleaved_to_half", "half_to_interleaved")
+PRECISION = {"bf16": 8, "f16": 11, "f32": 24, "f64": 53}
+
+
+def _rows_before(conversion, heads, width, rotated):
+    """The row that each row was before a conversion: of Meta's weights rows 0, 2, 4, … of each head, then 1, 3, 5, …."""
+    head = np.r_[0:rotated:2, 1:rotated:2, rotated:width] if conversion != "none" else np.arange(width)
+    head = np.argsort(head) if conversion == "half_to_interleaved" else head
+    return (np.arange(heads)[:, None] * width + head).ravel()
+
+
+def _heads_order(expected, found, heads):
+    """Which expected head each head is, equal ones in their order; None: they are not the same heads."""
+    places = {}
+    for j, head in enumerate(expected.reshape(heads, -1)):
+        places.setdefault(head.tobytes(), []).append(j)
+    order = [places.get(head.tobytes()) and places[head.tobytes()].pop(0) for head in found.reshape(heads, -1)]
+    return None if None in order or [] in order else order
+
+
+def _block(expected, found):
+    """Where the expected rows are in a larger matrix: as one block, or as every so many-th; None: nowhere."""
+    n, n_found = len(expected), len(found)
+    for first in np.flatnonzero(found == expected[0])[:8]:
+        for block in (n // parts for parts in range(1, n + 1) if n % parts == 0):
+            if not np.array_equal(found[first:first + block], expected[:block]):
+                continue
+            steps = [n_found] if block == n else np.flatnonzero(found[first + block + 1:] == expected[block]) + block + 1
+            for every in map(int, steps):
+                at = first + every * np.arange(n // block)[:, None] + np.arange(block)
+                if at[-1, -1] < n_found and np.array_equal(found[at].ravel(), expected):
+                    return {"first": int(first), "block": block, "every": every}
+    return None
+
+
+def _row_classes(believed, found, factor, unit):
+    """Equal rows have one number: those of both matrices; with a factor, up to roundings. None: rows without a partner remain."""
+    if abs(factor) == 1:
+        _, classes = np.unique(np.concatenate([believed, factor * found]) + 0.0, axis=0, return_inverse=True)
+        return classes.ravel()[:len(believed)], classes.ravel()[len(believed):]
+    key = np.random.default_rng(1).uniform(-1, 1, believed.shape[1])
+    order, there = np.argsort(factor * (believed @ key)), np.argsort(found @ key)
+    if np.any(np.abs(found[there] - factor * believed[order]) > 4 * unit * np.abs(found[there])):
+        return None
+    classes = np.unique(believed, axis=0, return_inverse=True)[1].ravel()
+    of_found = np.empty_like(classes)
+    of_found[there] = classes[order]
+    return classes, of_found
+
+
+def _narrowest(array):
+    """The shortest dtype that holds every number."""
+    return next(name for name in PRECISION if np.array_equal(_rounded(array, name), array))
+
+
+def _rounded(array, name):
+    if name == "bf16":
+        bits = array.astype("f4").view(np.uint32).astype(np.uint64)
+        return ((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000).astype(np.uint32).view("f4").astype(float)
+    with np.errstate(over="ignore"):
+        return array.astype({"f16": "f2", "f32": "f4", "f64": "f8"}[name]).astype(float)
+
+
+def check_rows(believed, found, *, num_heads=None, num_kv_heads=None, head_dim=None, rotary_dim=None, conversion="none"):
+    """What became of the rows of a projection of q or k between two checkpoints, [out, in] each; no service is asked.
+
+    num_heads, for keys num_kv_heads too, or head_dim; rotary_dim where a conversion moves only the first rows of a head;
+    conversion: what it was meant to do: none, interleaved_to_half (rows 0, 2, 4, … then 1, 3, 5, … of each head, as the weights of
+    Meta are converted) or half_to_interleaved. Rows are matched by their numbers in the coarser dtype; 64 columns are enough.
+    Returns what is there beside that, a list of (code, found): [("as_believed", None)], rows_permuted, rows_permuted_twice,
+    rows_heads_other (k's rows moved with the heads of q), heads_order, rows_fused, rows_other, negated, scaled, transposed,
+    table_dtype, or [("unexplained", {"missing": rows})]."""
+    arrays = [_array(x) for x in (believed, found)]
+    b, f = (_floats(*one) for one in arrays)
+    if b.ndim != 2 or f.ndim != 2 or not b.size or b.shape[1] not in f.shape:
+        raise ValueError(f"matrices of {b.shape} and {f.shape}: both are [out, in], with as many columns")
+    if not (np.isfinite(b).all() and np.isfinite(f).all()):
+        raise ValueError("a matrix has NaN or infinities")
+    if conversion not in CONVERSIONS:
+        raise ValueError(f"conversion {conversion!r}: one of {', '.join(CONVERSIONS)}")
+    n, heads = len(b), num_kv_heads or num_heads
+    if not heads and not head_dim:
+        raise ValueError("num_heads is missing (of keys num_kv_heads too), or head_dim")
+    heads = heads or n // head_dim
+    width = n // heads if heads else 0
+    rotated = rotary_dim or width
+    if not heads or heads * width != n or head_dim not in (None, width) or rotated % 2 or not 0 < rotated <= width:
+        raise ValueError(f"{n} rows are not {heads} heads of {head_dim or width} rows, of which {rotated} are rotated in pairs")
+    short = _narrowest(f)
+    lost = [("table_dtype", short)] if PRECISION[short] < PRECISION[_narrowest(b)] else []
+    dtype = min([kind.lower() for _, kind in arrays if kind.lower() in PRECISION] + [code for _, code in lost] or ["f64"], key=PRECISION.get)
+    b, f, unit, missing = _rounded(b, dtype), _rounded(f, dtype), 2.0 ** -PRECISION[dtype], n
+    others = [h for h in dict.fromkeys([num_heads, num_kv_heads, *range(1, n + 1)]) if h and h != heads and n % h == 0 and n // h % 2 == 0]
+    for turned in ([], [("transposed", None)]):
+        m = f.T if turned else f
+        if m.shape[1] != b.shape[1]:
+            continue
+        size = math.sqrt((m * m).sum() / (b * b).sum()) if len(m) == n and b.any() and m.any() else 1
+        size = float(f"{size:.{max(3, 2 + int(-math.log10(unit)))}g}")
+        for factor in dict.fromkeys([1, -1, size, -size]):
+            classes = _row_classes(b, m, factor, unit)
+            if classes is None:
+                continue
+            old, new = classes
+            room = max(old.max(), new.max()) + 1
+            nowhere = int(np.maximum(np.bincount(old, minlength=room) - np.bincount(new, minlength=room), 0).sum())
+            missing = min(missing, nowhere)
+            if not nowhere:
+                changed = [("negated", None)] * (factor < 0) + turned + [("scaled", abs(factor))] * (abs(factor) != 1)
+                sizes = (heads, width, rotated)
+                return _moves(old, new, sizes, others, conversion) + changed + lost or [("as_believed", None)]
+    return [("unexplained", {"missing": missing})]
+
+
+def _moves(old, new, sizes, others, conversion):
+    """The likeliest way in which the rows came to their places, a list of (code, found)."""
+    heads, width, rotated = sizes
+    expected, readings = old[_rows_before(conversion, *sizes)], []
+
+    def attempt(rows, code, found, may_move_heads=True):
+        moved = [(code, found)] if code else []
+        order = _heads_order(rows, new, heads) if may_move_heads and heads > 1 and len(new) == len(rows) else None
+        block = _block(rows, new) if len(new) > len(rows) else None
+        if np.array_equal(rows, new):
+            readings.append(moved)
+        elif order or block:
+            readings.append(moved + ([("heads_order", {"order": order})] if order else [("rows_fused", block)]))
+
+    attempt(expected, None, None)
+    for times, code in ((1, "rows_permuted"), (2, "rows_permuted_twice")):
+        for one in CONVERSIONS[1:]:
+            rows = expected
+            for _ in range(times):
+                rows = rows[_rows_before(one, *sizes)]
+            attempt(rows, code, {"conversion": one, "heads": heads, "times": times})
+    for h in others:
+        part = rotated if rotated < width and rotated <= len(old) // h else len(old) // h
+        for one in CONVERSIONS[1:] if conversion == "none" else [conversion]:
+            attempt(old[_rows_before(one, h, len(old) // h, part)], "rows_heads_other", {"heads": h}, False)
+    if not readings and len(new) == len(old):
+        places = {}
+        for i, (a, b) in enumerate(zip(expected.tolist(), new.tolist())):
+            if a != b:
+                places.setdefault(a, []).append(i)
+        order = [i if a == b else places[b].pop(0) for i, (a, b) in enumerate(zip(expected.tolist(), new.tolist()))]
+        return [("rows_other", {"rows": order})]
+    surprise = {"rows_permuted": 1, "rows_heads_other": 1, "rows_permuted_twice": 3, "heads_order": 3, "rows_fused": 3}
+    return min(readings, key=lambda one: (len(one), sum(surprise[code] for code, _ in one)), default=[("rows_other", None)])
 
 
 # ---- the usual service ----

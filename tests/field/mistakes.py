@@ -17,23 +17,12 @@ def mistakes(right, arrays):
     f = evidence.resolved(right)
     if "position_ids" in arrays:
         return [(words, belief, sorted(codes)) for words, belief, codes in ids(f)]
-    if "w_found" in arrays:
-        return [(words, belief, sorted(codes)) for words, belief, codes in weights(f)]
     if {"scores", "probs"} & set(arrays):
         return [(words, belief, sorted(codes)) for words, belief, codes in maps(f, arrays)]
     if "attention_mask" in arrays:
         return [(words, belief, sorted(codes)) for words, belief, codes in padded(f)]
     kinds = {"rope": rotary, "xpos": rotary, "sinusoidal": sinusoid, "alibi": alibi, "t5": t5, "deberta": deberta, "fourier": fourier}
     return [(words, belief, sorted(codes)) for words, belief, codes in kinds[f["scheme"]](f, arrays)]
-
-
-def weights(f):
-    names = ["none", "interleaved_to_half", "half_to_interleaved"]
-    for other in (name for name in names if name != f["conversion"]):
-        yield f"the conversion {other}", {**f, "conversion": other}, {"rows_permuted", "rows_permuted_twice"}
-    field = "num_kv_heads" if "num_kv_heads" in f else "num_heads"
-    for times in (2, 0.5):
-        yield f"{times} times as many heads", {**f, field: int(times * f[field])}, {"rows_heads_other"}
 
 
 def maps(f, arrays):

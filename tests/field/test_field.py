@@ -10,7 +10,7 @@ ROWS = store.rows()
 FIELDS = {"id", "project", "commit", "licence", "path", "symbol", "evidence", "layout", "store", "arrays", "identify", "right", "wrong", "note", "differs"}
 CODE = re.compile(r"\b(def|class|import|return|lambda|torch\.|np\.|jnp\.|self\.)\b|[{};]\s*$")
 KINDS = {"cos", "sin", "q", "q_out", "k", "k_out", "angles", "position_ids", "encoding", "bias", "buckets", "table", "freqs_cis", "cos_sin", "matrix", "inv_freq",
-         "rope_freqs", "scores", "probs", "attention_mask", "w_believed", "w_found"}
+         "rope_freqs", "scores", "probs", "attention_mask"}
 MOST = 12 << 20
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from tensors import to_bf16
 from truth import evidence
 
-INPUTS = ("q", "k", "table", "w_believed", "attention_mask", "w1", "b1", "w2", "b2")
+INPUTS = ("q", "k", "table", "attention_mask", "w1", "b1", "w2", "b2")
 NUMPY = {"f64": "f8", "f32": "f4", "f16": "f2", "i64": "i8", "i32": "i4"}
 
 

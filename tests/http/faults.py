@@ -17,7 +17,6 @@ import threading
 import numpy as np
 
 import oip_client
-import safetensors_reader
 from conftest import POSENCD, ROOT, SANITIZED, start_server
 from tensors import multipart, npy
 from test_npz_in import savez
@@ -119,13 +118,6 @@ def put(name, body, folder="/weights/"):
     return post(body, folder + name).replace(b"POST", b"PUT", 1)
 
 
-def projections():
-    """Of two heads, whose rows a conversion has moved."""
-    w = X[:, :8].repeat(3, 0)[:16]
-    moved = w[np.r_[0:8:2, 1:8:2, 8:16:2, 9:16:2]]
-    return send("/diagnose", safetensors_reader.dumps({"w_believed": w, "w_found": moved}, {"request": json.dumps({"num_heads": 2})}), "application/vnd.safetensors")
-
-
 def tool(name, **arguments):
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
     return post(json.dumps(message).encode(), "/mcp", *(f"{name}: {value}" for name, value in JSON.items()))
@@ -180,7 +172,6 @@ REQUESTS = {
     "analyze": ask("/analyze", configs=[{"scheme": "sinusoidal", "dim": 8}, {"scheme": "rope", "head_dim": 8}], len=6, metrics=["similarity", "difference"]),
     "diagnose": ask("/diagnose", **ROPE, cos=COS[1:].tolist(), sin=SIN[1:].tolist()),
     "diagnose of files": parts("/diagnose", {"scheme": "rope", "layout": "half"}, q=ONES, q_out=TURNED),
-    "diagnose of rows": projections(),
     "diagnose of maps": parts("/diagnose", {"scheme": "alibi", "num_heads": 2}, q=Q, k=K, scores=Q @ K.swapaxes(-1, -2)),
     "tool": tool("encode", scheme="rope", head_dim=8, len=2),
     "tool that explains": tool("explain", hf_config=LLAMA),

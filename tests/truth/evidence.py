@@ -258,15 +258,6 @@ def attend(f, arrays):
 # ---- Two checkpoints ------------------------------------------------------------------------------------------------------------
 
 
-def converted(f, w):
-    """Its rows, moved in each head as the conversion says."""
-    heads = f.get("num_kv_heads", f.get("num_heads", 8))
-    rows = np.arange(len(w)).reshape(heads, -1)
-    half = rows.shape[1] // 2
-    ways = {"interleaved_to_half": [rows[:, 0::2], rows[:, 1::2]], "half_to_interleaved": [np.stack([rows[:, :half], rows[:, half:]], -1).reshape(heads, -1)]}
-    return w[np.concatenate(ways.get(f.get("conversion", "none"), [rows]), -1).ravel()]
-
-
 # ---- Tensors --------------------------------------------------------------------------------------------------------------------
 
 LAYOUTS = {"bhnd": None, "bnhd": "bnhd->bhnd", "nbhd": "nbhd->bhnd", "nhd": "nhd->hnd"}
@@ -291,8 +282,6 @@ def predicted(belief, arrays):
     """{name: (numbers, what they may be off by)} for the arrays that a formula gives; inputs (q, k, table) have none."""
     f = resolved(belief)
     layout, out = f.pop("tensor_layout", "bhnd"), {}
-    if "w_found" in arrays:
-        return {"w_found": (converted(f, arrays["w_believed"]).astype(float), np.zeros(arrays["w_found"].shape))}
     if {"scores", "probs"} & set(arrays):
         return {name: one for name, one in attend(f, arrays).items() if name in arrays}
     mask = arrays.get("attention_mask")

@@ -61,8 +61,6 @@ const struct api_openapi_tensor api_openapi_evidence[] = {
     {"bias", "[num_heads, queries, keys]: what is added to logits"},
     {"buckets", "[queries, keys]: indices of relative positions"},
     {"position_ids", "[n] or [axes, n]: integers; beside another tensor its positions, also [batch, n]"},
-    {"w_believed", "[out, in]: a projection of q or k in one checkpoint; fewer columns will do"},
-    {"w_found", "the same in another checkpoint, [out, in] as well"},
     {NULL, NULL},
 };
 
@@ -94,8 +92,8 @@ static void add_rows(struct api_text *text, const struct pe_param *const *lists,
 static void add_diagnosis(struct api_text *text)
 {
     bool first = false;
-    const struct pe_param *const lists[] = {pe_padding_params(), pe_operation_at(PE_ATTEND)->params,
-                                            pe_weights_params(), pe_typed_params(), api_diagnose_params()};
+    const struct pe_param *const lists[] = {pe_padding_params(), pe_operation_at(PE_ATTEND)->params, pe_typed_params(),
+                                            api_diagnose_params()};
     api_text_put_described(
         text, ",\"Diagnosis\":{\"type\":\"object\",\"description\":\"the tensor in question, beside fields "
               "of /encode, or of /attention for scores and probs, that say what it should be\",\"properties\":{");

@@ -105,8 +105,8 @@ static bool put_said(struct pasting *p, struct pe_field *field, const struct pe_
     members[n++] = (struct pe_field){"to", {.kind = PE_STRING, .string = p->tool}};
     if (p->n_ignored)
         members[n++] = (struct pe_field){"ignored", {.kind = PE_LIST, .list = {p->ignored, p->n_ignored}}};
-    if (p->merges && has_model(p->request))
-        members[n++] = (struct pe_field){"merges", {.kind = PE_BOOLEAN, .boolean = true}};
+    if (p->place && has_model(p->request))
+        members[n++] = (struct pe_field){"place", {.kind = PE_STRING, .string = p->place}};
     members[n++] = (struct pe_field){"value", *value};
     field->value = (struct pe_value){.kind = PE_OBJECT, .object = {members, n}};
     return true;
@@ -125,16 +125,30 @@ static bool says_something(const struct pe_value *v)
     return says;
 }
 
+/* The names that are near, or what the name can mean. */
+static bool fail_model(struct pasting *p)
+{
+    struct pe_preset_name name;
+    struct pe_failure err;
+    pe_preset_name(p->model, &name, &err);
+    return pasted_fail(p,
+                       "no preset has the name of the model: %s; or give its config.json as hf_config beside said, or "
+                       "head_dim and layout",
+                       err.detail);
+}
+
 /* Words beside a model, or that name one; without words it is the model alone. */
 static bool place_words(struct pasting *p, struct pe_field *field, const struct pe_value *value,
                         const struct pe_preset *preset)
 {
     bool has_words = says_something(value), needs_model = !has_model(p->request);
-    if (*p->model && !preset && needs_model && !api_request_find(p->request, "head_dim"))
+    if (!*p->model && p->unknown_model && needs_model && !api_request_find(p->request, "head_dim"))
         return pasted_fail(p,
-                           "no preset has the name of the model \"%.80s\"; give its config.json as hf_config beside "
-                           "said, or head_dim and layout",
-                           p->model);
+                           "the model is %.80s, in whose place a shell puts something else, which is not known: the "
+                           "text gives it no value, or several; write its name",
+                           p->unknown_model);
+    if (*p->model && !preset && needs_model && !api_request_find(p->request, "head_dim"))
+        return fail_model(p);
     if (needs_model && !preset && !api_request_find(p->request, "head_dim") && !api_member_find(value, "kv-channels") &&
         !api_member_find(value, "dim") && has_words)
         return pasted_fail(p, "the text names no model; give preset, hf_config or gguf beside said, or head_dim and "
@@ -236,11 +250,16 @@ static bool read_text(struct pasting *p, struct pe_field *field)
 
 /* ---- Words of a tool, as text ---- */
 
-/* {"to":…,"text":…} becomes {"to":…,"value":…}, with `ignored`, `merges`, and `model` if a preset has its name. */
+/* {"to":…,"text":…} becomes {"to":…,"value":…}, with `ignored`, `place`, and `model` if a preset has its name;
+ * {"text":…} the text, in which it shows whose words they are. */
 static bool expand(struct api_request *request, struct pe_value *said, const char *pointer, struct api_problem *problem)
 {
     enum { MEMBERS = 5 };
-    const struct pe_value *to = api_member_find(said, "to");
+    const struct pe_value *to = api_member_find(said, "to"), *text = api_member_find(said, "text");
+    if (said->object.n == 1 && text->kind == PE_STRING) {
+        *said = *text;
+        return true;
+    }
     struct pasting p = {.request = request, .problem = problem, .pointer = pointer};
     struct pe_field *fields = api_arena_array(&request->arena, MEMBERS, sizeof *fields);
     size_t n = 0;
@@ -251,8 +270,8 @@ static bool expand(struct api_request *request, struct pe_value *said, const cha
         fields[n++] = (struct pe_field){"to", *to};
     if (p.n_ignored)
         fields[n++] = (struct pe_field){"ignored", {.kind = PE_LIST, .list = {p.ignored, p.n_ignored}}};
-    if (p.merges)
-        fields[n++] = (struct pe_field){"merges", {.kind = PE_BOOLEAN, .boolean = true}};
+    if (p.place)
+        fields[n++] = (struct pe_field){"place", {.kind = PE_STRING, .string = p.place}};
     const struct pe_preset *preset = fine && *p.model ? pe_preset_named(p.model) : NULL;
     if (preset)
         fields[n++] = (struct pe_field){"model", {.kind = PE_STRING, .string = preset->name}};
@@ -308,12 +327,12 @@ static bool take_model(struct pasting *p, struct pe_value *said)
     return has_model(p->request) || add_preset(p, preset);
 }
 
-/* Without a model there is nothing to merge with. */
-static bool drop_merges(struct pasting *p, struct pe_value *said)
+/* Without a model there is nothing that they are on top of. */
+static bool drop_place(struct pasting *p, struct pe_value *said)
 {
     struct pe_field *members = (struct pe_field *)(uintptr_t)said->object.fields;
     for (size_t i = 0; !has_model(p->request) && i < said->object.n; i++)
-        if (strcmp(members[i].name, "merges") == 0)
+        if (strcmp(members[i].name, "place") == 0)
             members[i] = members[--said->object.n];
     return true;
 }
@@ -333,7 +352,7 @@ bool api_pasted_take(struct api_request *request, struct api_problem *problem)
         if (!field)
             continue;
         if (field->value.kind == PE_OBJECT && i == 2 &&
-            !(take_model(&p, &field->value) && drop_merges(&p, &field_of(request, names[i])->value)))
+            !(take_model(&p, &field->value) && drop_place(&p, &field_of(request, names[i])->value)))
             return false;
         if (field->value.kind != PE_STRING)
             continue;

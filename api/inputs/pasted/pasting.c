@@ -60,3 +60,15 @@ bool pasted_line(const char **at, const char **line, size_t *n)
 }
 
 bool pasted_is(const char *text, size_t n, const char *word) { return strlen(word) == n && memcmp(text, word, n) == 0; }
+
+bool pasted_is_among(const char *list, const char *text, size_t n)
+{
+    for (size_t length; *list; list += length + (list[length] == '|')) {
+        length = strcspn(list, "|");
+        bool is_beginning = length && list[length - 1] == '*';
+        if (is_beginning ? n + 1 >= length && memcmp(text, list, length - 1) == 0
+                         : n == length && memcmp(text, list, n) == 0)
+            return true;
+    }
+    return false;
+}

@@ -16,7 +16,7 @@ enum { N_KINDS = sizeof kinds / sizeof *kinds };
 #define WAYS                                                                                                           \
     "encoding; cos and sin; q and q_out; k and k_out; all four; bias; buckets; position_ids; angles or freqs; "        \
     "freqs_cis; "                                                                                                      \
-    "cos_sin; matrix; inv_freq; rope_freqs; scores or probs, with q and k; w_believed and w_found; values"
+    "cos_sin; matrix; inv_freq; rope_freqs; scores or probs, with q and k; values"
 
 static const struct pe_value *field(const struct pe_diagnosis *d, const char *name)
 {

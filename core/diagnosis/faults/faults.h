@@ -6,7 +6,7 @@
  * The placeholders of a sentence are members of its finding: {pointer}, {found} and {believed}, {largest} and {row} of
  * `angles_f32` and `coordinates_f32`, {position} and {candidate} of `undecided`, {nearest} and {worst} of
  * `unexplained`, {nearest} of `inv_freq_other`, {meaning} of `scaled`, {heads} of `channels_permuted`, members of
- * {found} of what two matrices have. A value that may be a list or an object is not named in a sentence. A fault with
+ * {found} that is an object. A value that may be a list or an object is not named in a sentence. A fault with
  * several sentences has one for each alternative; `scaled` has one for a factor that has a meaning. */
 #ifndef PE_FAULTS_H
 #define PE_FAULTS_H

@@ -325,7 +325,7 @@ static void put_also(struct pe_diagnosis *d, const struct pe_answer *a, size_t h
 static const char *const verdicts[] = {"exact", "rounding", "near", "none", NULL};
 
 static const struct pe_member candidate[] = {
-    {.name = "config", .types = "object|null", .summary = "null of two matrices, as is the sequence"},
+    {.name = "config", .types = "object|null"},
     {.name = "sequence", .types = "object|null"},
     {.name = "transforms", .types = "array"},
     {.name = "codes", .types = "array"},

@@ -369,7 +369,7 @@ static void put_uninitialised(struct pe_diagnosis *d, struct pe_node *list)
 
 static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list)
 {
-    enum { FAR, NEARLY_BELIEVED, NEARLY_OTHER, OF_WEIGHTS, TOO_LITTLE, ALONE } sentence = FAR;
+    enum { FAR, NEARLY_BELIEVED, NEARLY_OTHER, TOO_LITTLE, ALONE } sentence = FAR;
     const struct pe_candidate *first = &a->candidates[0];
     struct pe_node *node = put_finding(list, &pe_fault_unexplained.info, "");
     put_nearest(a, node);

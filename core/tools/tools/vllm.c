@@ -26,6 +26,19 @@ static const struct pe_rope_rule rules[] = {
     {.name = NULL},
 };
 
+/* Overrides, config/model.py at 0052a5b81898 (__post_init__, _apply_dict_overrides, _update_nested) and
+ * transformers_utils/config.py at 0036026e7171 (get_config, patch_rope_parameters). Numbers are set on the outer
+ * config, then transformers 5 completes rope_parameters, in which the file's base is already and stays; then objects
+ * are set: one that the outer config has as a config of its own, text_config, is merged member by member, any other one
+ * replaced whole and not completed. A model reads its text_config only. Bases: set_default_rope_theta in qwen2.py,
+ * qwen3.py (newest copies as stored) and ernie45_moe.py; of a class that is not here the default of get_rope is taken.
+ */
+static const struct pe_class_base bases[] = {
+    {"qwen2|qwen3", 1000000},
+    {"ernie4_5_moe", 500000},
+    {NULL, 0},
+};
+
 const struct pe_tool pe_tool_vllm = {
     .name = "vllm",
     .label = "vLLM",
@@ -33,7 +46,12 @@ const struct pe_tool pe_tool_vllm = {
     .info = {.about = {"vLLM", "flags of vLLM with transformers 5"},
              .certainty = "code",
              .form = PE_TARGET_SHELL,
-             .reads_text = true},
+             .command = {PE_COMMAND_VLLM},
+             .takes = PE_TAKES_OVERRIDES,
+             .outer = "hf_overrides",
+             .inner = "rope_parameters",
+             .is_loaded_first = true,
+             .bases = bases},
     .lenses = lenses,
     .carries = "share",
     .convention = "vllm",

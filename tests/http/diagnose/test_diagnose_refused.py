@@ -21,12 +21,6 @@ def test_a_tensor_beyond_64_mib(server):
     check_problem(response, 413, "", ["67108864", "Some rows are enough", "first 256 positions"])
 
 
-def test_too_many_rows_of_two_checkpoints(server):
-    rows = np.zeros((65537, 1), "f4")
-    body = multipart(request='{"num_heads":1}', w_believed=npy(rows), w_found=npy(rows))
-    check_problem(server.post("/diagnose", *body), 413, "/w_believed", ["65537"])
-
-
 # ---- Beliefs of odd kinds -----------------------------------------------------------------------------------------------------
 
 ODD = [5, -1, 1e300, True, "", "x", [], [[]], {}, {"type": 5}, [1, "a"]]

@@ -265,13 +265,6 @@ def test_yarns_factor_squared_in_scores(client, posenc):
     assert "twice" in line or "squared" in line or "again" in line, line
 
 
-def test_keys_converted_with_the_heads_of_queries(client, posenc):
-    w = np.random.default_rng(3).normal(size=(2 * 16, 24)).astype("f4")
-    rows = (np.arange(8)[:, None] * 4 + np.array([0, 2, 1, 3])).ravel()
-    line = first_line(posenc, client.check, w_believed=w, w_found=w[rows], num_heads=8, num_kv_heads=2, conversion="interleaved_to_half")
-    assert line == "The rows were moved within 8 heads; the matrix has 2."
-
-
 # ---- Typed by hand ------------------------------------------------------------------------------------------------------------
 
 

@@ -15,13 +15,11 @@ const ROTATED_MAX = 2 ** 16; /* numbers of q or k that are sent to be rotated fo
 const ALONE = ['encoding', 'bias', 'buckets', 'position_ids', 'cos_sin', 'freqs_cis', 'matrix', 'angles', 'freqs',
   'inv_freq', 'rope_freqs'];
 const HELD = [ALONE, ['cos,sin', 'q,q_out', 'k,k_out']];
-const EXPLAINED = ['cos', 'sin', 'q_out', 'k_out', 'scores', 'probs', 'w_found', ...ALONE];
+const EXPLAINED = ['cos', 'sin', 'q_out', 'k_out', 'scores', 'probs', ...ALONE];
 /* What each of two is explained with. */
 const PARTNERS = {
-  cos: 'sin', sin: 'cos', q: 'q_out', q_out: 'q', k: 'k_out', k_out: 'k', w_believed: 'w_found', w_found: 'w_believed',
+  cos: 'sin', sin: 'cos', q: 'q_out', q_out: 'q', k: 'k_out', k_out: 'k',
 };
-/* What is believed of two matrices: their heads. */
-const HEADS = ['num_heads', 'num_kv_heads', 'head_dim', 'rotary_dim'];
 
 /* ---- the file ---- */
 
@@ -92,12 +90,6 @@ export function beliefOf(catalogue, config) {
   const { len, q_len: queries, k_len: keys, dtype, ...belief } = bodyFor(catalogue, PATH, config);
   return belief;
 }
-
-/* Of a configuration, what the tensors of a file may have beside them. */
-export const beliefFor = ({ tensors, files }, belief) => (tensors ?? files.map((file) => ({ name: stem(file) })))
-  .some(({ name }) => name === 'w_found')
-  ? Object.fromEntries(HEADS.flatMap((name) => name in belief ? [[name, belief[name]]] : []))
-  : belief;
 
 /* { path, body, type } to ask, and `parts` of the same in another way where a command cannot make that body. isAsIs:
  * the file's own names stand. */

@@ -12,7 +12,7 @@ import { size } from '../../states.js';
 import { label, language, live, phrase, word } from '../../words.js';
 import { choice } from '../controls.js';
 import {
-  PATH, beliefFor, beliefOf, brings, candidateSpec, explained, holdsItself, lackOf, lean, mayHold, namedAs, opened,
+  PATH, beliefOf, brings, candidateSpec, explained, holdsItself, lackOf, lean, mayHold, namedAs, opened,
   question, reducer, takenAs, texts,
 } from './ask.js';
 import { fillTable, nameOf, sending } from '../parts.js';
@@ -161,8 +161,7 @@ class Diagnose {
     this.#showFile();
     this.#showChoices();
     if (this.#lack && !this.#holds) return this.#askForOther();
-    const said = beliefFor(file, belief);
-    this.#request = { belief: said, ...question(file, this.#held(), this.#isAsIs(), said) };
+    this.#request = { belief, ...question(file, this.#held(), this.#isAsIs(), belief) };
     this.page.panel?.update(this, this.page.store.state);
     if (this.#isTooLarge()) return;
     const answer = await this.#answerTo(get);
@@ -296,7 +295,7 @@ class Diagnose {
 
   #candidate(row, i) {
     const { catalogue } = this.page;
-    const config = row.config && lean(catalogue, row);   /* null of two matrices */
+    const config = row.config && lean(catalogue, row);
     const fact = (what, value) =>
       make('p', { class: 'hint' }, phrase(`diagnose.${what}`, { value: shortDatum(value, what) }));
     const paste = action('paste', word('diagnose.paste'), () => this.#paste(config));
