@@ -1,6 +1,7 @@
 """The page in a real browser: posencd as in tests/http, and one headless chromium for the session.
 
 POSENCD names the program (default build/posencd), UI_DIR a folder from which it serves the page instead of its own copy."""
+import fcntl
 import importlib.util
 import os
 import pathlib
@@ -196,11 +197,22 @@ AXE = "axe-core@4.14.1"
 
 @pytest.fixture(scope="session")
 def axe(tmp_path_factory):
-    """The text of axe-core's script, as its package holds it; None where npm has no network."""
-    folder = tmp_path_factory.mktemp("axe")
+    """The text of axe-core's script, as its package holds it; None where npm has no network. Processes of one run fetch it once."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "axe"
+    folder.mkdir(exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        script = folder / "axe.min.js"
+        if not script.exists():
+            script.write_text(fetch_axe(folder))
+    return script.read_text() or None
+
+
+def fetch_axe(folder):
     npm = shutil.which("npm")
     packed = npm and subprocess.run([npm, "pack", AXE, "--silent"], cwd=folder, capture_output=True, text=True, timeout=120)
     if not packed or packed.returncode:
-        return None
+        return ""
     with tarfile.open(folder / packed.stdout.strip()) as package:
         return package.extractfile("package/axe.min.js").read().decode()

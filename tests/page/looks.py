@@ -5,7 +5,9 @@ CHINESE = re.compile(r"[\u3400-\u9fff]")
 
 # Text on its background, by WCAG's ratio; what lies over a picture or is disabled does not count.
 CONTRAST = """const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
-const rgba = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+const seen = new Map();   // a page has a few colours, and reading a pixel of a canvas takes long
+const rgba = (color) => { if (!seen.has(color)) seen.set(color, read(color)); return seen.get(color); };
+const read = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
   const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255]; };
 const over = (top, below) => top.slice(0, 3).map((value, i) => value * top[3] + below[i] * (1 - top[3]));
 const light = (color) => { const [r, g, b] = color.map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
@@ -56,6 +58,8 @@ CONTROLS = {"button", "link", "textbox", "searchbox", "slider", "spinbutton", "c
 
 def nameless(driver):
     nodes = driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    for command in ("enable", "disable"):  # else the document keeps its tree: each change of it costs a fifth more, also in later tests
+        driver.execute_cdp_cmd(f"Accessibility.{command}", {})
     shown = [node for node in nodes if not node["ignored"] and node["role"]["value"] in CONTROLS]
     assert len(shown) > 20
     return [f'{node["role"]["value"]} {node["nodeId"]}' for node in shown if not node.get("name", {}).get("value", "").strip()]
