@@ -353,6 +353,7 @@ struct pe_preset {
         const struct pe_field *fields;
         size_t n;
     } config; /* the fields of its config.json that are about positions; none: there is no class, or it is not known */
+    const char *inside; /* … of which object of that file they are, "text_config"; NULL: of the file itself */
 };
 
 size_t pe_n_presets(void);
@@ -377,6 +378,8 @@ struct pe_preset_name {
 };
 /* PE_INVALID: no preset is meant, or more than one; the pointer of the refusal is "/preset". */
 enum pe_status pe_preset_name(const char *asked, struct pe_preset_name *out, struct pe_failure *err);
+/* Is there a number, a word or a list in the value of `said` that is about positions? Sizes of a model are not. */
+bool pe_said_states(const struct pe_value *value);
 const struct pe_preset *pe_preset_named(const char *asked); /* the same; NULL: none, or more than one */
 const char *pe_preset_nearest_of_all(const char *text);     /* one of its family, else by letters, however far */
 

@@ -259,6 +259,28 @@ enum pe_target_form {
     PE_TARGET_LINES   /* an assignment for each member */
 };
 
+/* What becomes of the members of a model that the words on top of it leave out (core/models/over.c). */
+enum pe_target_takes {
+    PE_TAKES_WORDS,     /* all is in the words: of the model only the width of a head counts */
+    PE_TAKES_FLAGS,     /* a flag replaces what it names */
+    PE_TAKES_OPTIONS,   /* … and the rope object is one of them */
+    PE_TAKES_OVERRIDES, /* the rope object is replaced whole, with the base in it */
+};
+
+/* A command that has the words as flags: "a|b", of which one that ends with * is a beginning. */
+struct pe_command {
+    const char *programs; /* words of it, behind the last / of a path; NULL: there is none */
+    const char *calls;    /* calls of Python that take the words as keywords; NULL: none */
+    const char *models;   /* flags in front of a model, without their dashes, … */
+    const char *before;   /* … and a word in front of it; NULL: none */
+};
+
+/* The base that a tool takes for classes whose rope object has none; the last row has no types. */
+struct pe_class_base {
+    const char *types; /* "a|b" */
+    double base;
+};
+
 /* A tool in whose words positions can be stated, as the catalogue lists it. */
 struct pe_target_info {
     const char *name;
@@ -267,7 +289,12 @@ struct pe_target_info {
     enum pe_target_form form;
     const char *called; /* of a call without a class, and of assignments: what is in front of it; else NULL */
     const struct pe_param *members; /* of a value; NULL: the keys of a file */
-    bool reads_text;                /* `said` may have the words themselves */
+    struct pe_command command;      /* of programs, `said` may have the words themselves. Two versions have the same */
+    enum pe_target_takes takes;
+    const char *width[3]; /* the member of the width of a head, and the two words that give it by division; or NULL */
+    const char *outer, *inner; /* members around the rope object, and it: "hf_overrides", "rope_parameters"; or NULL */
+    bool is_loaded_first;      /* overrides change the config that transformers 5 has made of the file, … */
+    const struct pe_class_base *bases; /* … where these classes have another base than 10000. NULL: none has */
 };
 size_t pe_n_targets(void);
 const struct pe_target_info *pe_target_at(size_t i);

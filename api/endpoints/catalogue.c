@@ -259,7 +259,7 @@ static void add_target(struct api_text *text, const struct pe_target_info *targe
     api_text_string(text, target->name);
     api_text_member(text, "source", target->source);
     api_text_member(text, "certainty", target->certainty);
-    api_text_put(text, target->reads_text ? ",\"reads_text\":true" : ",\"reads_text\":false");
+    api_text_put(text, target->command.programs ? ",\"reads_text\":true" : ",\"reads_text\":false");
     api_text_about(text, &target->about, wording.lang);
     api_text_put(text, ",\"members\":[");
     for (const struct pe_param *row = target->members; row && row->name; row++) {

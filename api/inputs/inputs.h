@@ -257,6 +257,10 @@ static inline bool api_npy_looks_like(const char *bytes, size_t n)
 /* Texts in place of objects in hf_config, gguf and said become what they say (pasted/pasted.h). Call it when the
  * request has all its fields; calling it again does nothing. */
 bool api_pasted_take(struct api_request *request, struct api_problem *problem);
+/* Of a text that begins with {: is it a config.json or the keys of a file, and no request? */
+bool api_pasted_is_config(const char *text, size_t n);
+/* … is it an object as Python prints it, whose names are in single quotes? */
+bool api_pasted_is_dict(const char *text, size_t n);
 
 /* ---- said.c ------------------------------------------------------------------------------------------------------ */
 

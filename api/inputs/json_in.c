@@ -394,7 +394,8 @@ static bool safetensors_looks_like(const char *bytes, size_t n)
     return length <= n - 8;
 }
 
-/* A body that is no JSON, of an endpoint that takes one as the field said: as curl sends a file, or with text/plain. */
+/* A body that is a text, of an endpoint that takes one as the field said: a config in place of a request, and what is
+ * no JSON as curl sends a file, or with text/plain. */
 static bool is_text(const struct api_request *request, const struct api_received *body)
 {
     const char *type = request->call ? request->call->content_type : NULL;
@@ -403,7 +404,11 @@ static bool is_text(const struct api_request *request, const struct api_received
         begin++;
     bool is_type = n && (strncasecmp(type, "text/plain", n) == 0 ||
                          strncasecmp(type, "application/x-www-form-urlencoded", n) == 0);
-    return is_type && request->route && request->route->takes_text && begin < body->n && body->bytes[begin] != '{';
+    if (!request->route || !request->route->takes_text || begin == body->n)
+        return false;
+    const char *text = body->bytes + begin;
+    size_t length = body->n - begin;
+    return *text == '{' ? api_pasted_is_config(text, length) || (is_type && api_pasted_is_dict(text, length)) : is_type;
 }
 
 static bool add_text(struct api_request *request, const struct api_received *body, struct api_problem *problem)

@@ -10,7 +10,9 @@
 #include "api/json/json.h"
 #include "api/text.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* In JSON each byte becomes 6 at most, as \u0001, and each name is there once. */
@@ -55,10 +57,10 @@ static bool is_nearly(const char *flag, size_t n, const char *member)
     return front + back >= ENOUGH && (front == n || (n - front - back <= FEW && m - front - back <= FEW));
 }
 
-bool pasted_is_flag_of(const struct pe_target_info *target, const char *word)
+const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const char *word)
 {
     size_t n = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
-    return n && target->reads_text && row_of(target, word + 2, n);
+    return n && target->members ? row_of(target, word + 2, n) : NULL;
 }
 
 /* ---- Flags about other things ---- */
@@ -73,7 +75,7 @@ static bool check_ignored(const struct flags *f, const char *flag, size_t n)
                                (int)(n < IGNORED_BYTES ? n : IGNORED_BYTES), flag, target->name, row->name);
     for (size_t i = 0; i < pe_n_targets(); i++) {
         const struct pe_target_info *other = pe_target_at(i);
-        const struct pe_param *row = other->reads_text ? row_of(other, flag, n) : NULL;
+        const struct pe_param *row = other->command.programs ? row_of(other, flag, n) : NULL;
         bool is_a_length = row && strcmp(row->name, "max_model_len") == 0; /* every version of vLLM has it */
         if (row && !(is_a_length && strcmp(target->name, "vllm_old") == 0))
             return pasted_fail(f->p, "--%.*s is a flag of %s, not of %s", (int)(n < IGNORED_BYTES ? n : IGNORED_BYTES),
@@ -136,6 +138,10 @@ static bool check_json(struct pasting *p, const char *name, const char *word)
 static bool put_value(struct pasting *p, struct api_text *json, const struct pe_param *row, const char *word)
 {
     bool is_json = *word == '{' || *word == '[';
+    if (row->type == PE_T_BOOL && (strcmp(word, "true") == 0 || strcmp(word, "false") == 0)) {
+        api_text_put(json, word);
+        return true;
+    }
     if (row->type == PE_T_WORD || (!is_json && !api_is_json_number(word, strlen(word)))) {
         api_text_string(json, word);
         return true;
@@ -151,51 +157,97 @@ static bool put_value(struct pasting *p, struct api_text *json, const struct pe_
 static bool fail_unknown(struct pasting *p, const struct pe_param *row, const char *word)
 {
     return pasted_fail(p,
-                       "--%s is %.80s, in whose place a shell puts something else, which is not known; write the "
-                       "value itself, in single quotes if it has such signs",
+                       "--%s is %.80s, in whose place a shell puts something else, which is not known: the text "
+                       "gives it no value, or several; write the value itself, in single quotes if it has such signs",
                        row->name, word);
+}
+
+/* Flags that were read; one that is there twice has the same value, or is refused. */
+struct seen {
+    const struct pe_param *row[64];
+    const char *value[64];
+    size_t n;
+};
+
+static bool check_twice(struct pasting *p, struct seen *seen, const struct pe_param *row, const char *value,
+                        bool *is_again)
+{
+    size_t i = 0;
+    while (i < seen->n && seen->row[i] != row)
+        i++;
+    *is_again = i < seen->n;
+    if (*is_again && strcmp(seen->value[i], value) != 0)
+        return pasted_fail(p, "--%s is there twice: as %.60s and as %.60s; give one", row->name, seen->value[i], value);
+    seen->row[i] = row;
+    seen->value[i] = value;
+    seen->n += !*is_again;
+    return true;
+}
+
+/* A number that a flag has which is not read. */
+static double number_of(const struct flags *f, const char *name)
+{
+    double x = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        const char *word = f->words[i].text;
+        size_t n = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
+        const char *value = n && word[2 + n] ? word + 3 + n : i + 1 < f->n ? f->words[i + 1].text : "";
+        if (n && is_name(word + 2, n, name) && api_is_json_number(value, strlen(value)))
+            x = strtod(value, NULL);
+    }
+    return x;
+}
+
+/* The width of a head by its two sizes, where no flag states it. */
+static void put_width(struct pasting *p, const struct flags *f, const struct seen *seen)
+{
+    const char *const *width = f->target->width;
+    bool is_there = !width[0];
+    for (size_t i = 0; i < seen->n; i++)
+        is_there |= width[0] && strcmp(seen->row[i]->name, width[0]) == 0;
+    double whole = is_there ? 0 : number_of(f, width[1]), heads = is_there ? 0 : number_of(f, width[2]);
+    if (heads >= 1 && whole >= heads && whole / heads <= 65536 && fmod(whole, heads) == 0)
+        api_text_format(&p->json, "%s\"%s\":%d", seen->n ? "," : "", width[0], (int)(whole / heads));
 }
 
 bool pasted_flags_put(struct pasting *p, const struct pe_target_info *target, const struct pasted_word *words, size_t n)
 {
     struct flags f = {p, target, words, n};
-    const struct pe_param *seen[64];
-    size_t n_seen = 0, i = 0;
+    struct seen seen = {.n = 0};
+    size_t i = 0;
     while (i < n && *words[i].text != '-') /* the command */
         i++;
     api_text_put(&p->json, "{");
     for (; i < n; i++) {
-        const char *word = words[i].text;
-        bool is_long = strncmp(word, "--", 2) == 0, is_unknown = words[i].is_unknown;
-        size_t length = is_long ? strcspn(word + 2, "=") : 0;
-        const struct pe_param *row = is_long ? row_of(target, word + 2, length) : NULL;
-        if (!row && !ignore(&f, &i))
-            return false;
-        if (!row)
-            continue;
-        const char *value = word[2 + length] ? word + 3 + length : NULL;
-        for (size_t k = 0; k < n_seen; k++)
-            if (seen[k] == row)
-                return pasted_fail(p, "--%s is there twice", row->name);
-        seen[n_seen++] = row;
-        api_text_put(&p->json, n_seen > 1 ? "," : "");
-        api_text_string(&p->json, row->name);
-        api_text_put(&p->json, ":");
-        if (row->type == PE_T_BOOL && !value) {
-            api_text_put(&p->json, "true");
+        const struct pe_param *row = pasted_flag_of(target, words[i].text);
+        size_t length = strcspn(words[i].text, "=");
+        const char *value = words[i].text[length] ? words[i].text + length + 1 : NULL;
+        bool is_again, is_switch = row && row->type == PE_T_BOOL && !value, is_unknown = words[i].is_unknown;
+        if (!row) {
+            if (!ignore(&f, &i))
+                return false;
             continue;
         }
-        if (!value && i + 1 < n) {
+        if (!value && !is_switch && i + 1 < n) {
             value = words[++i].text;
             is_unknown |= words[i].is_unknown;
         }
+        value = is_switch ? "true" : value;
         if (!value)
             return pasted_fail(p, "--%s has no value", row->name);
         if (is_unknown)
             return fail_unknown(p, row, value);
+        if (!check_twice(p, &seen, row, value, &is_again))
+            return false;
+        if (is_again)
+            continue;
+        api_text_put(&p->json, seen.n > 1 ? "," : "");
+        api_text_string(&p->json, row->name);
+        api_text_put(&p->json, ":");
         if (!put_value(p, &p->json, row, value))
             return false;
     }
+    put_width(p, &f, &seen);
     api_text_put(&p->json, "}");
     return pasted_done(p);
 }
@@ -212,13 +264,15 @@ bool api_said_flags(struct pasting *p, const struct pe_value *said)
         return pasted_fail(p, "said has a value and a text; give one");
     if (text->kind != PE_STRING)
         return pasted_fail(p, "text is not a string");
-    if (target && !target->reads_text)
+    if (target && !target->command.programs && !strchr(text->string, '{'))
         return pasted_fail(p, "%s has no flags that a shell reads; give value", target->name);
     if (strlen(text->string) > SAID_MAX)
         return api_fail(p->problem, 413, p->pointer, "text has %zu bytes; allowed: at most %d", strlen(text->string),
                         SAID_MAX);
-    p->text = text->string;
+    p->text = text->string + strspn(text->string, " \t\r\n");
     api_text_init(&p->json, SAID_JSON_MAX);
+    if (target && *p->text == '{')
+        return pasted_object_put(p);
     return !target || (pasted_words_split(p, &words) && pasted_command_choose(p, target, &words) &&
                        pasted_flags_put(p, target, words.at, words.n));
 }

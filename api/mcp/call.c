@@ -393,7 +393,7 @@ static void put_presets(struct api_text *text, const json_t *answer)
     size_t shown = json_array_size(json_object_get(answer, "presets"));
     const char *nearest = json_string_value(json_object_get(answer, "nearest"));
     if (total)
-        api_text_format(text, pe_text("%lld presets; %zu are listed."), total, shown);
+        api_text_format(text, pe_text("presets found: %lld; listed: %zu."), total, shown);
     else if (nearest)
         api_text_format(text, pe_text("no preset has these words; nearest: %s"), nearest);
     else

@@ -15,7 +15,7 @@ enum meaning {
     WORDS,   /* a list of strings */
     JSON,    /* an object */
     NAME,    /* an object, else a literal string */
-    TEXT,    /* an object, else a text that was pasted: only a brace begins JSON */
+    TEXT,    /* an object, else a text that was pasted: only a brace begins JSON, and not that of a dict of Python */
     ANY      /* unknown name: guessed from the text */
 };
 
@@ -123,7 +123,8 @@ static bool put_value(struct api_request *request, struct api_text *text, enum m
     bool looks_json = *value == '[' || *value == '{';
     if (meaning == ANY)
         meaning = strchr(value, ',') && !looks_json ? NUMBERS : SCALAR;
-    if (meaning == WORD || (meaning == NAME && !looks_json) || (meaning == TEXT && *value != '{'))
+    bool is_text = meaning == TEXT && (*value != '{' || api_pasted_is_dict(value, strlen(value)));
+    if (meaning == WORD || (meaning == NAME && !looks_json) || is_text)
         api_text_string(text, value);
     else if (meaning == JSON || looks_json)
         return put_json(request, text, name, value, problem);

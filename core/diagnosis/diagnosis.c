@@ -13,6 +13,7 @@
  * Work is counted in multiply-adds, against the request's limit, and never timed: the same request has the same answer
  * on every machine. Memory is admitted by the caller before it is allocated. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/naming/relations.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -451,6 +452,7 @@ void pe_diagnosis_free(struct pe_diagnosis *d)
     pe_values_free(d->values);
     drop_sides(d);
     pe_measure_drop(d);
+    pe_naming_drop(d);
     pe_evidence_drop(d);
     pe_belief_drop(d);
     free(d->factors);

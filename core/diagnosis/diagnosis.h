@@ -15,6 +15,7 @@
 #include "core/values.h"
 
 struct pe_measure;
+struct pe_naming;
 struct pe_answer;
 
 /* One side of q, q_out, k and k_out (diagnosis.c). */
@@ -35,6 +36,7 @@ struct pe_diagnosis {
     struct pe_belief belief;
     struct pe_sample sample;
     struct pe_measure *measure; /* faults/measure.c: what the numbers show, computed when it is asked for */
+    struct pe_naming *naming;   /* search/named.c: the relations that were found */
     struct pe_explanation of_belief;
     struct pe_explanation best[PE_BEST_MAX]; /* sorted, each signature once; the belief (n = 0) may
                                          be among them */

@@ -125,6 +125,7 @@ struct pe_dialect_reader {
     const struct pe_tool *reader;
     struct pe_config_view view;
     char refused[PE_DETAIL_MAX];                         /* the whole; "": it reads it */
+    bool is_unknown;                                     /* … for its reading of the class is not known here */
     const char *architecture;                            /* of the file that it writes; NULL: none */
     bool is_permuted;                                    /* … with rows in the order of neighbours */
     struct pe_other_layers layers[PE_DIALECT_KINDS_MAX]; /* of each kind */

@@ -52,13 +52,21 @@ static enum pe_status find_preset(struct pe_explain *ex, const struct pe_value *
 }
 
 /* A preset that has the config.json of a class is explained as that. */
-static void take_config(struct pe_explain *ex)
+static enum pe_status take_config(struct pe_explain *ex)
 {
     ex->config = (struct pe_value){.kind = PE_OBJECT, .object = {ex->preset->config.fields, ex->preset->config.n}};
+    if (ex->is_over && ex->preset->inside) { /* which the words may not reach */
+        struct pe_field *outer = pe_values_room(ex->values, sizeof *outer);
+        if (!outer)
+            return pe_no_memory(ex->err);
+        *outer = (struct pe_field){ex->preset->inside, ex->config};
+        ex->config = (struct pe_value){.kind = PE_OBJECT, .object = {outer, 1}};
+    }
     ex->hf = &ex->config;
     for (size_t i = 0; i < ex->n_own; i++)
         if (pe_same(ex->own[i].name, "preset"))
             ex->own[i] = (struct pe_field){"hf_config", ex->config};
+    return PE_OK;
 }
 
 /* The fields of rows, then those of the configuration. */
@@ -104,8 +112,8 @@ enum pe_status pe_dialect_open(struct pe_explain *ex, const struct pe_param *own
         return pe_inherit(ex->buffer, &all, ex->err);
     if (named && find_preset(ex, named))
         return ex->err->status;
-    if (ex->preset && ex->preset->config.n && !ex->is_translation)
-        take_config(ex);
+    if (ex->preset && ex->preset->config.n && !ex->is_translation && take_config(ex))
+        return ex->err->status;
     return refuse_sequence(ex);
 }
 
@@ -302,31 +310,50 @@ static bool put_notes(const struct pe_explain *ex, struct pe_node *root)
     return is_long || has_notes;
 }
 
-/* The labels of tools that refuse the model, or that compute other numbers. */
-static void list_tools(const struct pe_explain *ex, bool refuses, char *out)
+enum stance { AGREES, OTHERS, REFUSES, UNKNOWN };
+
+static enum stance stance_of(const struct pe_explain *ex, const struct pe_dialect_reader *tool)
+{
+    return pe_dialect_agrees(ex, tool)  ? AGREES
+           : tool->is_unknown           ? UNKNOWN
+           : *pe_tool_refusal(ex, tool) ? REFUSES
+                                        : OTHERS;
+}
+
+/* The labels of the tools of that stance. */
+static void list_tools(const struct pe_explain *ex, enum stance stance, char *out)
 {
     *out = '\0';
     for (size_t t = 0; t < ex->n_readers; t++) {
         const struct pe_dialect_reader *tool = &ex->readers[t];
-        if (!pe_dialect_agrees(ex, tool) && (*pe_tool_refusal(ex, tool) != '\0') == refuses)
+        if (stance_of(ex, tool) == stance)
             strcat(strcat(out, *out ? ", " : ""), tool->reader->label);
     }
 }
 
-/* The tools that compute other numbers, then those that refuse the model. */
-static void put_apart(const struct pe_explain *ex, struct pe_node *root, const char *others, const char *refusing)
+/* The tools that compute other numbers, those that refuse the model, those of which neither is known. */
+static void put_apart(const struct pe_explain *ex, struct pe_node *root)
 {
-    char patterns[PE_N_LANGS][PE_DETAIL_MAX];
+    char patterns[PE_N_LANGS][PE_DETAIL_MAX], labels[160];
     for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
         char *text = patterns[lang];
         size_t n = 0;
-        if (*others)
+        list_tools(ex, OTHERS, labels);
+        if (*labels)
             n += (size_t)snprintf(text, PE_DETAIL_MAX, pe_text_in(lang, "These tools compute other numbers: %s."),
-                                  others);
-        if (*refusing)
+                                  labels);
+        list_tools(ex, REFUSES, labels);
+        if (*labels)
+            n += (size_t)snprintf(
+                text + n, PE_DETAIL_MAX - n,
+                pe_text_in(lang, n ? " These tools refuse the model: %s." : "These tools refuse the model: %s."),
+                labels);
+        list_tools(ex, UNKNOWN, labels);
+        if (*labels)
             snprintf(text + n, PE_DETAIL_MAX - n,
-                     pe_text_in(lang, n ? " These tools refuse the model: %s." : "These tools refuse the model: %s."),
-                     refusing);
+                     pe_text_in(lang, n ? " How these tools read the model is not known here: %s."
+                                        : "How these tools read the model is not known here: %s."),
+                     labels);
     }
     pe_put_details(root, ex->request->lang, (const char *const[]){patterns[PE_EN], patterns[PE_ZH]});
 }
@@ -346,15 +373,15 @@ static void put_over(const struct pe_explain *ex, struct pe_node *root)
  */
 static void put_verdict(const struct pe_explain *ex, struct pe_node *root, bool has_notes)
 {
-    char others[160], refusing[160];
+    bool all_agree = true;
     if (ex->is_over) {
         put_over(ex, root);
         return;
     }
-    list_tools(ex, false, others);
-    list_tools(ex, true, refusing);
-    if (*others || *refusing) {
-        put_apart(ex, root, others, refusing);
+    for (size_t t = 0; t < ex->n_readers; t++)
+        all_agree = all_agree && stance_of(ex, &ex->readers[t]) == AGREES;
+    if (!all_agree) {
+        put_apart(ex, root);
         return;
     }
     pe_put_detail(root, ex->request->lang,

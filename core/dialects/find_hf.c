@@ -499,6 +499,43 @@ static void find_widths(struct pe_findings *f, const struct facts *facts)
     }
 }
 
+/* The labels of the tools that turn the same share of the first kind as we do, "transformers 4, vLLM". */
+static const char *tools_of_share(const struct pe_explain *ex, size_t k)
+{
+    char list[256] = "";
+    double share = pe_config_number(ex->kinds[k].own.config, "share", 1);
+    for (size_t t = 0; t < ex->n_readers; t++) {
+        const struct pe_dialect_reader *tool = &ex->readers[t];
+        double theirs = pe_config_number(tool->readings[k].config, "share", 1);
+        if (!*tool->refused && tool->readings[k].config && fabs(theirs - share) <= 0x1p-22)
+            strcat(strcat(list, *list ? ", " : ""), tool->reader->label);
+    }
+    char *kept = pe_values_room(ex->values, strlen(list) + 1);
+    return kept && *list ? strcpy(kept, list) : NULL;
+}
+
+static void find_default_share(struct pe_findings *f, const struct facts *facts)
+{
+    struct pe_explain *ex = f->ex;
+    for (size_t i = 0; ex->marks && i < ex->marks->n_defaults; i++) {
+        const char *name = ex->marks->defaults[i].name;
+        double share = pe_value_number(&ex->marks->defaults[i].value);
+        size_t k = 0;
+        while (k < ex->n_text && !ex->kinds[k].own.turn.n)
+            k++;
+        if (!pe_is_among("partial_rotary_factor|rotary_pct", name) || !(share < 1) || k == ex->n_text)
+            continue;
+        struct pe_finding *finding = pe_finding_add(f, PE_SHARE_DEFAULT, facts->at, name);
+        finding->taken = ex->marks->defaults[i].value;
+        finding->label = tools_of_share(ex, k);
+        if (!finding->label)
+            finding->pattern =
+                "{pointer}, the rotated share of a head, is not stated: it is {taken}, the default of the "
+                "model's class.";
+        return;
+    }
+}
+
 static void find_sections(struct pe_findings *f, const struct facts *facts)
 {
     struct pe_explain *ex = f->ex;
@@ -561,6 +598,43 @@ static void find_factors_of_cos(struct pe_findings *f, const struct facts *facts
     }
 }
 
+static void find_betas(struct pe_findings *f, const struct facts *facts)
+{
+    static const char *const names[] = {"beta_fast", "beta_slow"}, *const paths[] = {"scaling.beta_fast",
+                                                                                     "scaling.beta_slow"};
+    struct pe_explain *ex = f->ex;
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++)
+        for (size_t i = 0; i < 2; i++) {
+            unsigned kinds = 0;
+            for (size_t k = 0; k < ex->n_text; k++) {
+                double a = pe_config_number(ex->kinds[k].own.config, paths[i], 0),
+                       b = pe_config_number(tool->readings[k].config, paths[i], 0);
+                kinds |= (unsigned)(a > 0 && b > 0 && a != b && !pe_tool_agrees(ex, tool, k)) << k;
+            }
+            if (kinds && pe_stated(facts->rope, names[i]))
+                blame(f, PE_BETAS_DROPPED, facts->rope_at, names[i], tool, kinds, paths[i]);
+        }
+}
+
+/* A rope object with a factor and no type, which these tools take for none. */
+static void find_no_type(struct pe_findings *f, const struct facts *facts)
+{
+    struct pe_explain *ex = f->ex;
+    if (!facts->rope || pe_stated(facts->rope, "rope_type") || pe_stated(facts->rope, "type") ||
+        !pe_stated(facts->rope, "factor"))
+        return;
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
+        if (*pe_tool_refusal(ex, tool) || !pe_config_rope(tool->reader, facts->config))
+            continue;
+        struct pe_finding *finding = pe_finding_add(f, PE_TYPE_MISSING, facts->rope_at, "rope_type");
+        finding->reader = tool->reader;
+        finding->is_note = false;
+        finding->found = *pe_stated(facts->rope, "factor");
+        finding->taken = pe_word("default");
+        finding->pattern = "The rope object states the factor {found} and no rope_type: {label} does not scale.";
+    }
+}
+
 /* ---- Lengths ---- */
 
 /* The kinds that an error of this tool is about. */
@@ -612,8 +686,11 @@ void pe_find_in_config(struct pe_findings *f)
     find_layers(f, &facts);
     find_slopes(f, &facts);
     find_widths(f, &facts);
+    find_default_share(f, &facts);
     find_sections(f, &facts);
     find_factors_of_cos(f, &facts);
+    find_betas(f, &facts);
+    find_no_type(f, &facts);
     find_lengths(f, &facts);
     pe_find_kinds(f, facts.at);
 }

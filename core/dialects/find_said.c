@@ -1,5 +1,6 @@
 /* What the words of a tool leave out, what they say without effect, and what they change of a model. */
 #include "core/dialects/findings.h"
+#include "core/tools/lens.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +28,9 @@ static bool states_base(const struct pe_value *v)
     bool states = false;
     for (size_t i = 0; v && v->kind == PE_OBJECT && !states && i < v->object.n; i++) {
         const struct pe_field *field = &v->object.fields[i];
-        states = (pe_is_among(base_names, field->name) && field->value.kind != PE_NULL) || states_base(&field->value);
+        bool is_number = field->value.kind == PE_INTEGER || field->value.kind == PE_REAL;
+        bool is_none = field->value.kind == PE_NULL || (is_number && pe_value_number(&field->value) == 0);
+        states = (pe_is_among(base_names, field->name) && !is_none) || states_base(&field->value);
     }
     return states;
 }
@@ -82,6 +85,26 @@ static void find_lost_base(struct pe_findings *f)
     }
 }
 
+/* Overrides that the tool sets where no model reads them. */
+static void find_unread(struct pe_findings *f)
+{
+    const struct pe_explain *ex = f->ex;
+    enum pe_said_unread unread = pe_said_unread(ex->said, pe_model_has_parts(ex->preset ? NULL : ex->hf, ex->preset));
+    if (unread == PE_SAID_READ)
+        return;
+    const char *place = word(pe_stated(ex->said, "place"));
+    bool is_all = unread == PE_SAID_ALL_UNREAD;
+    struct pe_finding *finding = pe_finding_add(f, PE_FLAG_WITHOUT_EFFECT, "/said", NULL);
+    finding->label = pe_dialect_tool(ex);
+    finding->name = pe_same(place, "numbers")             ? "head_dim"
+                    : is_all && !pe_same(place, "beside") ? "rope_parameters"
+                                                          : "rope_theta";
+    finding->pattern = is_all ? "{label} sets {flag} beside text_config, which has the language model's numbers: these "
+                                "words change nothing there. Write them inside text_config."
+                              : "{label} does not read {flag} beside rope_parameters, which it has made of the model's "
+                                "config by then: this number changes nothing. Write it inside rope_parameters.";
+}
+
 /* Without a model its base is not known. Tools that keep it where no flag names it have another sentence. */
 static void find_default_base(struct pe_findings *f)
 {
@@ -92,7 +115,8 @@ static void find_default_base(struct pe_findings *f)
     struct pe_finding *finding = pe_finding_add(f, PE_THETA_DEFAULT, "/said", NULL);
     finding->label = pe_dialect_tool(f->ex);
     finding->taken = pe_real(base);
-    finding->pattern = pe_is_among("llama.cpp|exllamav2|vllm_old|transformers4", word(pe_stated(f->ex->said, "to")))
+    enum pe_target_takes takes = target_of(f->ex)->takes;
+    finding->pattern = takes == PE_TAKES_FLAGS || takes == PE_TAKES_OPTIONS
                            ? "The words state no base: {label} takes the model's, which is not known here; {taken} is "
                              "taken."
                            : "The words state no base: {label} turns by base {taken}, whatever the model's is.";
@@ -100,53 +124,33 @@ static void find_default_base(struct pe_findings *f)
 
 /* ---- Flags without effect ---- */
 
-struct flag {
-    const char *to, *names, *needs;
-    const char *with, *words; /* it counts if this member is one of the words; absent: the first of `else_` */
-    const char *otherwise;
-};
-
-static const struct flag flags[] = {
-    {"megatron", "rope-scaling-factor", "use-rope-scaling", "use-rope-scaling", "true", "false"},
-    {"megatron",
-     "rotary-scaling-factor|yarn-original-max-position-embeddings|yarn-beta-fast|yarn-beta-slow|mscale|mscale-all-dim|"
-     "no-yarn-correction-range-round-to-int",
-     "position-embedding-type yarn", "position-embedding-type", "yarn", "rope"},
-    {"megatron",
-     "rotary-percent|rotary-interleaved|rotary-seq-len-interpolation-factor|use-rope-scaling|rope-scaling-factor",
-     "position-embedding-type rope", "position-embedding-type", "rope", "rope"},
-    {"llama.cpp", "yarn-orig-ctx|yarn-ext-factor|yarn-beta-fast|yarn-beta-slow", "rope-scaling yarn", "rope-scaling",
-     "yarn", "linear"},
-    {"llama.cpp", "rope-scale|rope-freq-scale", "rope-scaling linear or yarn", "rope-scaling", "linear|yarn", "linear"},
-    {NULL, NULL, NULL, NULL, NULL, NULL},
-};
-
 /* llama.cpp takes the rule of the file where no flag names one. */
-static const char *word_of(const struct pe_explain *ex, const struct flag *flag, const struct pe_value *value)
+static bool counts(const struct pe_explain *ex, const struct pe_need *need, const struct pe_value *value)
 {
-    const struct pe_value *v = pe_stated(value, flag->with);
-    const char *rule = pe_config_word(ex->kinds[0].own.config, "scaling.type");
+    const struct pe_value *v = pe_stated(value, need->with), *zero = NULL;
+    const char *rule = pe_config_word(ex->kinds[0].own.config, "scaling.type"), *is = v ? word(v) : need->otherwise;
+    if (need->unless_zero)
+        zero = pe_stated(value, need->unless_zero);
     if (v && v->kind == PE_BOOLEAN)
-        return v->boolean ? "true" : "false";
-    if (!v && pe_same(flag->to, "llama.cpp") && pe_same(rule, "yarn"))
-        return rule;
-    return v ? word(v) : flag->otherwise;
+        is = v->boolean ? "true" : "false";
+    if (!v && target_of(ex)->takes == PE_TAKES_FLAGS && pe_same(rule, "yarn"))
+        is = rule;
+    return pe_is_among(need->words, is) || (zero && pe_value_number(zero) == 0);
 }
 
 static void find_flags(struct pe_findings *f, const struct pe_target_info *target)
 {
     const struct pe_value *value = pe_stated(f->ex->said, "value");
-    for (const struct flag *flag = flags; flag->to; flag++) {
-        if (!pe_same(flag->to, target->name) || pe_is_among(flag->words, word_of(f->ex, flag, value)))
-            continue;
-        for (const struct pe_param *row = target->members; row->name; row++) {
-            const struct pe_value *v = pe_stated(value, row->name);
-            if (!pe_is_among(flag->names, row->name) || !v)
+    for (const struct pe_lens *lens = pe_tool_find(target->name)->lenses; pe_lens_is(lens); lens++) {
+        const struct pe_value *v = lens->theirs && lens->needs ? pe_stated(value, lens->theirs) : NULL;
+        bool is_there = v && !pe_said_is_unset(target->name, &(struct pe_field){lens->theirs, *v});
+        for (const struct pe_need *need = lens->needs; is_there && need->what; need++) {
+            if (counts(f->ex, need, value))
                 continue;
-            struct pe_finding *finding = pe_finding_add(f, PE_FLAG_WITHOUT_EFFECT, "/said/value", row->name);
+            struct pe_finding *finding = pe_finding_add(f, PE_FLAG_WITHOUT_EFFECT, "/said/value", lens->theirs);
             finding->label = target->about.label;
-            finding->name = row->name;
-            finding->needs = flag->needs;
+            finding->name = lens->theirs;
+            finding->needs = need->what;
             finding->found = *v;
         }
     }
@@ -163,7 +167,10 @@ void pe_find_in_words(struct pe_findings *f)
         return;
     if (target->members)
         find_flags(f, target);
-    if (pe_words_state_base(ex))
+    if (ex->is_over)
+        find_unread(f);
+    bool is_lost = ex->is_over && pe_said_unread(ex->said, false) == PE_SAID_BASE_UNREAD;
+    if (pe_words_state_base(ex) && !is_lost)
         return;
     if (ex->is_over)
         find_lost_base(f);

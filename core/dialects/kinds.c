@@ -354,6 +354,31 @@ static void set_length(struct pe_explain *ex)
 
 /* ---- Other parts ---- */
 
+/* The tower's config with the model_type of a tower: Qwen2-VL's own states that of the whole model, "qwen2_vl". */
+static enum pe_status name_tower(struct pe_explain *ex, const char *part, const struct pe_value *config,
+                                 struct pe_value *out)
+{
+    const struct pe_value *type = pe_stated(config, "model_type");
+    const struct pe_hf_model *row = type && type->kind == PE_STRING ? pe_hf_model_find(type->string) : NULL;
+    char name[96];
+    *out = *config;
+    if (!row || row->kind != PE_HF_NESTED)
+        return PE_OK;
+    snprintf(name, sizeof name, "%.60s_%s", type->string, part);
+    if (!pe_hf_model_find(name))
+        return PE_OK;
+    struct pe_field *fields = pe_values_room(ex->values, config->object.n * sizeof *fields);
+    char *kept = pe_values_room(ex->values, strlen(name) + 1);
+    if (!fields || !kept)
+        return pe_no_memory(ex->err);
+    memcpy(fields, config->object.fields, config->object.n * sizeof *fields);
+    for (size_t i = 0; i < config->object.n; i++)
+        if (&config->object.fields[i].value == type)
+            fields[i].value = pe_word(strcpy(kept, name));
+    out->object.fields = fields;
+    return PE_OK;
+}
+
 /* A tower has a config of its own, with a model_type of its own. */
 static enum pe_status add_part(struct pe_explain *ex, const char *name, const char *part)
 {
@@ -361,10 +386,9 @@ static enum pe_status add_part(struct pe_explain *ex, const char *name, const ch
     const struct pe_value *config = pe_field_find(ex->hf->object.fields, ex->hf->object.n, name);
     if (!config || config->kind != PE_OBJECT)
         return PE_OK;
-    struct pe_field model = {"hf_config", *config};
-    if (add_kind(ex, PE_HF_FULL, part, &kind))
+    if (add_kind(ex, PE_HF_FULL, part, &kind) || name_tower(ex, part, config, &kind->part_config))
         return ex->err->status;
-    kind->part_config = *config;
+    struct pe_field model = {"hf_config", kind->part_config};
     return pe_dialect_read_shown(ex, &model, NULL, &kind->own);
 }
 

@@ -43,6 +43,10 @@ FINDING(SHARE_DROPPED, "error", "share_dropped", "share not read",
         "partial_rotary_factor is only inside the rope object, where some tools do not read it.",
         "{label} does not read partial_rotary_factor inside the rope object: it turns the share {taken} of a head "
         "instead of {found}.")
+FINDING(SHARE_DEFAULT, "note", "share_default", "share by default",
+        "No field states the rotated share of a head; the class's value is taken.",
+        "{pointer}, the rotated share of a head, is not stated: it is {taken}, the default of the model's class, in "
+        "{label}.")
 FINDING(HEAD_DIM_MISMATCH, "note", "head_dim_mismatch", "head_dim is stated",
         "head_dim is not hidden_size/num_attention_heads.",
         "head_dim is {found}, not hidden_size/num_attention_heads, which is {taken}.")
@@ -55,6 +59,9 @@ FINDING(MROPE_STILL_PAIRS, "error", "mrope_still_pairs", "pairs that stand still
 FINDING(ATTENTION_FACTOR_IGNORED, "error", "attention_factor_ignored", "attention factor not read",
         "attention_factor, or mscale, is stated, and a tool computes another factor.",
         "{label} does not read {pointer}: it multiplies cos and sin by {taken} instead of {found}.")
+FINDING(BETAS_DROPPED, "error", "betas_dropped", "ends of the ramp not read",
+        "beta_fast or beta_slow is stated, and a tool takes another number.",
+        "{label} does not read {pointer}: it computes the ramp with {taken} instead of {found}.")
 FINDING(TRUNCATE_DROPPED, "error", "truncate_dropped", "ramp rounded",
         "truncate is false, and a tool rounds the ramp's ends.",
         "{label} does not read truncate: it rounds the ends of the ramp to whole pairs.")

@@ -73,7 +73,8 @@ static void put_tool(const struct pe_explain *ex, const struct pe_dialect_reader
     enum pe_lang lang = ex->request->lang;
     const char *refusal = pe_tool_refusal(ex, tool);
     if (*refusal) {
-        add(line, pe_text_in(lang, "%s: refuses the model: %s"), tool->reader->label, refusal);
+        add(line, pe_text_in(lang, tool->is_unknown ? "%s: not known: %s" : "%s: refuses the model: %s"),
+            tool->reader->label, refusal);
         return;
     }
     struct line reasons = {.n = 0};

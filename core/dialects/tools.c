@@ -176,6 +176,7 @@ static enum pe_status convert(struct pe_explain *ex, struct pe_dialect_reader *t
     const struct pe_gguf_architecture *row = tool->architecture ? pe_gguf_architecture_find(tool->architecture) : NULL;
     if (!row) {
         drop_readings(ex, tool);
+        tool->is_unknown = true;
         snprintf(tool->refused, sizeof tool->refused, pe_text("no architecture is known here for model_type \"%s\""),
                  ex->language.model_type);
         return PE_OK;
@@ -193,6 +194,7 @@ static enum pe_status run(struct pe_explain *ex, struct pe_dialect_reader *tool)
     struct pe_failure err;
     enum pe_status status = pe_config_view(tool->reader, false, ex->hf, &ex->language, ex->values, &tool->view, &err);
     if (status == PE_INVALID) {
+        tool->is_unknown = !pe_tool_has_type(tool->reader, ex->language.model_type);
         snprintf(tool->refused, sizeof tool->refused, "%s", err.detail);
         return PE_OK;
     }

@@ -151,11 +151,27 @@ static void keep_words(struct pe_inheritance *in, struct pe_said_over *over)
         }
 }
 
+/* The model_type of the language model; "": not known. */
+static const char *type_of(const struct pe_inheritance *in, const struct pe_value *hf)
+{
+    struct pe_failure err;
+    struct pe_hf_language language;
+    struct pe_hf_asked asked = pe_hf_asked_of(NULL, 0);
+    const struct pe_value *type =
+        in->preset ? pe_field_find(in->preset->config.fields, in->preset->config.n, "model_type") : NULL;
+    if (hf && !pe_hf_language(hf, &asked, &language, &err))
+        return language.model_type;
+    return type && type->kind == PE_STRING ? type->string : "";
+}
+
 /* What the words of a tool make of the model. */
 static enum pe_status put_over(struct pe_inheritance *in, const struct pe_request *request, const struct pe_value *said,
                                const char *layer_type, int64_t length, struct model *model, struct pe_failure *err)
 {
     struct pe_said_over *over = model->over;
+    const struct pe_value *hf = pe_field_find(request->fields, request->n_fields, "hf_config");
+    over->model_type = type_of(in, hf);
+    over->has_parts = pe_model_has_parts(hf, in->preset);
     over->layer_type = layer_type;
     over->said = said;
     over->model = model->fields;

@@ -109,28 +109,36 @@ void pe_gguf_point(const struct pe_value *object, const char *field, char *point
  * what the words do not. Pointers of errors begin with "/said", or are those of fields beside it. */
 enum pe_status pe_said_read(const struct pe_value *said, const char *layer_type, const struct pe_field *beside,
                             size_t n_beside, struct pe_model_fields *out, struct pe_failure *err);
-/* Is there a number, a word or a list in the value of `said` that is about positions? Sizes of a model are not. */
-bool pe_said_states(const struct pe_value *value);
+/* Does a member of a target's value count as not given: null, or a number that the tool has for that? */
+bool pe_said_is_unset(const char *to, const struct pe_field *member);
 /* Fails: the words have none of those of this tool, which has members. */
 enum pe_status pe_said_no_word(const char *to, struct pe_failure *err);
 
 /* The same on top of a model: the fields that the tool computes with which is given the model and the words. */
 enum { PE_OVER_FIELDS_MAX = 2 * PE_MODEL_FIELDS_MAX };
 struct pe_said_over {
-    const struct pe_value *said;  /* with `merges`: an object of overrides is merged with the model's */
+    const struct pe_value *said;  /* with `place`: where overrides have their rope object, as pe_said_unread has it */
     const struct pe_field *model; /* of the layers that are asked for */
     size_t n_model;
     const char *layer_type; /* NULL: not given */
     int64_t length;         /* of the model; 0: not known */
+    const char *model_type; /* … "": not known */
+    bool has_parts;         /* … its config.json has the language model's inside, beside those of other parts */
     const struct pe_field *beside;
     size_t n_beside;
     struct pe_model_fields *own; /* storage of what the words state */
-    const char *to;
-    bool merges;
+    const char *to, *place;
     struct pe_field fields[PE_OVER_FIELDS_MAX]; /* the result; they borrow of own and model */
     size_t n;
 };
 enum pe_status pe_said_over(struct pe_said_over *in, struct pe_failure *err);
+
+/* What a tool does not read of overrides on top of a model. Their member `place` is "nested": inside the language
+ * model's config; "numbers": no rope object, "beside": … and a base; "both": a base beside an object that has none;
+ * absent: an object alone. */
+enum pe_said_unread { PE_SAID_READ, PE_SAID_BASE_UNREAD, PE_SAID_ALL_UNREAD };
+enum pe_said_unread pe_said_unread(const struct pe_value *said, bool has_parts);
+bool pe_model_has_parts(const struct pe_value *hf, const struct pe_preset *preset); /* of either that is not NULL */
 
 /* A kind of layers with its configuration, resolved, and its frequencies: what is stated again in other words. */
 struct pe_stated_kind {

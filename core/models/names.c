@@ -376,25 +376,52 @@ static const char *shorten(char list[LIST_BYTES])
     return list;
 }
 
+static bool is_end(char c) { return !c || is_char(c, "-: ,()+=~_/\\?"); }
+
+/* Bytes of a family's name in the text that was asked: without the beginning of a word as "v" of "v0.4", unless nothing
+ * else is left. */
+static size_t whole_length(const struct family *family)
+{
+    const struct word *last = &family->first[family->n - 1];
+    const char *begin = family->first->text;
+    size_t n = (size_t)(last->text + last->n - begin), whole = n;
+    while (whole && !is_end(begin[whole]))
+        whole--;
+    return whole ? whole : n;
+}
+
+/* What the family does not have, as a whole word: "v0.4". *other may begin earlier, behind the family's name. */
+static size_t rest_length(const char *family, size_t n_family, const char **other)
+{
+    const char *end = family + n_family;
+    size_t n = 0;
+    while (*other > end && !is_end((*other)[-1]))
+        --*other;
+    while (!is_end((*other)[n]))
+        n++;
+    return n;
+}
+
 static enum pe_status refuse(const char *asked, const struct words *words, bool *is_foreign, struct pe_failure *err)
 {
     struct words kept;
     struct family families[2];
-    const struct word *other = NULL;
+    const struct word *unknown = NULL;
     keep(words, &kept);
-    size_t n = find_families(&kept, families, &other);
+    size_t n = find_families(&kept, families, &unknown);
+    const char *other = unknown ? unknown->text : NULL;
     *is_foreign = !n;
     if (!n)
         return refuse_unknown(asked, err);
-    const struct word *last = &families[0].first[families[0].n - 1];
-    size_t n_family = (size_t)(last->text + last->n - families[0].first->text);
+    const char *family = families[0].first->text;
+    size_t n_family = whole_length(&families[0]), n_other = other ? rest_length(family, n_family, &other) : 0;
     if (n == 2)
         pe_fail(err, "/preset", "unknown preset \"%.64s\": two families have words of it; name one: %s; or: %s", asked,
                 shorten(families[0].list), shorten(families[1].list));
     else if (other)
         pe_fail(err, "/preset", "unknown preset \"%.64s\": no preset of \"%.*s\" has \"%.*s\"; there are: %s", asked,
-                (int)(n_family < 48 ? n_family : 48), families[0].first->text, (int)(other->n < 32 ? other->n : 32),
-                other->text, families[0].list);
+                (int)(n_family < 48 ? n_family : 48), family, (int)(n_other < 32 ? n_other : 32), other,
+                families[0].list);
     else
         pe_fail(err, "/preset", "unknown preset \"%.64s\"; of its family there are: %s", asked, families[0].list);
     return pe_advise(err, PE_LIST_PRESETS, NULL);

@@ -9,6 +9,7 @@
 #include "core/models/hf/hf.h"
 #include "core/models/models.h"
 #include "core/params.h"
+#include "core/schemes/scalings/scaling.h"
 #include "core/studies.h"
 #include "core/values.h"
 
@@ -16,27 +17,38 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where the words of a tool have their rope object, and what becomes of members that they leave out. */
-struct way {
-    const char *tools;
-    enum { OVERRIDES, FLAGS, OPTIONS, ARGUMENTS } takes;
-    const char *outer, *inner; /* "hf_overrides", "rope_parameters"; NULL: the value itself */
-};
+static const char *word_at(const struct pe_value *said, const char *name)
+{
+    const struct pe_value *v = pe_stated(said, name);
+    return v && v->kind == PE_STRING ? v->string : "";
+}
 
-static const struct way ways[] = {
-    {"vllm", OVERRIDES, "hf_overrides", "rope_parameters"},
-    {"sglang", OVERRIDES, "json_model_override_args", "rope_parameters"},
-    {"transformers5", OVERRIDES, NULL, "rope_parameters"},
-    {"transformers4|vllm_old", OPTIONS, NULL, "rope_scaling"},
-    {"llama.cpp", FLAGS, NULL, NULL},
-    {"exllamav2", OPTIONS, NULL, NULL},
-    {NULL, ARGUMENTS, NULL, NULL},
-};
+enum pe_said_unread pe_said_unread(const struct pe_value *said, bool has_parts)
+{
+    const char *place = word_at(said, "place");
+    const struct pe_target_info *target = pe_target_info_find(word_at(said, "to"));
+    if (!target || !target->is_loaded_first || pe_same(place, "nested"))
+        return PE_SAID_READ;
+    return has_parts ? PE_SAID_ALL_UNREAD : pe_is_among("beside|both", place) ? PE_SAID_BASE_UNREAD : PE_SAID_READ;
+}
+
+bool pe_model_has_parts(const struct pe_value *hf, const struct pe_preset *preset)
+{
+    struct pe_failure err;
+    struct pe_hf_language language;
+    struct pe_hf_asked asked = pe_hf_asked_of(NULL, 0);
+    const struct pe_value *type = hf && hf->kind == PE_OBJECT ? pe_stated(hf, "model_type") : NULL;
+    if (preset && preset->config.n)
+        type = pe_field_find(preset->config.fields, preset->config.n, "model_type");
+    const struct pe_hf_model *row = type && type->kind == PE_STRING ? pe_hf_model_find(type->string) : NULL;
+    return (preset && preset->inside) || (row && row->kind == PE_HF_NESTED) ||
+           (hf && !pe_hf_language(hf, &asked, &language, &err) && language.place.object != hf);
+}
 
 enum { ADDED_MAX = 12 };
 
 struct over {
-    const struct way *way;
+    const struct pe_target_info *target;
     struct pe_said_over *in;
     const struct pe_value *value; /* the words */
     struct pe_field members[PE_MODEL_FIELDS_MAX + ADDED_MAX], inside[PE_MODEL_FIELDS_MAX + ADDED_MAX], outside[8];
@@ -70,10 +82,10 @@ static const char *rule_of(const struct over *o)
 /* ---- Members ---- */
 
 /* Copies those of an object that are given; false: there are too many, which the tool's reader refuses. */
-static bool copy(const struct pe_value *object, struct pe_field *to, size_t room, size_t *n)
+static bool copy(const struct over *o, const struct pe_value *object, struct pe_field *to, size_t room, size_t *n)
 {
     for (size_t i = 0; object && i < object->object.n; i++) {
-        if (object->object.fields[i].value.kind == PE_NULL)
+        if (pe_said_is_unset(o->in->to, &object->object.fields[i]))
             continue;
         if (*n == room)
             return false;
@@ -88,18 +100,32 @@ static void add(struct pe_field *to, size_t *n, const char *name, struct pe_valu
         to[(*n)++] = (struct pe_field){name, value};
 }
 
+static void drop(struct pe_field *from, size_t *n, const char *name)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < *n; i++)
+        if (!pe_same(from[i].name, name))
+            from[kept++] = from[i];
+    *n = kept;
+}
+
 /* ---- Flags of llama.cpp: what they do not name is the file's ---- */
+
+static const struct pe_value *stated(const struct over *o, const char *name)
+{
+    return pe_field_find(o->members, o->n, name);
+}
 
 static enum pe_status fill_flags(struct over *o)
 {
-    const struct pe_value *type = pe_stated(o->value, "rope-scaling");
-    bool has_factor = pe_stated(o->value, "rope-scale") || pe_stated(o->value, "rope-freq-scale");
+    const struct pe_value *type = stated(o, "rope-scaling");
+    bool has_factor = stated(o, "rope-scale") || stated(o, "rope-freq-scale");
     bool was_yarn = pe_same(rule_of(o), "yarn"), was_linear = pe_same(rule_of(o), "linear");
-    bool has_ends = pe_stated(o->value, "yarn-orig-ctx") || pe_stated(o->value, "yarn-beta-fast") ||
-                    pe_stated(o->value, "yarn-beta-slow") || pe_stated(o->value, "yarn-ext-factor");
+    bool has_ends = stated(o, "yarn-orig-ctx") || stated(o, "yarn-beta-fast") || stated(o, "yarn-beta-slow") ||
+                    stated(o, "yarn-ext-factor");
     bool is_yarn = type ? type->kind == PE_STRING && pe_same(type->string, "yarn") : was_yarn;
     add(o->members, &o->n, "rope-freq-base", at(o, "base", NULL));
-    o->keeps_scaling = !type && !has_factor && !(has_ends && was_yarn);
+    o->keeps_scaling = !type && !has_factor && !(has_ends && was_yarn) && !stated(o, "yarn-attn-factor");
     if (o->keeps_scaling)
         return PE_OK;
     if (!pe_is_among("default|linear|yarn|dynamic", rule_of(o)))
@@ -142,41 +168,48 @@ static void merge_inside(struct over *o)
 
 static void fill_overrides(struct over *o)
 {
-    const struct pe_value *outer = o->way->outer ? pe_stated(o->value, o->way->outer) : o->value;
-    const struct pe_value *inner = pe_stated(outer, o->way->inner);
+    const struct pe_value *outer = o->target->outer ? pe_stated(o->value, o->target->outer) : o->value;
+    const struct pe_value *inner = pe_stated(outer, o->target->inner);
     struct pe_value length = {.kind = PE_INTEGER, .integer = o->in->length};
-    o->keeps_scaling = outer && outer->kind == PE_OBJECT && !inner;
-    if (!inner || inner->kind != PE_OBJECT || !copy(inner, o->inside, PE_MODEL_FIELDS_MAX, &o->n_inside))
+    bool is_alone = pe_is_among("beside|numbers", o->in->place), is_nested = pe_same(o->in->place, "nested");
+    o->keeps_scaling = (outer && outer->kind == PE_OBJECT && !inner) || is_alone;
+    if (!inner || inner->kind != PE_OBJECT || !copy(o, inner, o->inside, PE_MODEL_FIELDS_MAX, &o->n_inside))
         return;
+    if (pe_said_unread(o->in->said, o->in->has_parts) == PE_SAID_BASE_UNREAD)
+        drop(o->inside, &o->n_inside, "rope_theta");
     for (size_t i = 0; i < o->n_inside; i++)
-        o->is_by_layer |= o->inside[i].value.kind == PE_OBJECT && *o->in->layer_type && !o->way->outer;
-    if (o->in->merges)
+        o->is_by_layer |= o->inside[i].value.kind == PE_OBJECT && *o->in->layer_type && !o->target->outer;
+    if (is_alone || (is_nested && o->target->is_loaded_first))
         merge_inside(o);
-    struct pe_field object = {o->way->inner, {.kind = PE_OBJECT, .object = {.fields = o->inside, .n = o->n_inside}}};
-    struct pe_field *to = o->way->outer ? o->outside : o->members;
-    size_t *n = o->way->outer ? &o->n_outside : &o->n, room = o->way->outer ? 4 : PE_MODEL_FIELDS_MAX;
+    for (const struct pe_class_base *row = o->target->bases; row && row->types; row++)
+        if (pe_is_among(row->types, o->in->model_type))
+            add(o->inside, &o->n_inside, "rope_theta", pe_real(row->base));
+    struct pe_field object = {o->target->inner, {.kind = PE_OBJECT, .object = {.fields = o->inside, .n = o->n_inside}}};
+    struct pe_field *to = o->target->outer ? o->outside : o->members;
+    size_t *n = o->target->outer ? &o->n_outside : &o->n, room = o->target->outer ? 4 : PE_MODEL_FIELDS_MAX;
     *n = 0;
     to[(*n)++] = object;
     for (size_t i = 0; i < outer->object.n && *n < room; i++)
         add(to, n, outer->object.fields[i].name, outer->object.fields[i].value);
     if (o->in->length > 0)
         add(to, n, "max_position_embeddings", length);
-    if (!o->way->outer)
+    if (!o->target->outer)
         return;
     o->n = 0;
     o->members[o->n++] =
-        (struct pe_field){o->way->outer, {.kind = PE_OBJECT, .object = {.fields = o->outside, .n = o->n_outside}}};
+        (struct pe_field){o->target->outer, {.kind = PE_OBJECT, .object = {.fields = o->outside, .n = o->n_outside}}};
     for (size_t i = 0; i < o->value->object.n && o->n < PE_MODEL_FIELDS_MAX; i++)
         add(o->members, &o->n, o->value->object.fields[i].name, o->value->object.fields[i].value);
 }
 
 static void fill_options(struct over *o)
 {
-    add(o->members, &o->n, o->way->inner ? "rope_theta" : "rotary_embedding_base", at(o, "base", NULL));
-    o->keeps_scaling = o->way->inner
+    add(o->members, &o->n, o->target->inner ? "rope_theta" : "rotary_embedding_base", at(o, "base", NULL));
+    o->keeps_scaling = o->target->inner
                            ? !pe_stated(o->value, "rope_scaling")
                            : !pe_stated(o->value, "scale_pos_emb") && !pe_stated(o->value, "scale_alpha_value");
-    if (o->way->inner && o->in->length > 0 && !o->keeps_scaling && pe_same(o->in->to, "transformers4"))
+    if (o->target->inner && o->in->length > 0 && !o->keeps_scaling &&
+        pe_param_find(o->target->members, "max_position_embeddings"))
         add(o->members, &o->n, "max_position_embeddings", pe_integer(o->in->length));
 }
 
@@ -196,7 +229,7 @@ static bool has(const struct over *o, const char *name)
 /* Arguments that state a number of rotated channels are beside a head of the model's width. */
 static bool is_of_head(const struct over *o)
 {
-    return o->way->takes == ARGUMENTS && has(o, "rotary_dim") && of_model(o, "head_dim");
+    return o->target->takes == PE_TAKES_WORDS && has(o, "rotary_dim") && of_model(o, "head_dim");
 }
 
 /* Of the model those fields that the words do not replace. Latent attention turns the same channels with any words. */
@@ -209,34 +242,69 @@ static bool is_replaced(const struct over *o, const char *name)
         return true;
     if (pe_is_among("partial_rotary_factor|rotary_dim", name) && has_share)
         return true;
-    if (o->way->takes == ARGUMENTS && of_model(o, "rotary_offset") && pe_is_among("rotary_dim|rotary_offset", name))
+    if (o->target->takes == PE_TAKES_WORDS && of_model(o, "rotary_offset") &&
+        pe_is_among("rotary_dim|rotary_offset", name))
         return false;
-    if (o->way->takes == ARGUMENTS)
+    if (o->target->takes == PE_TAKES_WORDS)
         return !pe_is_among("head_dim|layout|softmax_scale|softcap|query_scale", name);
     return pe_same(name, "inv_freq") || (!o->keeps_scaling && pe_is_among("scaling|attention_factor", name));
 }
 
-/* llama.cpp divides the frequencies by the file's tensor before any rule. */
-static void keep_divisors(struct over *o)
+static void put_scaling(struct pe_model_fields *own, const char *name, struct pe_value value)
 {
-    struct pe_model_fields *own = o->in->own;
-    struct pe_value divisors = at(o, "scaling", "divisors");
     struct pe_field *scaling = NULL;
     for (size_t i = 0; i < own->n; i++)
         if (pe_same(own->fields[i].name, "scaling"))
             scaling = &own->fields[i];
-    if (divisors.kind == PE_NULL || o->way->takes != FLAGS)
-        return;
     size_t n = scaling ? scaling->value.object.n : 0;
     if (!scaling)
         own->scaling[n++] = (struct pe_field){"type", pe_word("default")};
     if (n < PE_MODEL_FIELDS_MAX)
-        own->scaling[n++] = (struct pe_field){"divisors", divisors};
+        own->scaling[n++] = (struct pe_field){name, value};
     struct pe_value whole = {.kind = PE_OBJECT, .object = {.fields = own->scaling, .n = n}};
     if (scaling)
         scaling->value = whole;
     else if (own->n < PE_MODEL_FIELDS_MAX)
         own->fields[own->n++] = (struct pe_field){"scaling", whole};
+}
+
+static double number(const struct pe_value *config, const char *path, double otherwise)
+{
+    return pe_config_number(config, path, otherwise);
+}
+
+/* With latent attention llama.cpp multiplies the softmax scale by (a·m(s, 1)·m(s, l))², s the factor of the flags and l
+ * the file's; with a ramp a·m(s, 1) is 1, and cosines and sines keep their size (core/models/gguf/rope.c). */
+static void keep_latent_scale(struct over *o)
+{
+    struct pe_value model = {.kind = PE_OBJECT, .object = {.fields = o->in->model, .n = o->in->n_model}};
+    struct pe_value own = {.kind = PE_OBJECT, .object = {.fields = o->in->own->fields, .n = o->in->own->n}};
+    double before = number(&model, "scaling.factor", 1), s = number(&own, "scaling.factor", 1);
+    double softmax = number(&model, "scaling.softmax_scale_factor", 1);
+    double l = number(&model, "scaling.mscale_all_dim", 0);
+    if (l == 0 && softmax > 1 && before > 1)
+        l = (sqrt(softmax) - 1) / (0.1 * log(before));
+    if (!(l > 0) || s == 1)
+        return;
+    if (pe_same(pe_config_word(&own, "scaling.type"), "yarn") && number(&own, "scaling.extrapolation_factor", 1) != 0) {
+        put_scaling(o->in->own, "mscale", pe_real(l));
+        put_scaling(o->in->own, "mscale_all_dim", pe_real(l));
+        return;
+    }
+    double a = number(&own, "attention_factor", 1), by_1 = pe_scaling_magnitude(s, 1).hi,
+           by_l = pe_scaling_magnitude(s, l).hi;
+    put_scaling(o->in->own, "softmax_scale_factor", pe_real(a * a * by_1 * by_1 * by_l * by_l));
+}
+
+/* llama.cpp divides the frequencies by the file's tensor before any rule. */
+static void keep_of_file(struct over *o)
+{
+    struct pe_value divisors = at(o, "scaling", "divisors");
+    if (o->target->takes != PE_TAKES_FLAGS)
+        return;
+    if (divisors.kind != PE_NULL)
+        put_scaling(o->in->own, "divisors", divisors);
+    keep_latent_scale(o);
 }
 
 static void join(struct over *o)
@@ -246,7 +314,7 @@ static void join(struct over *o)
     const struct pe_model_fields *own = in->own;
     bool has_scaling = false;
     if (!o->keeps_scaling)
-        keep_divisors(o);
+        keep_of_file(o);
     for (size_t i = 0; i < own->n; i++) {
         bool is_scaling = pe_same(own->fields[i].name, "scaling");
         bool is_width = pe_same(own->fields[i].name, "head_dim") && is_of_head(o);
@@ -265,13 +333,13 @@ static void join(struct over *o)
 static enum pe_status fill(struct over *o)
 {
     size_t most = sizeof o->members / sizeof *o->members - ADDED_MAX;
-    if (!copy(o->value, o->members, most, &o->n))
+    if (!copy(o, o->value, o->members, most, &o->n))
         return pe_fail(o->err, "/said/value", "value has %zu members; allowed: at most %zu", o->value->object.n, most);
-    switch (o->way->takes) {
-    case FLAGS: return fill_flags(o);
-    case OVERRIDES: fill_overrides(o); break;
-    case OPTIONS: fill_options(o); break;
-    case ARGUMENTS: break;
+    switch (o->target->takes) {
+    case PE_TAKES_FLAGS: return fill_flags(o);
+    case PE_TAKES_OVERRIDES: fill_overrides(o); break;
+    case PE_TAKES_OPTIONS: fill_options(o); break;
+    case PE_TAKES_WORDS: break;
     }
     return PE_OK;
 }
@@ -296,26 +364,25 @@ static enum pe_status read_filled(struct over *o)
 
 enum pe_status pe_said_over(struct pe_said_over *in, struct pe_failure *err)
 {
-    struct over o = {.way = ways, .in = in, .err = err};
-    const struct pe_value *scheme = pe_field_find(in->model, in->n_model, "scheme"), *to = pe_stated(in->said, "to"),
-                          *merges = pe_stated(in->said, "merges");
+    struct over o = {.in = in, .err = err};
+    const struct pe_value *scheme = pe_field_find(in->model, in->n_model, "scheme"), *to = pe_stated(in->said, "to");
     in->n = 0;
     in->layer_type = in->layer_type ? in->layer_type : "";
     o.value = pe_stated(in->said, "value");
     in->to = to && to->kind == PE_STRING ? to->string : NULL;
-    in->merges = merges && merges->kind == PE_BOOLEAN && merges->boolean;
-    if (!in->to || !pe_target_info_find(in->to) || !o.value || o.value->kind != PE_OBJECT)
+    in->place = word_at(in->said, "place");
+    o.target = in->to ? pe_target_info_find(in->to) : NULL;
+    if (!o.target || !o.value || o.value->kind != PE_OBJECT)
         return pe_said_read(in->said, NULL, in->beside, in->n_beside, in->own, err); /* which refuses it in words */
     if (pe_same(in->to, "gguf"))
         return pe_fail(err, "/said", "the keys of a file are a model of their own; leave out the other");
     if (!pe_said_states(o.value))
         return pe_said_no_word(in->to, err);
-    while (o.way->tools && !pe_is_among(o.way->tools, in->to))
-        o.way++;
     bool is_still = scheme && scheme->kind == PE_STRING && pe_same(scheme->string, "none");
     /* llama.cpp's flags are not for sliding layers, whose numbers are the file's. */
-    bool is_apart = o.way->takes == FLAGS && pe_is_among("sliding_attention|chunked_attention", in->layer_type);
-    if (is_still || is_apart) {
+    bool is_apart =
+        o.target->takes == PE_TAKES_FLAGS && pe_is_among("sliding_attention|chunked_attention", in->layer_type);
+    if (is_still || is_apart || pe_said_unread(in->said, in->has_parts) == PE_SAID_ALL_UNREAD) {
         o.keeps_scaling = true;
         pe_model_fields_clear(in->own);
         join(&o);

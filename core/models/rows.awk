@@ -3,7 +3,7 @@
 # with file, line and a sentence. Plain POSIX awk, run with LC_ALL=C.
 
 BEGIN {
-    keys["presets"] = "label label.zh aliases source certainty note note.zh fields layer config"
+    keys["presets"] = "label label.zh aliases source certainty note note.zh fields layer config inside"
     needed["presets"] = "label source certainty"
     keys["names"] = "words means"
     keys["types"] = "aliases kind fields gives ignores reads refuses needs inner inner_type without layers none none_if " \
@@ -210,6 +210,7 @@ function print_preset(    n, i, words) {
     printf "     .certainty = %s,\n", certainties[value["certainty"]]
     print_member("note", "note")
     print_member("note_zh", "note.zh")
+    print_member("inside", "inside")
     print "     .layers = (const struct pe_preset_layer[]){"
     if ("fields" in value) {
         n = split_fields(value["fields"], words)

@@ -158,12 +158,16 @@ static void add_inside(struct writer *w, const struct pe_value *rope, const char
 static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, struct pe_value *out)
 {
     const struct pe_field *type = type_of(rope);
-    const char *name = rule_name(type);
+    bool is_foreign = type && type->value.kind == PE_STRING && pe_rope_is_foreign(w->tool, type->value.string);
+    const char *name = is_foreign ? type->value.string : rule_name(type);
     struct object to;
     if (refuse_types(w, rope))
         return w->err->status;
-    const struct pe_rope_rule *rule = pe_rope_rule_find(w->tool, name);
-    bool lacks_member = rule && rule->needed && !stated(rope, rule->needed);
+    const struct pe_rope_rule *rule = is_foreign ? NULL : pe_rope_rule_find(w->tool, name);
+    bool lacks_type = !type && stated(rope, "factor"); /* else it is about axes */
+    bool lacks_member = lacks_type || (rule && rule->needed && !stated(rope, rule->needed));
+    if (lacks_type && w->tool->needs_type)
+        return pe_fail(w->err, "", "%s stops: the rope object has no rope_type", w->tool->label);
     if (!rule && !w->tool->drops_rules)
         return pe_fail(w->err, "", "%s has no rule \"%.40s\"", w->tool->label, name);
     if (!object_new(w, rope->object.n + 6, &to))
@@ -302,6 +306,8 @@ enum pe_status pe_config_view(const struct pe_tool *tool, bool is_old, const str
     struct pe_value inner;
     const struct pe_value *object = language->place.object;
     struct writer w = {.tool = tool, .config = object, .is_old = is_old, .values = values, .view = view, .err = err};
+    if (pe_is_among(tool->lacks, language->model_type))
+        return pe_fail(err, "", "%s has no class for the model_type \"%.40s\"", tool->label, language->model_type);
     if (tool->types && !pe_tool_has_type(tool, language->model_type))
         return pe_fail(err, "", "how %s reads the model_type \"%.40s\" is not known here", tool->label,
                        language->model_type);

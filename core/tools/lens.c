@@ -342,9 +342,7 @@ static void put_field(struct pe_import *m, const char *ours, struct pe_value v)
 static void import_number(struct pe_import *m, const struct pe_lens *lens)
 {
     double x = lens->theirs ? pe_import_number(m, lens->theirs) : lens->otherwise;
-    if (lens->is_none_below_0 && x < 0)
-        x = lens->otherwise;
-    if (isnan(x) || (lens->is_none_below_0 && x < 0))
+    if (isnan(x) || (lens->is_none_below_0 && x < 0)) /* the default, where a value below 0 was not taken */
         return;
     struct pe_value v = lens->type == PE_T_BOOL ? pe_flag(x != 0) : pe_real(x);
     if (pe_is_among("head_dim|rotary_dim", lens->ours))

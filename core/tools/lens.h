@@ -16,6 +16,15 @@
 
 /* ---- A member and a field: a row ---- */
 
+/* What a member needs beside it to have an effect: a flag without it is named (core/dialects/find_said.c). */
+struct pe_need {
+    const char *what;        /* "rope-scaling yarn"; NULL ends the list */
+    const char *with;        /* a member, whose value is one of … */
+    const char *words;       /* … these, "true" of a flag */
+    const char *otherwise;   /* its value where it is absent */
+    const char *unless_zero; /* or this member is 0; NULL: none */
+};
+
 /* How the member's value follows from the field's, and back: the functions are a table in lens.c. */
 enum pe_conversion {
     PE_SAME,
@@ -54,7 +63,9 @@ struct pe_lens {
     bool is_rule;         /* a value other than 1 is that of the first rule of `when` */
     bool is_divisor;      /* the tool divides by it, and 0 is refused; the scheme would take its default */
     bool is_of_file;      /* of sliding layers it is in the model's file */
-    bool is_none_below_0; /* a value below 0 counts as not given */
+    bool is_none_below_0; /* a value below 0 counts as not given, … */
+    bool is_none_at_0;    /* … and so does 0 */
+    const struct pe_need *needs;
     /* The member's row in the catalogue. */
     enum pe_type type;
     double min, max;
@@ -78,6 +89,14 @@ struct pe_lens {
     }
 
 static inline bool pe_lens_is(const struct pe_lens *lens) { return lens && (lens->theirs || lens->ours); }
+
+/* vLLM's, of every version. */
+#define PE_COMMAND_VLLM                                                                                                \
+    .programs = "vllm|vllm.entrypoints.*|vllm-openai*|vllm-openai:*", .calls = "LLM|EngineArgs|AsyncEngineArgs",       \
+    .models = "model", .before = "serve"
+
+/* … of transformers, whose keywords replace fields of the model's config.json. */
+#define PE_CALLS_TRANSFORMERS .calls = "AutoModel*|AutoConfig*", .models = "model|pretrained_model_name_or_path"
 
 /* A word of the tool's for a kind of rotation: a class, or the value of a flag. */
 struct pe_form {
@@ -141,6 +160,7 @@ struct pe_tool {
 
     /* Its rope object. */
     const struct pe_rope_rule *rules;
+    const char *words; /* for a rule, which only some tools have: "deepseek_yarn" */
     enum pe_place base, share;
     const char *unread;          /* members without effect, whatever the rule, in its words */
     const char *unread_by_layer; /* … of an object for each kind of layers */
@@ -149,11 +169,13 @@ struct pe_tool {
     struct pe_about reads;
     const char *reads_source;
     const char *objects;          /* names of the rope object, the first that is there and not empty counts */
+    const char *lacks;            /* model_types that came later, of which it has no class; NULL: none */
     const char *types;            /* model_types whose classes are known here to read it so; NULL: any */
     const char *unread_attention; /* fields of attn_config */
     const char *scaled_sliding;   /* model_types whose sliding layers it scales too, as the model was not trained */
     bool drops_rules;             /* a rule that it has not is no rule to it; else it refuses the model */
     bool refuses_two_types;       /* type and rope_type that differ */
+    bool needs_type;              /* it stops at a rope object without one; others take it for no rule */
     const char *before, *unread_before, *rules_before; /* older versions did not read these fields of these rules */
     /* It writes a file, for some model_types, which another program reads; NULL: no. */
     const char *(*architecture)(const char *model_type);
@@ -260,6 +282,8 @@ enum pe_status pe_import_object(struct pe_import *m, const struct pe_lens *lens)
 /* ---- A config.json as a tool sees it: config.c ---- */
 
 const struct pe_rope_rule *pe_rope_rule_find(const struct pe_tool *tool, const char *rule); /* NULL: it has not */
+/* Is this word for a rule one that only other tools have? */
+bool pe_rope_is_foreign(const struct pe_tool *tool, const char *word);
 bool pe_rope_is_unread(const struct pe_tool *tool, const struct pe_rope_rule *rule, const char *member, bool is_latent,
                        bool is_by_layer);
 const struct pe_tool *pe_reader_at(size_t i); /* of those that read one; NULL: there are no more */

@@ -16,6 +16,12 @@ const struct pe_rope_rule *pe_rope_rule_find(const struct pe_tool *tool, const c
     return NULL;
 }
 
+bool pe_rope_is_foreign(const struct pe_tool *tool, const char *word)
+{
+    const struct pe_scaling_rule *rule = pe_scaling_find(word);
+    return rule && rule->alias_is_of_tools && pe_same(rule->alias, word) && !pe_is_among(tool->words, word);
+}
+
 bool pe_rope_is_unread(const struct pe_tool *tool, const struct pe_rope_rule *rule, const char *member, bool is_latent,
                        bool is_by_layer)
 {
@@ -275,7 +281,7 @@ static enum pe_status find_rule(const struct pe_import *m, const char *member, c
     if (v->kind != PE_STRING)
         return wrong_inside(m, member, name, "is not a string; write a name");
     const struct pe_scaling_rule *found = pe_scaling_find(v->string);
-    *rule = found ? rule_of_words(m->tool, found->name) : NULL;
+    *rule = found && !pe_rope_is_foreign(m->tool, v->string) ? rule_of_words(m->tool, found->name) : NULL;
     if (*rule)
         return PE_OK;
     char pointer[PE_POINTER_MAX], within[PE_POINTER_MAX], rules[160] = "";
@@ -365,15 +371,18 @@ static enum pe_status import_rope(struct pe_import *m, const char *member, const
 
 static enum pe_status import_overrides(struct pe_import *m, const char *member, const struct pe_value *overrides)
 {
-    double length = 0;
+    double length = 0, width = 0;
     if (overrides && overrides->kind != PE_OBJECT)
         return pe_import_wrong(m, member, "%s is not an object", member);
     for (size_t i = 0; overrides && i < overrides->object.n; i++)
-        if (!pe_is_among("rope_parameters|max_position_embeddings", overrides->object.fields[i].name))
+        if (!pe_is_among("rope_parameters|max_position_embeddings|head_dim", overrides->object.fields[i].name))
             return wrong_inside(m, member, overrides->object.fields[i].name,
-                                "is not read here; allowed: rope_parameters, max_position_embeddings");
-    if (number_inside(m, member, overrides, length_name, &length))
+                                "is not read here; allowed: rope_parameters, max_position_embeddings, head_dim");
+    if (number_inside(m, member, overrides, length_name, &length) ||
+        number_inside(m, member, overrides, "head_dim", &width))
         return m->err->status;
+    if (width > 0)
+        pe_hf_put_number(m->out, "head_dim", width);
     return import_rope(m, member, pe_stated(overrides, "rope_parameters"), length, false);
 }
 

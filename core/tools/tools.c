@@ -184,7 +184,17 @@ enum pe_status pe_said_no_word(const char *to, struct pe_failure *err)
                    pe_tool_find(to)->label, list);
 }
 
-/* Members that are null are not there. */
+bool pe_said_is_unset(const char *to, const struct pe_field *member)
+{
+    const struct pe_lens *lens = pe_tool_find(to)->lenses;
+    bool is_number = member->value.kind == PE_INTEGER || member->value.kind == PE_REAL;
+    double x = is_number ? pe_value_number(&member->value) : 1;
+    while (pe_lens_is(lens) && !(lens->theirs && pe_same(lens->theirs, member->name)))
+        lens++;
+    return member->value.kind == PE_NULL ||
+           (pe_lens_is(lens) && ((lens->is_none_at_0 && x == 0) || (lens->is_none_below_0 && x < 0)));
+}
+
 static enum pe_status read_members(struct pe_import *m)
 {
     const struct pe_param whole[] = {{.name = "value", .type = PE_T_OBJECT, .fields = m->rows}, PE_P_END};
@@ -195,7 +205,7 @@ static enum pe_status read_members(struct pe_import *m)
     if (!fields)
         return pe_no_memory(m->err);
     for (size_t i = 0; i < n; i++)
-        if (m->value->object.fields[i].value.kind != PE_NULL)
+        if (!pe_said_is_unset(m->tool->name, &m->value->object.fields[i]))
             fields[kept++] = m->value->object.fields[i];
     struct pe_field given = {"value", {.kind = PE_OBJECT, .object = {fields, kept}}};
     m->members = members;

@@ -97,7 +97,7 @@ def dictionaries():
     flags = strings_of("core/tools/tools/*.c")
     yield "said", ["llama.cpp\n", "vllm\n", "vllm_old\n", "sglang\n", "megatron\n", "'", '"', "\\", "\\\n", " -m ", "#", "=", *JSON[:6], *(f"--{w} " for w in flags)]
     yield "pasted", ["llama_model_loader: - kv   0: ", "print_info: ", " str = ", " f32 = ", " arr[i32,4] = [", "...", " | 1 | ", "UINT32", "FROM ", "PARAMETER num_ctx ",
-                     "vllm serve ", "llama-server -m ", "MODEL_ARGS=(", "\\\n", "$X", "rope_theta: ", "&a ", "*a", "- ", *JSON[:6], *(f"--{w} " for w in flags)]
+                     "vllm serve ", "llama-server -m ", "MODEL_ARGS=(", "A=", "+=(", "${A[@]}", "${A:-", "LLM(", "llama_context: ", "\\\n", "$X", "rope_theta: ", "&a ", "*a", "- ", *JSON[:6], *(f"--{w} " for w in flags)]
     yield "query", ["&", "=", "%", "+", ",", "request=", "%5B", "%7B"] + [w.strip('"') + "=" for w in plan] + form
     yield "headers", LINES + TYPES + HEADS + ["/encode", "/rotate", "/attention", "/v2/models/rope/infer", "boundary="]
     yield "config", JSON[:10] + ["\\\"", "\\\\", "\\n", "KiB", "TiB"] + quoted(

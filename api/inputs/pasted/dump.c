@@ -4,7 +4,6 @@
  *    25: [INT32]    |        4 | qwen2vl.rope.dimension_sections = [16, 24, 24, 0]
  *     3:         64 |    64,     1,     1,     1 | F32     | rope_freqs.weight
  */
-#define _GNU_SOURCE /* memmem */
 #include "api/inputs/pasted/pasted.h"
 
 /* A line as its columns; a key has three, a tensor four. */
@@ -66,7 +65,7 @@ bool pasted_dump_looks_so(const char *text)
 static bool read_key(struct pasting *p, struct pasted_keys *keys, const struct row *row)
 {
     const char *text = row->column[2], *end = text + row->n[2];
-    const char *equals = memmem(text, row->n[2], " = ", 3), *value = equals ? equals + 3 : NULL;
+    const char *equals = pasted_find(text, row->n[2], " = "), *value = equals ? equals + 3 : NULL;
     size_t n = value ? (size_t)(end - value) : 0;
     if (value && n >= 2 && *value == '\'' && value[n - 1] == '\'') {
         value++;

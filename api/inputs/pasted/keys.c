@@ -176,6 +176,15 @@ bool pasted_key_add(struct pasting *p, struct pasted_keys *keys, const char *nam
     return true;
 }
 
+bool pasted_key_replace(struct pasting *p, struct pasted_keys *keys, const char *name, const char *type,
+                        const char *value)
+{
+    struct pasted_key *key = find(keys, name, strlen(name));
+    if (!key)
+        return pasted_key_add(p, keys, name, strlen(name), type, strlen(type), value, strlen(value));
+    return read_value(p, type, strlen(type), value, strlen(value), &key->json);
+}
+
 void pasted_key_tensor(struct pasted_keys *keys, const char *name, size_t n)
 {
     if (n > 6 && memcmp(name, "blk.0.", 6) == 0) {

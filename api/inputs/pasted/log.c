@@ -3,26 +3,27 @@
  *     llama_model_loader: - kv  12:                       llama.rope.freq_base f32              = 500000.000000
  *     print_info: freq_base_train  = 500000.0             (before 2025: llm_load_print_meta)
  *
+ *     llama_context: freq_scale    = 0.25                 (before 2025: llama_new_context_with_model)
+ *
  * Whatever is in front of these words (a time, a level, a unit's name) is passed by. Keys count before what
- * print_info shows of them, which is rounded. Of several files in one log the first is read that is a language model.
- */
-#define _GNU_SOURCE /* memmem */
+ * print_info shows of them, which is rounded, but the context shows what flags have changed. Of several files in one
+ * log the last is read that is a language model, and the others are named in `skipped`. */
 #include "api/inputs/pasted/pasted.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char key_mark[] = "- kv ", info_marks[2][24] = {"print_info: ", "llm_load_print_meta: "};
+static const char key_mark[] = "- kv ", *const info_marks[] = {"print_info: ", "llm_load_print_meta: ",
+                                                               "llama_context: ", "llama_new_context_with_model: "};
+enum { N_MARKS = sizeof info_marks / sizeof *info_marks };
 
 /* ---- Lines ---- */
-
-static const char *find_in(const char *line, size_t n, const char *what) { return memmem(line, n, what, strlen(what)); }
 
 /* Behind "- kv  12:"; NULL: it is no such line. */
 static const char *key_of(const char *line, size_t n, long *index)
 {
-    const char *at = find_in(line, n, key_mark), *end = line + n;
+    const char *at = pasted_find(line, n, key_mark), *end = line + n;
     if (!at)
         return NULL;
     at += strlen(key_mark);
@@ -37,8 +38,8 @@ static const char *key_of(const char *line, size_t n, long *index)
 
 static const char *info_of(const char *line, size_t n)
 {
-    for (size_t i = 0; i < 2; i++) {
-        const char *at = find_in(line, n, info_marks[i]);
+    for (size_t i = 0; i < N_MARKS; i++) {
+        const char *at = pasted_find(line, n, info_marks[i]);
         if (at)
             return at + strlen(info_marks[i]);
     }
@@ -87,10 +88,10 @@ static bool read_key(struct pasting *p, struct pasted_keys *keys, const char *at
 
 struct info {
     const char *name, *key; /* key behind the architecture */
-    enum { INTEGER, REAL, WORD, LIST, COUNT, FACTOR, YES } is;
+    enum { INTEGER, REAL, WORD, LIST, COUNT, FACTOR, YES, OF_CONTEXT } is;
 };
 
-/* COUNT: an integer, 0 is none. FACTOR: its inverse. */
+/* COUNT: an integer, 0 is none. FACTOR: its inverse. OF_CONTEXT: what the program computes with, flags and all. */
 static const struct info infos[] = {
     {"n_ctx_train", "context_length", INTEGER},
     {"n_embd", "embedding_length", INTEGER},
@@ -110,6 +111,8 @@ static const struct info infos[] = {
     {"rope_finetuned", "rope.scaling.finetuned", YES},
     {"mrope sections", "rope.dimension_sections", LIST},
     {"f_max_alibi_bias", "attention.max_alibi_bias", REAL},
+    {"freq_base", "rope.freq_base", OF_CONTEXT},
+    {"freq_scale", "rope.scaling.factor", OF_CONTEXT},
 };
 enum { N_INFOS = sizeof infos / sizeof *infos };
 
@@ -191,6 +194,30 @@ static bool counts(const struct shown *shown, size_t i)
            pasted_is(shown->at[type], shown->n[type], "yarn") || pasted_is(shown->at[type], shown->n[type], "longrope");
 }
 
+/* A number of the context that is not the file's: flags have replaced it. Whether another factor is linear or yarn's
+ * does not show; without a factor there is no scaling. */
+static bool add_context(struct pasting *p, struct pasted_keys *keys, const char *architecture, const struct info *info,
+                        const char *value)
+{
+    char name[160], number[40];
+    bool is_base = strcmp(info->key, "rope.freq_base") == 0;
+    snprintf(name, sizeof name, "%s.%s", architecture, info->key);
+    const char *stated = pasted_key_find(keys, name);
+    double x = strtod(value, NULL), of_file = stated ? strtod(stated, NULL) : is_base ? 10000 : 1;
+    x = is_base || !(x > 0) ? x : inverse(x);
+    if (!(x > 0) || fabs(x - of_file) <= 1e-4 * of_file)
+        return true;
+    if (!is_base && x != 1)
+        return pasted_fail(p,
+                           "the file has %s %.10g and the context freq_scale %.20s: flags have changed it, and whether "
+                           "it is linear or yarn does not show; give the flags as said beside gguf",
+                           name, of_file, value);
+    snprintf(number, sizeof number, is_base ? "%.10g" : "none", x);
+    if (!is_base)
+        snprintf(name, sizeof name, "%s.rope.scaling.type", architecture);
+    return pasted_key_replace(p, keys, name, is_base ? "f32" : "str", number);
+}
+
 static bool add_shown(struct pasting *p, struct pasted_keys *keys, const struct shown *shown)
 {
     char architecture[80];
@@ -205,53 +232,79 @@ static bool add_shown(struct pasting *p, struct pasted_keys *keys, const struct 
     if (n < 3 || n - 2 >= sizeof architecture)
         return true;
     memcpy(architecture, stated + 1, n - 2);
+    architecture[n - 2] = '\0';
     for (size_t i = 0; i < N_INFOS; i++)
-        if (shown->at[i] && counts(shown, i) &&
+        if (shown->at[i] && infos[i].is != OF_CONTEXT && counts(shown, i) &&
             !add_info(p, keys, architecture, n - 2, &infos[i], shown->at[i], shown->n[i]))
+            return false;
+    for (size_t i = 0; i < N_INFOS; i++)
+        if (shown->at[i] && infos[i].is == OF_CONTEXT && !add_context(p, keys, architecture, &infos[i], shown->at[i]))
             return false;
     return true;
 }
 
 /* ---- The whole ---- */
 
-/* A file whose keys begin anew: that of a vision tower before is forgotten, any other after the first is passed by. */
-static bool begins_anew(struct pasted_keys *keys)
+/* What a log shows of one file: the one that is being read, and the language model before it. */
+struct load {
+    struct pasted_keys keys;
+    struct shown shown;
+};
+
+static bool is_language_model(const struct load *load)
 {
-    const char *architecture = pasted_key_find(keys, "general.architecture");
-    if (architecture && strcmp(architecture, "\"clip\"") != 0)
-        return false;
-    *keys = (struct pasted_keys){.n = 0};
-    return true;
+    const char *architecture = pasted_key_find(&load->keys, "general.architecture");
+    return architecture ? strcmp(architecture, "\"clip\"") != 0 : load->keys.n || load->shown.architecture;
+}
+
+/* A file before the one that counts is named, unless it is a vision tower. */
+static bool pass_by(struct pasting *p, const struct load *load)
+{
+    const char *name = pasted_key_find(&load->keys, "general.name"),
+               *architecture = pasted_key_find(&load->keys, "general.architecture");
+    char line[2 * PASTED_WORD_BYTES];
+    snprintf(line, sizeof line, "general.architecture %.30s, general.name %.40s", architecture ? architecture : "-",
+             name ? name : "-");
+    return !is_language_model(load) || pasted_name(p, &p->skipped, line, strlen(line));
+}
+
+static bool read_line(struct pasting *p, struct load loads[2], const char *line, size_t n)
+{
+    long index;
+    const char *key = key_of(line, n, &index), *info = key ? NULL : info_of(line, n), *end = line + n;
+    const char *tensor = key || info ? NULL : pasted_find(line, n, "- tensor ");
+    struct load *now = &loads[0];
+    if (key && index == 0 && now->keys.n) {
+        if (is_language_model(now) && !pass_by(p, &loads[1]))
+            return false;
+        if (is_language_model(now))
+            loads[1] = *now;
+        *now = (struct load){.keys = {.n = 0}};
+    }
+    if (key)
+        return read_key(p, &now->keys, key, end);
+    for (const char *at = tensor; at && at < end;) {
+        size_t n_word;
+        const char *name = word(&at, end, &n_word);
+        pasted_key_tensor(&now->keys, name, n_word);
+    }
+    bool is_read = tensor || (info && take_info(&now->shown, info, end));
+    return is_read || pasted_skip(p, line, n);
 }
 
 bool pasted_log_read(struct pasting *p)
 {
-    struct pasted_keys *keys = api_arena_alloc(&p->request->arena, sizeof *keys);
-    struct shown shown = {.architecture = NULL};
+    struct load *loads = api_arena_array(&p->request->arena, 2, sizeof *loads);
     const char *text = p->text, *line;
     size_t n;
-    bool is_passed = false;
-    if (!keys)
+    if (!loads)
         return api_fail_memory(p->problem);
-    *keys = (struct pasted_keys){.n = 0};
-    while (pasted_line(&text, &line, &n)) {
-        long index;
-        const char *key = key_of(line, n, &index), *info = key ? NULL : info_of(line, n), *end = line + n;
-        const char *tensor = key || info ? NULL : find_in(line, n, "- tensor ");
-        if (key && index == 0 && keys->n)
-            is_passed = !begins_anew(keys);
-        bool is_read = key && !is_passed;
-        if (is_read && !read_key(p, keys, key, end))
+    loads[0] = loads[1] = (struct load){.keys = {.n = 0}};
+    while (pasted_line(&text, &line, &n))
+        if (!read_line(p, loads, line, n))
             return false;
-        if (info && !is_passed)
-            is_read = take_info(&shown, info, end);
-        for (const char *at = tensor; at && at < end;) {
-            size_t n_word;
-            const char *name = word(&at, end, &n_word);
-            pasted_key_tensor(keys, name, n_word);
-        }
-        if (!is_read && !tensor && !pasted_skip(p, line, n))
-            return false;
-    }
-    return add_shown(p, keys, &shown) && pasted_keys_put(p, keys);
+    bool is_first = is_language_model(&loads[0]) || !loads[1].keys.n;
+    struct load *last = &loads[is_first ? 0 : 1];
+    return (!is_first || pass_by(p, &loads[1])) && add_shown(p, &last->keys, &last->shown) &&
+           pasted_keys_put(p, &last->keys);
 }

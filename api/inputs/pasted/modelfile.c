@@ -17,14 +17,16 @@ static const char *rest_of(const char *line, size_t n, const char *instruction, 
     return line + length;
 }
 
-/* A FROM or PARAMETER at the beginning: those of a Dockerfile have no PARAMETER, and name an image. */
+/* A FROM or PARAMETER at the beginning: those of a Dockerfile have no PARAMETER, and name an image; "from x import y"
+ * is Python. */
 bool pasted_modelfile_looks_so(const char *text)
 {
     const char *line;
-    size_t n, n_rest;
+    size_t n, n_rest = 0;
     bool has_parameter = false, has_from = false, is_docker = false;
     while (pasted_line(&text, &line, &n)) {
-        has_from |= rest_of(line, n, "FROM", &n_rest) != NULL;
+        const char *from = rest_of(line, n, "FROM", &n_rest);
+        has_from |= from && !memchr(from, ' ', n_rest);
         has_parameter |= rest_of(line, n, "PARAMETER", &n_rest) != NULL;
         is_docker |= rest_of(line, n, "RUN", &n_rest) || rest_of(line, n, "ENTRYPOINT", &n_rest);
     }

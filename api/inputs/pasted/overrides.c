@@ -3,7 +3,8 @@
  *
  *     {"text_config": {"rope_parameters": {…}}}      {"rope_scaling": {…}, "rope_theta": 1000000}
  *
- * Both become {"rope_parameters": {…}} with everything inside, as a target reads it. */
+ * Both become {"rope_parameters": {…}} with everything inside, as a target reads it; said.place states what it was, for
+ * on top of a model a tool may not read it there (pe_said_unread). */
 #include "api/inputs/pasted/pasted.h"
 
 #include <jansson.h>
@@ -28,7 +29,7 @@ static bool is_about_positions(const json_t *config)
     bool is = json_object_get(config, "rope_parameters") || json_object_get(config, "rope_scaling");
     for (size_t i = 0; i < 3; i++)
         is |= states(config, inside[i]);
-    return is;
+    return is || states(config, "head_dim");
 }
 
 static const json_t *find(const json_t *config, unsigned depth, bool *is_nested)
@@ -86,7 +87,8 @@ static bool put_rope(struct api_text *json, const struct place *place)
                                       json_is_null(json_object_get(place->config, "rope_parameters")));
     bool fine = true;
     api_text_put(json, "\"rope_parameters\":{");
-    api_text_put(json, turns_off ? "\"rope_type\":\"default\"" : "");
+    bool is_empty = place->rope && !json_object_size(place->rope) && !place->is_nested;
+    api_text_put(json, turns_off || is_empty ? "\"rope_type\":\"default\"" : "");
     for (void *at = json_object_iter(mutable); at && fine; at = json_object_iter_next(mutable, at))
         fine = put_member(json, json_object_iter_key(at), json_object_iter_value(at));
     for (size_t i = 0; i < 3 && fine; i++)
@@ -113,13 +115,19 @@ bool pasted_overrides_put(struct pasting *p, struct api_text *json, const char *
     if (!find_rope(p, &place))
         return false;
     bool is_some = is_about_positions(place.config), fine = true;
-    /* vLLM merges what is inside a nested config, and a number alone leaves the object as it is. */
-    p->merges = is_some && ((place.is_nested && strcmp(name, "hf_overrides") == 0) || !place.rope);
+    bool is_beside = states(place.config, "rope_theta") && !states(place.rope, "rope_theta");
+    if (is_some)
+        p->place = place.is_nested ? "nested"
+                   : place.rope    ? is_beside ? "both" : NULL
+                   : is_beside     ? "beside"
+                                   : "numbers";
     api_text_put(json, "{");
     if (is_some)
         fine = put_rope(json, &place);
     if (fine && states(place.config, "max_position_embeddings"))
         fine = put_member(json, "max_position_embeddings", json_object_get(place.config, "max_position_embeddings"));
+    if (fine && states(place.config, "head_dim"))
+        fine = put_member(json, "head_dim", json_object_get(place.config, "head_dim"));
     api_text_put(json, "}");
     return fine || api_fail_memory(p->problem);
 }

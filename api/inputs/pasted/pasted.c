@@ -94,47 +94,54 @@ static bool add_preset(struct pasting *p, const struct pe_preset *preset)
     return api_request_add(p->request, "preset", &value, p->problem);
 }
 
-/* The value has its own storage by then. */
-static bool put_said(struct pasting *p, struct pe_field *field, const struct pe_value *value)
+/* The object of a tool's words. preset: the model that they name, which is taken later; value: its storage is another.
+ * Each may be NULL. */
+static bool put_said(struct pasting *p, const struct pe_value *to, const struct pe_preset *preset,
+                     const struct pe_value *value, struct pe_value *said)
 {
-    enum { MEMBERS = 4 };
+    enum { MEMBERS = 5 };
     struct pe_field *members = api_arena_array(&p->request->arena, MEMBERS, sizeof *members);
     size_t n = 0;
     if (!members)
         return api_fail_memory(p->problem);
-    members[n++] = (struct pe_field){"to", {.kind = PE_STRING, .string = p->tool}};
+    if (to)
+        members[n++] = (struct pe_field){"to", *to};
     if (p->n_ignored)
         members[n++] = (struct pe_field){"ignored", {.kind = PE_LIST, .list = {p->ignored, p->n_ignored}}};
-    if (p->merges && has_model(p->request))
-        members[n++] = (struct pe_field){"merges", {.kind = PE_BOOLEAN, .boolean = true}};
-    members[n++] = (struct pe_field){"value", *value};
-    field->value = (struct pe_value){.kind = PE_OBJECT, .object = {members, n}};
+    if (p->place)
+        members[n++] = (struct pe_field){"place", {.kind = PE_STRING, .string = p->place}};
+    if (preset)
+        members[n++] = (struct pe_field){"model", {.kind = PE_STRING, .string = preset->name}};
+    if (value)
+        members[n++] = (struct pe_field){"value", *value};
+    *said = (struct pe_value){.kind = PE_OBJECT, .object = {members, n}};
     return true;
 }
 
-/* Numbers about lengths are no word about positions. */
-static bool says_something(const struct pe_value *v)
+/* The names that are near, or what the name can mean. */
+static bool fail_model(struct pasting *p)
 {
-    static const char sizes[] = "|kv-channels|max_position_embeddings|max_model_len|context_length|";
-    bool says = v->kind != PE_NULL && v->kind != PE_OBJECT;
-    for (size_t i = 0; v->kind == PE_OBJECT && !says && i < v->object.n; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "|%.60s|", v->object.fields[i].name);
-        says = !strstr(sizes, name) && says_something(&v->object.fields[i].value);
-    }
-    return says;
+    struct pe_preset_name name;
+    struct pe_failure err;
+    pe_preset_name(p->model, &name, &err);
+    return pasted_fail(p,
+                       "no preset has the name of the model: %s; or give its config.json as hf_config beside said, or "
+                       "head_dim and layout",
+                       err.detail);
 }
 
 /* Words beside a model, or that name one; without words it is the model alone. */
 static bool place_words(struct pasting *p, struct pe_field *field, const struct pe_value *value,
                         const struct pe_preset *preset)
 {
-    bool has_words = says_something(value), needs_model = !has_model(p->request);
-    if (*p->model && !preset && needs_model && !api_request_find(p->request, "head_dim"))
+    bool has_words = pe_said_states(value), needs_model = !has_model(p->request);
+    if (!*p->model && p->unknown_model && needs_model && !api_request_find(p->request, "head_dim"))
         return pasted_fail(p,
-                           "no preset has the name of the model \"%.80s\"; give its config.json as hf_config beside "
-                           "said, or head_dim and layout",
-                           p->model);
+                           "the model is %.80s, in whose place a shell puts something else, which is not known: the "
+                           "text gives it no value, or several; write its name",
+                           p->unknown_model);
+    if (*p->model && !preset && needs_model && !api_request_find(p->request, "head_dim"))
+        return fail_model(p);
     if (needs_model && !preset && !api_request_find(p->request, "head_dim") && !api_member_find(value, "kv-channels") &&
         !api_member_find(value, "dim") && has_words)
         return pasted_fail(p, "the text names no model; give preset, hf_config or gguf beside said, or head_dim and "
@@ -153,7 +160,10 @@ static bool place_words(struct pasting *p, struct pe_field *field, const struct 
     }
     if (needs_model && preset && !add_preset(p, preset))
         return false;
-    return rename_field(p, field, "said") && put_said(p, field, value);
+    struct pe_value to = {.kind = PE_STRING, .string = p->tool};
+    if (!has_model(p->request))
+        p->place = NULL;
+    return rename_field(p, field, "said") && put_said(p, &to, NULL, value, &field->value);
 }
 
 /* num_ctx is the length that is asked about, where an endpoint has one. */
@@ -236,34 +246,23 @@ static bool read_text(struct pasting *p, struct pe_field *field)
 
 /* ---- Words of a tool, as text ---- */
 
-/* {"to":…,"text":…} becomes {"to":…,"value":…}, with `ignored`, `merges`, and `model` if a preset has its name. */
+/* {"to":…,"text":…} becomes {"to":…,"value":…}, with `ignored`, `place`, and `model` if a preset has its name;
+ * {"text":…} the text, in which it shows whose words they are. */
 static bool expand(struct api_request *request, struct pe_value *said, const char *pointer, struct api_problem *problem)
 {
-    enum { MEMBERS = 5 };
-    const struct pe_value *to = api_member_find(said, "to");
+    const struct pe_value *to = api_member_find(said, "to"), *text = api_member_find(said, "text");
     struct pasting p = {.request = request, .problem = problem, .pointer = pointer};
-    struct pe_field *fields = api_arena_array(&request->arena, MEMBERS, sizeof *fields);
-    size_t n = 0;
-    if (!fields)
-        return api_fail_memory(problem);
-    bool fine = api_said_flags(&p, said);
-    if (to)
-        fields[n++] = (struct pe_field){"to", *to};
-    if (p.n_ignored)
-        fields[n++] = (struct pe_field){"ignored", {.kind = PE_LIST, .list = {p.ignored, p.n_ignored}}};
-    if (p.merges)
-        fields[n++] = (struct pe_field){"merges", {.kind = PE_BOOLEAN, .boolean = true}};
-    const struct pe_preset *preset = fine && *p.model ? pe_preset_named(p.model) : NULL;
-    if (preset)
-        fields[n++] = (struct pe_field){"model", {.kind = PE_STRING, .string = preset->name}};
-    if (fine && p.json.n) {
-        fields[n].name = "value";
-        fine = api_json_value_read(request, p.json.bytes, p.json.n, "", "the text's flags are ", &fields[n++].value,
-                                   problem);
+    struct pe_value value;
+    if (said->object.n == 1 && text->kind == PE_STRING) {
+        *said = *text;
+        return true;
     }
+    bool fine = api_said_flags(&p, said), has_value = p.json.n;
+    const struct pe_preset *preset = fine && *p.model ? pe_preset_named(p.model) : NULL;
+    if (fine && has_value)
+        fine = api_json_value_read(request, p.json.bytes, p.json.n, "", "the text's flags are ", &value, problem);
     api_text_drop(&p.json);
-    *said = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
-    return fine;
+    return fine && put_said(&p, to, preset, has_value ? &value : NULL, said);
 }
 
 static bool expand_within(struct api_request *request, const char *name, struct pe_value *value,
@@ -308,12 +307,12 @@ static bool take_model(struct pasting *p, struct pe_value *said)
     return has_model(p->request) || add_preset(p, preset);
 }
 
-/* Without a model there is nothing to merge with. */
-static bool drop_merges(struct pasting *p, struct pe_value *said)
+/* Without a model there is nothing that they are on top of. */
+static bool drop_place(struct pasting *p, struct pe_value *said)
 {
     struct pe_field *members = (struct pe_field *)(uintptr_t)said->object.fields;
     for (size_t i = 0; !has_model(p->request) && i < said->object.n; i++)
-        if (strcmp(members[i].name, "merges") == 0)
+        if (strcmp(members[i].name, "place") == 0)
             members[i] = members[--said->object.n];
     return true;
 }
@@ -333,7 +332,7 @@ bool api_pasted_take(struct api_request *request, struct api_problem *problem)
         if (!field)
             continue;
         if (field->value.kind == PE_OBJECT && i == 2 &&
-            !(take_model(&p, &field->value) && drop_merges(&p, &field_of(request, names[i])->value)))
+            !(take_model(&p, &field->value) && drop_place(&p, &field_of(request, names[i])->value)))
             return false;
         if (field->value.kind != PE_STRING)
             continue;

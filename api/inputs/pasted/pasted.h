@@ -6,6 +6,8 @@
 
 #include "api/inputs/inputs.h"
 
+#include <jansson.h>
+
 enum {
     PASTED_MAX = 1 << 20,   /* bytes of a text */
     PASTED_WORD_BYTES = 96, /* of a name or line that an answer shows */
@@ -31,10 +33,11 @@ struct pasting {
     enum pasted_kind kind;
     struct api_text json;     /* the keys, the config, or the value of the words; "{}": no words */
     const char *tool;         /* whose words they are: the name of a target */
-    bool merges;              /* said.merges */
+    const char *place;        /* said.place: where overrides have their rope object; NULL: not to be said */
     struct pe_value *ignored; /* [n_ignored]: flags about other things */
     size_t n_ignored;
     char model[PASTED_MODEL_BYTES]; /* as the text names it; "": it does not */
+    const char *unknown_model;      /* has a variable without a value; NULL: it has not */
     int64_t length;                 /* the context that it asks for; 0: none */
     struct pasted_names skipped, unread;
 };
@@ -61,8 +64,12 @@ bool pasted_name(struct pasting *p, struct pasted_names *names, const char *text
 bool pasted_skip(struct pasting *p, const char *line, size_t n); /* unless it is blank */
 /* The next line of *at without its end and blanks at it; false: there is none. */
 bool pasted_line(const char **at, const char **line, size_t *n);
-/* Is the text among those that `names`, "a|b", begin or are? */
 bool pasted_is(const char *text, size_t n, const char *word);
+const char *pasted_find(const char *text, size_t n, const char *what); /* NULL: it is not in the text */
+bool pasted_is_of_name(char c);                    /* a letter, a digit, or a sign inside of a name or a number */
+size_t pasted_name_in(const char *line, size_t n); /* bytes of the name in "name: value"; 0: it is no such line */
+/* Is the text one of "a|b*", or has it the beginning of one that ends with a star? */
+bool pasted_is_among(const char *list, const char *text, size_t n);
 
 /* ---- keys.c: keys of a GGUF file, from lines ----------------------------------------------------------------------
  */
@@ -84,6 +91,9 @@ bool pasted_key_counts(const char *name, size_t n);
 bool pasted_key_add(struct pasting *p, struct pasted_keys *keys, const char *name, size_t n_name, const char *type,
                     size_t n_type, const char *value, size_t n);
 const char *pasted_key_find(const struct pasted_keys *keys, const char *name); /* its JSON; NULL: none */
+/* … in the place of one that is there. */
+bool pasted_key_replace(struct pasting *p, struct pasted_keys *keys, const char *name, const char *type,
+                        const char *value);
 /* A tensor that the file has, whose numbers no text shows. */
 void pasted_key_tensor(struct pasted_keys *keys, const char *name, size_t n);
 bool pasted_keys_put(struct pasting *p, const struct pasted_keys *keys); /* the JSON of all */
@@ -95,7 +105,7 @@ enum { PASTED_WORDS_MAX = 4096 };
 
 struct pasted_word {
     const char *text;
-    bool is_unknown; /* has an expansion, and is as it was written */
+    bool is_unknown; /* has an expansion whose value is not known, and is as it was written */
     bool begins;     /* is the first of a command */
     bool is_listed;  /* is inside NAME=( … ) */
 };
@@ -103,7 +113,8 @@ struct pasted_words {
     struct pasted_word *at; /* in the arena */
     size_t n;
 };
-/* Splits a text as a POSIX shell does. A line that begins with a flag goes on with the command before it. */
+/* Splits a text as a POSIX shell does, with variables that the text sets before. A line that begins with a flag goes on
+ * with the command before it. */
 bool pasted_words_split(struct pasting *p, struct pasted_words *words);
 
 /* ---- command.c ------------------------------------------------------------------------------------------------------
@@ -111,6 +122,25 @@ bool pasted_words_split(struct pasting *p, struct pasted_words *words);
 
 /* Keeps the words of the command that has the target's flags, and finds the model that it names. */
 bool pasted_command_choose(struct pasting *p, const struct pe_target_info *target, struct pasted_words *words);
+/* A keyword of a call of Python, or a setting of a file: the same as a flag of a command. */
+struct pasted_setting {
+    const char *name;
+    const json_t *value;
+};
+const struct pe_target_info *pasted_tool_of_call(const char *name,
+                                                 size_t n); /* NULL: none has its words in this call */
+/* The members of an object that are not null, in the arena; NULL: no memory. */
+struct pasted_setting *pasted_settings_of(struct pasting *p, const json_t *object, size_t *n);
+bool pasted_is_setting(const char *name, size_t n); /* is it a flag of a server, as a file of settings names it? */
+bool pasted_has_settings(const char *text);         /* does a line begin with one, and a colon? */
+/* tool NULL: one that has a flag of these names. */
+bool pasted_settings_read(struct pasting *p, const struct pe_target_info *tool, const struct pasted_setting *settings,
+                          size_t n);
+
+/* ---- printed.c ------------------------------------------------------------------------------------------------------
+ */
+
+bool pasted_object_put(struct pasting *p); /* the object that the text has, of JSON or of Python, as JSON */
 
 /* ---- overrides.c ----------------------------------------------------------------------------------------------------
  */
@@ -125,7 +155,7 @@ bool pasted_overrides_put(struct pasting *p, struct api_text *json, const char *
 /* The flags among n words of a command as members of the target's value, with braces. */
 bool pasted_flags_put(struct pasting *p, const struct pe_target_info *target, const struct pasted_word *words,
                       size_t n);
-/* Does the word, behind its dashes, name a member of the target? */
-bool pasted_is_flag_of(const struct pe_target_info *target, const char *word);
+/* The member of the target that the word, behind its dashes, names; NULL: none. */
+const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const char *word);
 
 #endif

@@ -1,5 +1,6 @@
 /* What the readers of pasted texts share: refusals, names and lines that the answer shows, and presets by the name of a
  * model. */
+#define _GNU_SOURCE /* memmem */
 #include "api/inputs/pasted/pasted.h"
 #include "api/text.h"
 
@@ -60,3 +61,30 @@ bool pasted_line(const char **at, const char **line, size_t *n)
 }
 
 bool pasted_is(const char *text, size_t n, const char *word) { return strlen(word) == n && memcmp(text, word, n) == 0; }
+
+bool pasted_is_among(const char *list, const char *text, size_t n)
+{
+    for (size_t length; *list; list += length + (list[length] == '|')) {
+        length = strcspn(list, "|");
+        bool is_beginning = length && list[length - 1] == '*';
+        if (is_beginning ? n + 1 >= length && memcmp(text, list, length - 1) == 0
+                         : n == length && memcmp(text, list, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+const char *pasted_find(const char *text, size_t n, const char *what) { return memmem(text, n, what, strlen(what)); }
+
+bool pasted_is_of_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("_.+-", c));
+}
+
+size_t pasted_name_in(const char *line, size_t n)
+{
+    size_t name = 0;
+    while (name < n && pasted_is_of_name(line[name]))
+        name++;
+    return name < n && line[name] == ':' && (name + 1 == n || line[name + 1] == ' ') ? name : 0;
+}

@@ -10,32 +10,34 @@
 
 #include <jansson.h>
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_.+-", c);
-}
+/* A call whose name has a capital, with keywords, or a text before them. */
+struct call {
+    const char *name, *at; /* its parenthesis */
+};
 
-/* Where a call with keywords begins, of a class whose name has a capital: its parenthesis. NULL: there is none. */
-static const char *call_of(const char *text)
+/* The first of them from text on, which is within the whole; at NULL: there is none. */
+static struct call call_of(const char *whole, const char *text)
 {
     for (const char *p = text; (p = strchr(p, '(')); p++) {
         const char *begin = p, *after = p + 1 + strspn(p + 1, " \t\r\n");
         size_t n = 0;
-        while (begin > text && is_letter(begin[-1]))
+        while (begin > whole && pasted_is_of_name(begin[-1]))
             begin--;
-        while (after[n] && is_letter(after[n]))
+        while (pasted_is_of_name(after[n]))
             n++;
-        if (*begin >= 'A' && *begin <= 'Z' && begin < p && n && after[n] == '=' && after[n + 1] != '=')
-            return p;
+        bool has_keyword = n && after[n] == '=' && after[n + 1] != '=';
+        if (*begin >= 'A' && *begin <= 'Z' && begin < p && (has_keyword || strchr("'\"", *after)))
+            return (struct call){begin, p};
     }
-    return NULL;
+    return (struct call){NULL, NULL};
 }
 
 bool pasted_printed_looks_so(const char *text)
 {
     const char *brace = strchr(text, '{');
     const char *after = brace ? brace + 1 + strspn(brace + 1, " \t\r\n") : "";
-    return *after == '"' || *after == '\'' || call_of(text) || (strstr(text, "(rotary_emb)") && strchr(text, '('));
+    bool is_object = (*after == '"' || *after == '\'') && !pasted_has_settings(text);
+    return is_object || call_of(text, text).at || (strstr(text, "(rotary_emb)") && strchr(text, '('));
 }
 
 /* Behind the bracket that ends what begins at text; NULL: none does. */
@@ -77,10 +79,12 @@ static void put_python(struct api_text *json, const char *at, const char *end, b
     const char *begin = at, *number = NULL; /* where one in parentheses ends */
     while (at < end) {
         size_t n = 0;
-        while (at + n < end && is_letter(at[n]))
+        while (at + n < end && pasted_is_of_name(at[n]))
             n++;
         if (at == number || (is_call && (at == begin || at == end - 1))) {
+            const char *after = at + 1 + strspn(at + 1, " \t\r\n");
             api_text_put(json, at == number ? "" : at == begin ? "{" : "}");
+            api_text_put(json, at == begin && strchr("'\"", *after) ? "\"model\":" : "");
             at++;
             continue;
         }
@@ -116,6 +120,29 @@ static void put_python(struct api_text *json, const char *at, const char *end, b
     }
 }
 
+bool api_pasted_is_dict(const char *text, size_t n)
+{
+    size_t at = 1;
+    while (at < n && strchr(" \t\r\n", text[at]))
+        at++;
+    return at < n && text[at] == '\'';
+}
+
+/* Names that a config has, or the keys of a file, and what a request has instead of them. */
+bool api_pasted_is_config(const char *text, size_t n)
+{
+    static const char marks[] = "model_type|text_config|general.architecture|model_info";
+    static const char fields[] = "scheme|preset|hf_config|gguf|said|configs";
+    struct api_json_members at = api_json_members(text, n);
+    struct api_json_member member;
+    bool is_config = false, is_request = false;
+    while (!is_request && api_json_next(&at, &member)) {
+        is_config |= pasted_is_among(marks, member.name, member.name_bytes);
+        is_request |= pasted_is_among(fields, member.name, member.name_bytes);
+    }
+    return is_config && !is_request;
+}
+
 static const json_t *load(struct pasting *p, const char *text, size_t n, bool *no_memory)
 {
     struct api_json_error error = {.no_memory = false};
@@ -129,7 +156,7 @@ static const json_t *find(struct pasting *p, const char **begin, const char **en
 {
     bool no_memory = false;
     enum { TRIED = 8 };
-    const char *at = p->text, *call = call_of(p->text);
+    const char *at = p->text, *call = call_of(p->text, p->text).at;
     if (call && call < at + strcspn(at, "{")) /* the call is around the rest */
         at = call;
     for (unsigned i = 0; i < TRIED && at && (*at == '(' || (at = strchr(at, '{'))); i++, at++) {
@@ -172,6 +199,47 @@ static bool put_object(struct pasting *p, const json_t *object)
         api_text_put(&p->json, text);
     free(text);
     return text != NULL;
+}
+
+bool pasted_object_put(struct pasting *p)
+{
+    const char *begin, *end;
+    if (find(p, &begin, &end))
+        return pasted_done(p);
+    return p->json.state ? pasted_done(p)
+                         : pasted_fail(p, "the text between { and } is neither JSON nor a dict of Python");
+}
+
+/* The first call that a tool knows. */
+static struct call known_call(const char *text)
+{
+    struct call call = call_of(text, text);
+    while (call.at && !pasted_tool_of_call(call.name, (size_t)(call.at - call.name)))
+        call = call_of(text, call.at + 1);
+    return call;
+}
+
+bool pasted_call_looks_so(const char *text) { return known_call(text).at; }
+
+bool pasted_call_read(struct pasting *p)
+{
+    struct call call = known_call(p->text);
+    const char *end = end_of(call.at);
+    bool no_memory = false;
+    int n = (int)(call.at - call.name);
+    if (end)
+        put_python(&p->json, call.at, end, true);
+    const json_t *keywords = end && !p->json.state ? load(p, p->json.bytes, p->json.n, &no_memory) : NULL;
+    if (keywords) {
+        size_t n_settings;
+        const struct pasted_setting *settings = pasted_settings_of(p, keywords, &n_settings);
+        return pasted_settings_read(p, pasted_tool_of_call(call.name, (size_t)n), settings, n_settings);
+    }
+    if (p->json.state)
+        return pasted_done(p);
+    return no_memory ? api_fail_memory(p->problem)
+                     : pasted_fail(p, "what %.*s is called with cannot be read; write values themselves as keywords",
+                                   n < 60 ? n : 60, call.name);
 }
 
 bool pasted_printed_read(struct pasting *p)

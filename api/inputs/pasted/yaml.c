@@ -4,6 +4,8 @@
  *     overrides_of_model_config: {rope_theta: 1000000}
  *     model: {rotary_base: 500000, kv_channels: 128}   NeMo and Megatron-LM: its arguments, with underscores
  *     model: {_component_: torchtune.models.llama3.llama3, rope_base: 500000}
+ *     model: Qwen/Qwen3-8B                             vllm serve --config: its flags
+ *     hf-overrides: {rope_parameters: {rope_theta: 5000000}}
  *
  * A document becomes JSON first, with its aliases put in their places, which the limit of the text bounds. */
 #include "api/inputs/pasted/pasted.h"
@@ -133,107 +135,95 @@ static bool convert(const char *text, struct api_text *json, yaml_parser_t *erro
     return fine;
 }
 
-static bool is_of_name(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_-.", c);
-}
-
-/* A line "key: value". */
 bool pasted_yaml_looks_so(const char *text)
 {
     const char *line;
     size_t n;
-    while (pasted_line(&text, &line, &n)) {
-        size_t name = 0;
-        while (name < n && line[name] && is_of_name(line[name]))
-            name++;
-        if (name > 0 && name < n && line[name] == ':' && (name + 1 == n || line[name + 1] == ' '))
+    while (pasted_line(&text, &line, &n))
+        if (pasted_name_in(line, n))
             return true;
-    }
     return false;
+}
+
+static bool are_settings(const json_t *root)
+{
+    json_t *mutable = (json_t *)(uintptr_t)root;
+    bool are = false;
+    for (void *at = json_object_iter(mutable); at && !are; at = json_object_iter_next(mutable, at))
+        are = pasted_is_setting(json_object_iter_key(at), strlen(json_object_iter_key(at)));
+    return are;
 }
 
 /* ---- Keys about positions ---- */
 
-enum family { NONE, CONFIG, MEGATRON, TORCHTUNE };
+enum { FOUND_MAX = 48 };
 
 struct said {
     struct pasting *p;
-    const json_t *config[4], *rope_base; /* members of CONFIG */
-    const json_t *arguments[24];
-    const char *names[24]; /* of Megatron's */
-    size_t n_arguments;
+    struct pasted_setting at[FOUND_MAX]; /* of the names below; each once */
+    size_t n;
     const char *component; /* of torchtune */
-    const json_t *embed_dim, *num_heads, *head_dim;
     bool is_refused;
 };
 
-static const char *const config_names[] = {"rope_theta", "rope_scaling", "partial_rotary_factor",
-                                           "max_position_embeddings"};
+static const char config_names[] = "rope_theta|rope_scaling|partial_rotary_factor|max_position_embeddings";
 static const char model_names[] = "base_model|model_name_or_path|pretrained_model_name_or_path|model_path|hf_model_id|"
                                   "model_id|model_name|model";
+static const char sizes[] = "rope_base|embed_dim|num_heads|head_dim|hidden_size|num_attention_heads";
+
+/* The same thing under another name. */
+static const struct {
+    const char *theirs, *name;
+} renamed[] = {
+    {"rope_parameters", "rope_scaling"},
+    {"rotary_percentage", "rotary-percent"}, /* NeMo */
+    {"seq_len_interpolation_factor", "rotary-seq-len-interpolation-factor"},
+};
+
+static const json_t *given(const struct said *s, const char *name)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->at[i].name, name) == 0)
+            return s->at[i].value;
+    return NULL;
+}
+
+static const struct pe_param *argument_of(const char *name)
+{
+    char flag[64];
+    snprintf(flag, sizeof flag, "--%.60s", name);
+    return pasted_flag_of(pe_target_info_find("megatron"), flag);
+}
 
 /* The same key at two places with two values contradicts itself. */
-static void take(struct said *s, const json_t **place, const char *name, const json_t *value)
+static void take(struct said *s, const char *name, const char *key, const json_t *value)
 {
-    if (*place && !json_equal(*place, value) && !s->is_refused) {
-        char *a = json_dumps(*place, JSON_ENCODE_ANY | JSON_COMPACT),
+    const json_t *before = given(s, name);
+    if (before && !json_equal(before, value) && !s->is_refused) {
+        char *a = json_dumps(before, JSON_ENCODE_ANY | JSON_COMPACT),
              *b = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-        pasted_fail(s->p, "the text has %s twice: as %.60s and as %.60s", name, a ? a : "", b ? b : "");
+        pasted_fail(s->p, "the text has %s twice: as %.60s and as %.60s", key, a ? a : "", b ? b : "");
         free(a);
         free(b);
         s->is_refused = true;
     }
-    *place = value;
-}
-
-static void take_argument(struct said *s, const char *key, const json_t *value)
-{
-    static const char *const others[][2] = {{"rotary_percentage", "rotary-percent"},
-                                            {"seq_len_interpolation_factor", "rotary-seq-len-interpolation-factor"}};
-    const struct pe_target_info *target = pe_target_info_find("megatron");
-    char name[64];
-    snprintf(name, sizeof name, "%s", key);
-    for (char *p = name; *p; p++)
-        *p = *p == '_' ? '-' : *p;
-    for (size_t i = 0; i < 2; i++)
-        if (strcmp(key, others[i][0]) == 0)
-            snprintf(name, sizeof name, "%s", others[i][1]);
-    for (const struct pe_param *row = target->members; row->name; row++) {
-        if (strcmp(row->name, name) != 0)
-            continue;
-        size_t i = 0;
-        while (i < s->n_arguments && strcmp(s->names[i], row->name) != 0)
-            i++;
-        if (i == s->n_arguments && s->n_arguments < 24) {
-            s->arguments[i] = NULL;
-            s->names[s->n_arguments++] = row->name;
-        }
-        if (i < s->n_arguments)
-            take(s, &s->arguments[i], key, value);
-    }
+    if (!before && s->n < FOUND_MAX)
+        s->at[s->n++] = (struct pasted_setting){name, value};
 }
 
 static void take_member(struct said *s, const char *key, const json_t *value)
 {
-    for (size_t i = 0; i < 4; i++)
-        if (strcmp(key, config_names[i]) == 0)
-            take(s, &s->config[i], key, value);
-    if (strcmp(key, "rope_parameters") == 0)
-        take(s, &s->config[1], key, value);
-    if (strcmp(key, "rope_base") == 0)
-        take(s, &s->rope_base, key, value);
-    if (strcmp(key, "embed_dim") == 0)
-        s->embed_dim = value;
-    if (strcmp(key, "num_heads") == 0)
-        s->num_heads = value;
-    if (strcmp(key, "head_dim") == 0)
-        s->head_dim = value;
-    if (strcmp(key, "_component_") == 0 && json_is_string(value) && strstr(json_string_value(value), "models"))
-        s->component = json_string_value(value);
-    if (is_word(key, strlen(key), model_names) && json_is_string(value) && !*s->p->model)
+    const char *name = key;
+    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
+        name = strcmp(key, renamed[i].theirs) == 0 ? renamed[i].name : name;
+    const struct pe_param *argument = argument_of(name);
+    if (argument || pasted_is_among(config_names, name, strlen(name)) || pasted_is_among(sizes, name, strlen(name)))
+        take(s, argument ? argument->name : name, key, value);
+    const char *component = strcmp(key, "_component_") == 0 ? json_string_value(value) : NULL;
+    if (component && !s->component && strstr(component, ".models.") && !strstr(component, "tokenizer"))
+        s->component = component;
+    if (pasted_is_among(model_names, key, strlen(key)) && json_is_string(value) && !*s->p->model)
         snprintf(s->p->model, sizeof s->p->model, "%s", json_string_value(value));
-    take_argument(s, key, value);
 }
 
 /* Null is no value. Objects of positions are not entered. */
@@ -265,33 +255,66 @@ static void put(struct api_text *json, const char *name, const json_t *value)
     free(text);
 }
 
-static enum family family_of(const struct said *s)
+/* torchtune.models.llama3_1.llama3_1_8b is llama3.1-8b: a digit alone between two lines is a version. */
+static void name_component(struct said *s)
 {
-    if (s->component && s->rope_base)
-        return TORCHTUNE;
-    if (s->config[0] || s->config[1])
-        return CONFIG;
-    for (size_t i = 0; i < s->n_arguments; i++)
-        if (!is_word(s->names[i], strlen(s->names[i]), "kv-channels|mscale"))
-            return MEGATRON;
-    return NONE;
+    const char *dot = strrchr(s->component, '.');
+    char *name = s->p->model;
+    snprintf(name, sizeof s->p->model, "%s", dot ? dot + 1 : s->component);
+    for (char *p = name; *p; p++)
+        if (p > name && *p == '_' && p[-1] >= '0' && p[-1] <= '9' && p[1] >= '0' && p[1] <= '9' && p[2] == '_')
+            *p = '.';
 }
 
+/* A builder with sizes of its own, or a model by its name. */
 static void put_torchtune(struct said *s)
 {
     struct api_text *json = &s->p->json;
-    const char *name = s->component;
-    double heads = json_number_value(s->num_heads), width = json_number_value(s->embed_dim);
-    const char *class = strstr(name, "qwen") ? "Qwen2RotaryPositionalEmbeddings"
-                        : strstr(name, "llama3_1") || strstr(name, "llama3_2") || strstr(name, "llama3_3")
-                            ? "Llama3ScaledRoPE"
-                            : "RotaryPositionalEmbeddings";
+    const char *const *width = pe_target_info_find("torchtune")->width;
+    double heads = json_number_value(given(s, width[2])), whole = json_number_value(given(s, width[1]));
+    const char *class =
+        strstr(s->component, "qwen") ? "Qwen2RotaryPositionalEmbeddings"
+        : strstr(s->component, "llama3_1") || strstr(s->component, "llama3_2") || strstr(s->component, "llama3_3")
+            ? "Llama3ScaledRoPE"
+            : "RotaryPositionalEmbeddings";
+    s->p->tool = "torchtune";
+    if (!given(s, "head_dim") && !given(s, width[1]))
+        name_component(s);
+    if (!given(s, "rope_base"))
+        return;
     api_text_format(json, "\"class\":\"%s\"", class);
-    if (s->head_dim)
-        put(json, "dim", s->head_dim);
-    else if (heads > 0 && width > 0 && width / heads < 65536)
-        api_text_format(json, ",\"dim\":%d", (int)(width / heads));
-    put(json, "base", s->rope_base);
+    if (given(s, "head_dim"))
+        put(json, width[0], given(s, "head_dim"));
+    else if (heads > 0 && whole > 0 && whole / heads < 65536)
+        api_text_format(json, ",\"%s\":%d", width[0], (int)(whole / heads));
+    put(json, "base", given(s, "rope_base"));
+}
+
+static void put_config(struct said *s)
+{
+    s->p->tool = "transformers4";
+    for (size_t i = 0; i < s->n; i++)
+        if (pasted_is_among(config_names, s->at[i].name, strlen(s->at[i].name)))
+            put(&s->p->json, s->at[i].name, s->at[i].value);
+}
+
+/* Arguments of Megatron-LM and the sizes that give the width of a head, without those of others. */
+static bool read_arguments(struct said *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (argument_of(s->at[i].name) ||
+            is_word(s->at[i].name, strlen(s->at[i].name), "hidden_size|num_attention_heads"))
+            s->at[n++] = s->at[i];
+    return pasted_settings_read(s->p, pe_target_info_find("megatron"), s->at, n);
+}
+
+static bool has_arguments(const struct said *s)
+{
+    bool has = false;
+    for (size_t i = 0; i < s->n; i++)
+        has |= argument_of(s->at[i].name) && !is_word(s->at[i].name, strlen(s->at[i].name), "kv-channels|mscale");
+    return has;
 }
 
 /* The whole is a config.json in YAML. */
@@ -304,20 +327,19 @@ static bool is_config(const json_t *root)
 static bool put_said(struct said *s)
 {
     struct pasting *p = s->p;
-    enum family family = family_of(s);
+    bool is_config = given(s, "rope_theta") || given(s, "rope_scaling");
     p->kind = PASTED_WORDS;
-    p->tool = family == TORCHTUNE ? "torchtune" : family == MEGATRON ? "megatron" : "transformers4";
     p->json.n = 0;
-    if (family == NONE)
+    if (!s->component && !is_config && has_arguments(s))
+        return read_arguments(s);
+    if (!s->component && !is_config)
         return pasted_fail(p, "the YAML says nothing about positions: none of rope_theta, rope_scaling, "
                               "rope_parameters, rotary_base, rotary_percentage, rope_base with _component_ is in it");
     api_text_put(&p->json, "{");
-    for (size_t i = 0; family == CONFIG && i < 4; i++)
-        put(&p->json, config_names[i], s->config[i]);
-    for (size_t i = 0; family == MEGATRON && i < s->n_arguments; i++)
-        put(&p->json, s->names[i], s->arguments[i]);
-    if (family == TORCHTUNE)
+    if (s->component)
         put_torchtune(s);
+    else
+        put_config(s);
     api_text_put(&p->json, "}");
     return pasted_done(p);
 }
@@ -347,6 +369,11 @@ bool pasted_yaml_read(struct pasting *p)
     if (is_config(root)) {
         p->kind = PASTED_CONFIG;
         return pasted_done(p);
+    }
+    if (are_settings(root)) {
+        size_t n;
+        const struct pasted_setting *settings = pasted_settings_of(p, root, &n);
+        return pasted_settings_read(p, NULL, settings, n);
     }
     walk(&s, root, 0);
     return !s.is_refused && put_said(&s);

@@ -177,7 +177,7 @@ static double real_of(const struct pe_model *m, const char *name, double fallbac
 static double round_frequency(const struct pe_model *m, double w)
 {
     const struct rounding *r = &roundings[m->transforms.recipe];
-    double base = real_of(m, "base", 10000);
+    double base = r->is_divided ? real_of(m, "base", 10000) : 0;
     if (!r->is_divided || !(w > 0) || !(base > 1))
         return pe_round_to(r->of_frequency, w);
     double power = pow(w, -log(pe_round_to(r->of_frequency, base)) / log(base));

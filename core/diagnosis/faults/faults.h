@@ -107,6 +107,8 @@ bool pe_edit_reorder(const struct pe_diagnosis *d, struct pe_edit *edit, const s
 /* The believed positions for each row of a batch of `levels`, to be changed: [levels, count]. NULL: the belief has
  * another number of them, several axes, or no memory is left. */
 double *pe_edit_positions_by_row(const struct pe_diagnosis *d, struct pe_edit *edit, uint64_t levels, uint64_t count);
+/* Gives some axes (bits) the coordinates of [axes, count], copied; the others keep those of the edit so far. */
+bool pe_edit_coordinates(const struct pe_diagnosis *d, struct pe_edit *edit, unsigned axes, const double *coordinates);
 /* A list for one axis, copied. */
 bool pe_edit_positions(const struct pe_diagnosis *d, struct pe_edit *edit, const double *positions);
 /* From row to row, of an alternative of position_stride; NaN: it is fitted. */

@@ -39,7 +39,7 @@ enum { SCANNED = 512, SCAN_WORK = 100 }; /* positions; multiply-adds of a number
  * a few columns. */
 static double distance(const struct pe_model *m, const double *found, double p, double least)
 {
-    enum { SOME = 64 };
+    enum { SOME = 8 };
     double sum = 0, expected[SOME];
     for (size_t col0 = 0; col0 < m->n_columns && sum < least; col0 += SOME) {
         size_t n = m->n_columns - col0 < SOME ? m->n_columns - col0 : SOME;

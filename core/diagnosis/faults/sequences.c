@@ -104,6 +104,28 @@ bool pe_edit_reorder(const struct pe_diagnosis *d, struct pe_edit *edit, const s
     return x;
 }
 
+/* A list of the edit that has all axes; NULL: it has none. Its numbers are the edit's own. */
+static double *own_list(const struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    const struct pe_value *v = pe_field_find(edit->fields, edit->n_fields, "positions");
+    uint64_t n = 0;
+    bool is_whole = v && v->kind == PE_ARRAY && pe_shape_count(v->array.shape, v->array.rank, &n) &&
+                    n == sequence(d)->n_axes * d->belief.n;
+    return is_whole ? (double *)v->array.data : NULL;
+}
+
+bool pe_edit_coordinates(const struct pe_diagnosis *d, struct pe_edit *edit, unsigned axes, const double *coordinates)
+{
+    uint64_t n = d->belief.n;
+    double *x = own_list(d, edit);
+    if (!x && pe_edit_map(d, edit, 1, 0, false))
+        x = own_list(d, edit);
+    for (unsigned a = 0; x && a < sequence(d)->n_axes; a++)
+        if (axes & 1U << a)
+            memcpy(x + a * n, coordinates + a * n, n * sizeof *x);
+    return x;
+}
+
 bool pe_edit_positions(const struct pe_diagnosis *d, struct pe_edit *edit, const double *positions)
 {
     uint64_t n = count_positions(d, edit);
@@ -182,6 +204,22 @@ const struct pe_fault pe_fault_positions_reversed = {
                "The rows have the positions in reverse order.",
                "The positions run in reverse order: the first row has the last position."),
     .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = reverse};
+
+/* These are measured, never tried (../naming). */
+const struct pe_fault pe_fault_exponent_shifted = {
+    FAULT_TEXT("exponent_shifted", "ladder", LADDER, 3, "exponents begin too early",
+               "The exponents of the frequencies begin at -2/r, as where the index of a pair is one too small.",
+               "Every frequency is base^(2/r) = {found} times that of the configuration.")};
+
+const struct pe_fault pe_fault_positions_scaled = {
+    FAULT_TEXT("positions_scaled", "positions", POSITIONS, 3, "scaled positions",
+               "Positions, of all axes or of one, are multiplied by a factor.",
+               "The positions are {found} times those of the configuration.")};
+
+const struct pe_fault pe_fault_positions_rounded = {
+    FAULT_TEXT("positions_rounded", "positions", POSITIONS, 3, "rounded positions",
+               "Positions, of all axes or of one, are rounded to few bits or to integers.",
+               "The positions are rounded: {found} in place of {believed}.")};
 
 static bool no_reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {

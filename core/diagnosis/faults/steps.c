@@ -27,7 +27,7 @@
  * The result is a position, a step or a shift of the evidence, found without a search over configurations. */
 
 struct wave {
-    double w, phase, weight;
+    double w, phase, weight, gain;
 };
 
 struct waves {
@@ -67,17 +67,25 @@ static void join(struct waves *v)
     v->n = n;
 }
 
+/* How far each wave moves the estimate for each radian that it is off: the estimate is the mean of what it and all
+ * slower waves say, by weight·w². */
+static void set_gains(struct waves *v)
+{
+    double weights = 0;
+    for (size_t i = 0; i < v->n; i++) {
+        struct wave *a = &v->list[i];
+        double weight = a->weight * a->w * a->w;
+        weights += weight;
+        a->gain = weights > 0 ? weight / (weights * a->w) : 0;
+    }
+}
+
 /* Refines x by ever faster waves: each wave is right modulo its period, and the estimate so far shows which. */
 static double refined(const struct waves *v, double x)
 {
-    double sum = 0, weights = 0;
     for (size_t i = 0; i < v->n; i++) {
         const struct wave *a = &v->list[i];
-        double near = x + pe_wrap(a->phase - x * a->w) / a->w, weight = a->weight * a->w * a->w;
-        sum += weight * near;
-        weights += weight;
-        x = weights > 0 ? sum / weights : x;
-        sum = x * weights;
+        x += a->gain * pe_wrap(a->phase - x * a->w);
     }
     return x;
 }
@@ -106,13 +114,14 @@ struct pe_solved pe_solve_phases(const double *w, const double *phase, const dou
     v.weight = 0;
     for (size_t k = n; k-- > 0 && v.n < PE_HEAD_DIM_MAX;)
         if (fabs(w[k]) > 1e-12 && weight[k] > 0 && isfinite(phase[k])) {
-            v.list[v.n++] = (struct wave){w[k], phase[k], weight[k]};
+            v.list[v.n++] = (struct wave){w[k], phase[k], weight[k], 0};
             information += weight[k] * w[k] * w[k];
         }
     if (v.n == 0)
         return best;
     sort(&v);
     join(&v);
+    set_gains(&v);
     double slow = v.list[0].w, period = 2 * PI / fabs(slow);
     int turns = (int)fmin(ceil(most / period), 64);
     for (int turn = 0; turn <= 2 * turns && !pe_is_cancelled(); turn++) {

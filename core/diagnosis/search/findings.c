@@ -13,6 +13,7 @@
  * exclude. Before them come numbers that are not finite. If nothing fits, one finding states that and how near the
  * nearest was. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/naming/relations.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -201,6 +202,11 @@ static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candida
         change.found = first_positions(d, c);
     pe_put_string(node, "code", info->code);
     pe_put_string(node, "pointer", change.pointer);
+    const struct pe_named *named = pe_named_of(d, &c->explanation.h, i);
+    if (named) {
+        pe_named_put(d, named, node);
+        return node;
+    }
     if (change.found || change.believed) {
         put_value(node, "found", change.found);
         put_value(node, "believed", change.believed);

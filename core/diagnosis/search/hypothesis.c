@@ -14,6 +14,7 @@
  *
  * Several candidates with the same numbers are all reported; search/equivalent.c finds where they would differ. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/naming/relations.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -28,12 +29,17 @@ static size_t count(const struct pe_diagnosis *d, const struct pe_fault *f)
 static bool is_fit(const struct pe_diagnosis *d, const struct pe_hypothesis *h, unsigned i)
 {
     const struct pe_fault *f = pe_fault_row(h->fault[i]);
+    if (pe_named_of(d, h, i))
+        return true;
     return f->n_fits && h->choice[i] + f->n_fits >= count(d, f);
 }
 
 static bool apply_one(struct pe_diagnosis *d, const struct pe_hypothesis *h, unsigned i, struct pe_edit *edit)
 {
+    const struct pe_named *named = pe_named_of(d, h, i);
     edit->now = (unsigned char)i;
+    if (named)
+        return pe_named_apply(d, named, edit) && !edit->failed;
     return pe_fault_row(h->fault[i])->apply(d, h->choice[i], edit) && !edit->failed;
 }
 
@@ -63,7 +69,8 @@ unsigned pe_hypothesis_cost(const struct pe_diagnosis *d, const struct pe_hypoth
     unsigned cost = 0;
     for (unsigned i = 0; i < h->n; i++) {
         unsigned of_fit = pe_fault_row(h->fault[i])->fit_cost;
-        cost += is_fit(d, h, i) && of_fit ? of_fit : 1;
+        const struct pe_named *named = pe_named_of(d, h, i);
+        cost += named ? named->relation->cost : is_fit(d, h, i) && of_fit ? of_fit : 1;
     }
     return cost;
 }
@@ -147,8 +154,10 @@ void pe_hypothesis_wonder(const struct pe_diagnosis *d, const struct pe_edit *ed
     k->surprise = 0;
     for (unsigned i = 0; i < k->h.n; i++) {
         const struct pe_fault *fault = pe_fault_row(k->h.fault[i]);
-        bool is_long = is_fitted_long(d, edit, k, i);
-        k->surprise += pe_fault_surprise(k->h.fault[i]) + (fault->surprise ? fault->surprise(d, k->h.choice[i]) : 0);
+        bool is_long = is_fitted_long(d, edit, k, i), is_named = pe_named_of(d, &k->h, i),
+             is_own = fault->surprise && !is_named;
+        k->surprise += pe_fault_surprise(k->h.fault[i]) + (is_own ? fault->surprise(d, k->h.choice[i]) : 0);
+        k->surprise -= is_named; /* its sentence has more */
         k->surprise += is_long * OF_DIGITS - contradicts(d, edit, i) * OF_A_STATED_FIELD;
         k->follows_noise |= is_long && pe_fault_kind_of(k->h.fault[i]) != PE_KIND_POSITIONS;
     }

@@ -13,10 +13,22 @@
  * a limit, so that a few pairs that are far off, or do not turn, do not hide what the others are. */
 #include "core/diagnosis/diagnosis.h"
 #include "core/schemes/rotary/rotary.h"
+#include "core/schemes/scalings/scaling.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ---- Two ladders ---- */
+
+/* Frequencies beside those found: by how much a pair's differs, as a factor from 1 on. A pair that does not turn
+ * differs by more than any other. */
+static double apart(const struct pe_rotary *found, const struct pe_rotary *known, size_t c)
+{
+    enum { MOST = 1000000 };
+    double x = fabs(found->inv_freq[c].hi), y = fabs(known->inv_freq[c].hi);
+    return x == y ? 1 : x > 0 && y > 0 ? fmin(fmax(x / y, y / x), MOST) : MOST;
+}
 
 /* ---- Presets ---- */
 
@@ -55,6 +67,27 @@ static void set_config(struct pe_edit *edit, const struct pe_candidate *c, const
             pe_edit_set(edit, config->object.fields[i].name, config->object.fields[i].value);
 }
 
+/* Rotary tables that the sequence changes only by its positions. */
+static bool has_own_ladder(const struct pe_plan *plan)
+{
+    const char *type = pe_config_word(pe_plan_config(plan), "scaling.type");
+    return plan->scheme->rotate && plan->seq.n_axes == 1 && !pe_scaling_depends_on_length(pe_scaling_find(type));
+}
+
+/* May the preset's frequencies be the candidate's? Most end here, before they are planned for its sequence. Frequencies
+ * of another arithmetic are nearer than this. */
+static bool has_like_ladder(const struct pe_candidate *c, const struct pe_plan *plan)
+{
+    const double near = 1.001;
+    const struct pe_rotary *found = c->model->plan->tables, *known = plan->tables;
+    if (!has_own_ladder(c->model->plan) || !has_own_ladder(plan))
+        return true;
+    bool is_like = found->n_pairs == known->n_pairs;
+    for (size_t i = 0; is_like && i < found->n_pairs; i++)
+        is_like = apart(found, known, i) <= near;
+    return is_like;
+}
+
 static enum pe_status is_alike(struct pe_diagnosis *d, const struct pe_candidate *c, const struct pe_plan *plan,
                                bool *alike, struct pe_failure *err)
 {
@@ -90,7 +123,7 @@ enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candida
             struct pe_plan *plan = NULL;
             if (may_be(&preset->layers[l], c))
                 status = plan_layer(preset, &preset->layers[l], &plan, err);
-            if (plan)
+            if (plan && has_like_ladder(c, plan))
                 status = is_alike(d, c, plan, &alike, err);
             pe_plan_free(plan);
         }
@@ -103,15 +136,6 @@ enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candida
 }
 
 /* ---- The nearest ladder ---- */
-
-/* Frequencies beside those found: by how much a pair's differs, as a factor from 1 on. A pair that does not turn
- * differs by more than any other. */
-static double apart(const struct pe_rotary *found, const struct pe_rotary *known, size_t c)
-{
-    enum { MOST = 1000000 };
-    double x = fabs(found->inv_freq[c].hi), y = fabs(known->inv_freq[c].hi);
-    return x == y ? 1 : x > 0 && y > 0 ? fmin(fmax(x / y, y / x), MOST) : MOST;
-}
 
 /* In logarithms, over all pairs: a few that are far off do not hide what the others are. */
 static double distance(const struct pe_rotary *found, const struct pe_rotary *known)

@@ -412,6 +412,36 @@ static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
     return s->singles && s->paired && (s->ladders || !s->n_waves) ? PE_OK : pe_no_memory(s->err);
 }
 
+/* ---- What is measured ---- */
+
+/* Faults under which positions are measured once more: other pairs, another direction; and, where nothing is known of
+ * the positions yet, another ladder. */
+static bool is_base_of_naming(const struct pe_single *one, bool is_listed)
+{
+    bool is_rotation = one->kind == PE_KIND_LAYOUT || one->kind == PE_KIND_SENSE || one->kind == PE_KIND_WIDTH;
+    return (is_rotation || (one->kind == PE_KIND_LADDER && !is_listed)) && !one->is_fit;
+}
+
+/* Positions that are measured and named (../naming), under the belief; of several axes, whose positions the levels
+ * below do not read, then beside each single fault of the rotation, while a list is all that is known. true: they
+ * explain the sample. */
+static bool measure(struct pe_search *s)
+{
+    struct pe_hypothesis base = {.n = 0};
+    bool is_several = s->d->belief.model->plan->seq.n_axes > 1;
+    if (!s->d->belief.is_given || pe_best_fits(s->d, 1))
+        return false;
+    bool is_listed = pe_name(s, &base), is_named = is_listed;
+    base.n = 1;
+    for (size_t i = 0; is_several && !pe_best_fits(s->d, 2) && i < s->n_singles && pe_search_goes_on(s); i++) {
+        base.fault[0] = s->singles[i].fault;
+        base.choice[0] = s->singles[i].choice;
+        if (is_base_of_naming(&s->singles[i], is_listed) && pe_search_has_pairs(s, &base))
+            is_named |= pe_name(s, &base);
+    }
+    return is_named;
+}
+
 static void run(struct pe_search *s)
 {
     level_one(s);
@@ -423,9 +453,10 @@ static void run(struct pe_search *s)
         pe_best_trim(s->d);
         return;
     }
-    if (!pe_best_fits(s->d, 2))
+    bool is_named = measure(s), is_several = s->d->belief.model->plan->seq.n_axes > 1;
+    if (!(is_named && is_several) && !pe_best_fits(s->d, 2))
         level_two(s);
-    if (!pe_best_fits(s->d, PE_FAULTS_MAX))
+    if (!is_named && !pe_best_fits(s->d, PE_FAULTS_MAX))
         level_three(s);
     pe_best_trim(s->d);
 }

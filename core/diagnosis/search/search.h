@@ -117,6 +117,10 @@ void pe_search_ladders(struct pe_search *s, const struct pe_single **faults, uns
 /* The same for a scaling and a base, which are one ladder and two mistakes. */
 void pe_search_bases(struct pe_search *s);
 
+/* named.c: measures positions under these faults, and tries what they are to the believed ones as one hypothesis. true:
+ * it fits the sample. */
+bool pe_name(struct pe_search *s, const struct pe_hypothesis *base);
+
 /* Keeps a hypothesis in d->best, d->of_kind and d->nearest if it belongs there. */
 void pe_best_keep(struct pe_diagnosis *d, struct pe_explanation *k, const struct pe_model *model);
 /* Does the best one fit, at this cost or less? */

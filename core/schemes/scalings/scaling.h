@@ -141,7 +141,8 @@ enum pe_scaling_tried { PE_TRIED_NEVER, PE_TRIED_IF_BELIEVED, PE_TRIED };
 
 struct pe_scaling_rule {
     const char *name;
-    const char *alias; /* another word for it, or NULL */
+    const char *alias;      /* another word for it, or NULL */
+    bool alias_is_of_tools; /* … which only tools have that name it (`words` in core/tools/lens.h) */
     /* Clauses of the texts of type (what it does; the alias), convention (what differs by library) and
      * attention_factor (its default). */
     const char *about, *alias_about, *convention_about, *attention_about;

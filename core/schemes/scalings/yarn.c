@@ -179,6 +179,9 @@ static void steps(const struct pe_scaling_pair *p, struct pe_ggml_steps *g)
 
 const struct pe_scaling_rule pe_scaling_yarn = {
     .name = "yarn",
+    .alias = "deepseek_yarn",
+    .alias_is_of_tools = true,
+    .alias_about = "deepseek_yarn is vLLM's word for yarn in DeepSeek's classes",
     .about = "a blend per pair by its turns in the original length, and an attention factor",
     .convention_about = "vllm, tgi and mlx read mscale without mscale_all_dim (as m(factor, mscale)/m(factor, "
                         "mscale_all_dim) with 1 and 0 for what is missing), as ggml does, vllm and ggml attn_factor; "

@@ -1,11 +1,16 @@
 /* llama.cpp: flags that replace what a file states. They have no word for divisors and lists, which are in the file,
- * nor for the base of sliding layers, and yarn overwrites --yarn-attn-factor. Source: llama.cpp 6c8dcaa7ae41 (b10256),
- * common/arg.cpp, llama-context.cpp.
+ * nor for the base of sliding layers. 0 means the file's number, but for --rope-scale, by which it divides. What ramps
+ * is --yarn-ext-factor, which follows from the type unless it is given: with a ramp --yarn-attn-factor is overwritten,
+ * without one it multiplies cosines and sines. Source: llama.cpp 6c8dcaa7ae41 (b10256), common/arg.cpp,
+ * llama-context.cpp.
  *
  * Its converter, which writes GGUF keys of a config.json; core/models/gguf has what the program takes from them.
  * Source: llama.cpp, conversion/base.py at 00bd27a621f9 (TextModel: rope_parameters, set_gguf_parameters), llama.py at
  * 0274f0fc7d7f (generate_extra_tensors), phi.py at 051139f51130, gemma.py at 061b8c5f9188, mistral3.py at 32e9e0448790,
- * llama4.py at 2bbcf7fc93a4; the names of classes and architectures: gguf-py/gguf/constants.py. */
+ * llama4.py at 2bbcf7fc93a4; FalconH1Model, NemotronHModel, GlmMoeDsaModel, InternLM3Model as stored (T5Model,
+ * BertModel from memory). GraniteHybridModel writes another architecture, or no rotation, by which layers are Mamba's,
+ * which no row here states: granitemoehybrid is not known. The names of classes and architectures:
+ * gguf-py/gguf/constants.py. */
 #include "core/tools/lens.h"
 
 static const struct pe_form forms[] = {
@@ -15,19 +20,34 @@ static const struct pe_form forms[] = {
     {.word = NULL},
 };
 
-#define OF_YARN PE_LENS_REAL, .min = -1, .when = "yarn", .is_quiet = true
+static const struct pe_need of_factor[] = {
+    {"rope-scaling linear or yarn", "rope-scaling", "linear|yarn", "linear", NULL},
+    {.what = NULL},
+};
+static const struct pe_need of_yarn[] = {
+    {"rope-scaling yarn", "rope-scaling", "yarn", "linear", NULL},
+    {.what = NULL},
+};
+static const struct pe_need of_no_ramp[] = {
+    {"rope-scaling none or linear, or yarn-ext-factor 0", "rope-scaling", "none|linear", "linear", "yarn-ext-factor"},
+    {.what = NULL},
+};
+
+#define OF_YARN PE_LENS_REAL, .min = -1, .when = "yarn", .is_quiet = true, .needs = of_yarn
 
 static const struct pe_lens lenses[] = {
     {"rope-scaling", PE_LENS_KIND, .otherwise = PE_UNSET_WORD},
-    {"rope-scale", "scaling.factor", PE_LENS_FACTOR, .otherwise = PE_UNSET, .when = "linear|yarn", .is_rule = true},
+    {"rope-scale", "scaling.factor", PE_LENS_FACTOR, .otherwise = PE_UNSET, .when = "linear|yarn", .is_rule = true,
+     .needs = of_factor},
     {"rope-freq-scale", "scaling.factor", PE_RECIPROCAL, PE_LENS_FACTOR, .direction = PE_IMPORT_ONLY,
-     .otherwise = PE_UNSET, .when = "linear|yarn", .is_rule = true},
-    {"rope-freq-base", "base", PE_LENS_BASE, .otherwise = 10000, .is_of_file = true},
-    {"yarn-orig-ctx", "scaling.original_max_position_embeddings", PE_LENS_LENGTH, .otherwise = PE_UNSET,
-     .when = "yarn"},
+     .otherwise = PE_UNSET, .when = "linear|yarn", .is_rule = true, .is_none_at_0 = true, .needs = of_factor},
+    {"rope-freq-base", "base", PE_LENS_BASE, .otherwise = 10000, .is_of_file = true, .is_none_at_0 = true},
+    {"yarn-orig-ctx", "scaling.original_max_position_embeddings", PE_LENS_LENGTH, .otherwise = PE_UNSET, .when = "yarn",
+     .is_none_at_0 = true, .needs = of_yarn},
     {"yarn-ext-factor", "scaling.extrapolation_factor", OF_YARN, .max = 1, .otherwise = -1, .usual = 1,
      .is_none_below_0 = true},
-    {"yarn-attn-factor", NULL, OF_YARN, .max = 1000, .otherwise = 1, .direction = PE_IMPORT_ONLY},
+    {"yarn-attn-factor", NULL, PE_LENS_REAL, .min = -1, .max = 1000, .otherwise = 1, .direction = PE_IMPORT_ONLY,
+     .is_none_below_0 = true, .needs = of_no_ramp},
     {"yarn-beta-fast", "scaling.beta_fast", OF_YARN, .max = 1e9, .otherwise = 32, .is_none_below_0 = true,
      .is_divisor = true},
     {"yarn-beta-slow", "scaling.beta_slow", OF_YARN, .max = 1e9, .otherwise = 1, .is_none_below_0 = true,
@@ -41,12 +61,21 @@ static bool is_yarn(const struct pe_import *m)
     return word != PE_UNSET_WORD && pe_same(forms[word].word, "yarn");
 }
 
+static bool is_none(const struct pe_import *m)
+{
+    int word = pe_import_member(m, "rope-scaling")->word;
+    return word != PE_UNSET_WORD && pe_same(forms[word].word, "none");
+}
+
 static enum pe_status check(const struct pe_import *m)
 {
     double scale = pe_import_number(m, "rope-scale"), inverse = pe_import_number(m, "rope-freq-scale");
     if (scale == scale && inverse == inverse) /* no NaN */
         return pe_import_wrong(m, "rope-freq-scale",
                                "rope-scale and rope-freq-scale are one number and its inverse; give one");
+    if (pe_import_number(m, "yarn-ext-factor") > 0 && !is_yarn(m) && !is_none(m))
+        return pe_import_wrong(m, "yarn-ext-factor",
+                               "yarn-ext-factor above 0 makes it yarn, whatever the type is; write rope-scaling yarn");
     if (is_yarn(m) && pe_import_member(m, "yarn-orig-ctx")->integer == PE_UNSET_INT)
         return pe_import_wrong(m, "yarn-orig-ctx", "yarn-orig-ctx is missing; the ends of yarn's ramp need it");
     return PE_OK;
@@ -56,6 +85,10 @@ static enum pe_status check(const struct pe_import *m)
 static enum pe_status import(struct pe_import *m)
 {
     double scale = pe_import_number(m, "rope-scale"), inverse = pe_import_number(m, "rope-freq-scale");
+    double attention = pe_import_number(m, "yarn-attn-factor");
+    bool ramps = is_yarn(m) && pe_import_number(m, "yarn-ext-factor") != 0;
+    if (!ramps && attention != 1)
+        pe_hf_put_number(m->out, "attention_factor", attention);
     if (is_yarn(m) && scale != scale && inverse != inverse)
         pe_import_scaling(m, "factor", pe_real(1));
     return PE_OK;
@@ -83,7 +116,7 @@ static const char same_name[] = "llama|mistral4|qwen|qwen2|qwen3|gemma|gemma2|ge
                                 "stablelm|falcon|starcoder2|cohere2|olmo|"
                                 "olmo2|olmoe|granite|granitemoe|glm4|chatglm|smollm3|exaone4|minicpm3|internlm2|"
                                 "nemotron|dbrx|seed_oss|ernie4_5|dots1|"
-                                "arcee|apertus|lfm2|bloom|mpt|gpt2";
+                                "arcee|apertus|lfm2|bloom|mpt|gpt2|bert|t5|nemotron_h";
 static const struct {
     const char *types, *architecture;
 } architectures[] = {
@@ -117,6 +150,9 @@ static const struct {
     {"hunyuan_v1_moe", "hunyuan-moe"},
     {"minimax_m2", "minimax-m2"},
     {"modernbert", "modern-bert"},
+    {"falcon_h1", "falcon-h1"},
+    {"glm_moe_dsa", "glm-dsa"},
+    {"internlm3", "llama"},
 };
 
 static const char *architecture(const char *model_type)
@@ -134,7 +170,10 @@ const struct pe_tool pe_tool_llama_cpp = {
     .info = {.about = {"llama.cpp", "flags of llama.cpp's programs, beside a GGUF file"},
              .certainty = "code",
              .form = PE_TARGET_SHELL,
-             .reads_text = true},
+             .command = {.programs = "llama-*|llama.cpp:*|llamafile|llama_cpp.server",
+                         .calls = "Llama",
+                         .models = "m|model|hf|hfr|hf-repo|hfd|model_path"},
+             .takes = PE_TAKES_FLAGS},
     .lenses = lenses,
     .forms = forms,
     .convention = "ggml",

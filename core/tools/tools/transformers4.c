@@ -24,13 +24,21 @@ static const struct pe_rope_rule rules[] = {
     {.name = NULL},
 };
 
+/* Models of 2026, whose classes are in version 5 only; from memory of their release notes. Types that are not here may
+ * be missing, too. */
+static const char later[] = "gemma4|gemma4_text|qwen3_5|qwen3_5_text|qwen3_5_moe|qwen3_5_moe_text|deepseek_v4|"
+                            "glm_moe_dsa";
+
 const struct pe_tool pe_tool_transformers4 = {
     .name = "transformers4",
     .label = "transformers 4",
     .source = "transformers 3927ffe",
     .info = {.about = {"transformers 4", "fields of a config.json for transformers 4.56 and 4.57"},
              .certainty = "code",
-             .form = PE_TARGET_JSON},
+             .form = PE_TARGET_JSON,
+             .command = {PE_CALLS_TRANSFORMERS},
+             .takes = PE_TAKES_OPTIONS,
+             .inner = "rope_scaling"},
     .lenses = lenses,
     .carries = "head_dim|share",
     .rules = rules,
@@ -40,6 +48,8 @@ const struct pe_tool pe_tool_transformers4 = {
     .reads = {"as transformers 4 reads it",
               "transformers 4.56 and 4.57: rope_theta beside rope_scaling, and no rope_parameters"},
     .objects = "rope_scaling",
+    .lacks = later,
+    .needs_type = true,                   /* ROPE_INIT_FUNCTIONS has no rule of no name */
     .unread_attention = "alibi_bias_max", /* mpt/modeling_mpt.py: build_mpt_alibi_tensor, called with its default */
     .before = "4.56",
     .unread_before = "factor",

@@ -1,7 +1,10 @@
 /* vLLM with transformers 5: --hf-overrides. Its own code computes the frequencies: it multiplies m(s, 1) by attn_factor
- * and does not read attention_factor, and mscale only with latent attention; longrope has a factor for each list.
- * Source: vllm, vllm/model_executor/layers/rotary_embedding/__init__.py at 07b12f1b16d5 (get_rope);
- * vllm/transformers_utils/config.py (patch_rope_parameters), as stored. */
+ * and does not read attention_factor, and mscale only with latent attention, whose classes name their rule
+ * deepseek_yarn: cos and sin have m(s, mscale)/m(s, mscale_all_dim) · attn_factor (1 and 0 for what is missing), the
+ * scale of scores m(s, mscale_all_dim)^2. A config may have that word itself. longrope has a factor for each list.
+ * Source: vllm, vllm/model_executor/layers/rotary_embedding/__init__.py at 07b12f1b16d5 (get_rope),
+ * deepseek_scaling_rope.py at 00d678e109f0, models/deepseek_v2.py at 002d6073aa03 (DeepseekV2Attention);
+ * transformers_utils/config.py at 0036026e7171 (patch_rope_parameters). */
 #include "core/tools/lens.h"
 
 static const struct pe_lens lenses[] = {
@@ -26,6 +29,19 @@ static const struct pe_rope_rule rules[] = {
     {.name = NULL},
 };
 
+/* Overrides, config/model.py at 0052a5b81898 (__post_init__, _apply_dict_overrides, _update_nested) and
+ * transformers_utils/config.py at 0036026e7171 (get_config, patch_rope_parameters). Numbers are set on the outer
+ * config, then transformers 5 completes rope_parameters, in which the file's base is already and stays; then objects
+ * are set: one that the outer config has as a config of its own, text_config, is merged member by member, any other one
+ * replaced whole and not completed. A model reads its text_config only. Bases: set_default_rope_theta in qwen2.py,
+ * qwen3.py (newest copies as stored) and ernie45_moe.py; of a class that is not here the default of get_rope is taken.
+ */
+static const struct pe_class_base bases[] = {
+    {"qwen2|qwen3", 1000000},
+    {"ernie4_5_moe", 500000},
+    {NULL, 0},
+};
+
 const struct pe_tool pe_tool_vllm = {
     .name = "vllm",
     .label = "vLLM",
@@ -33,11 +49,17 @@ const struct pe_tool pe_tool_vllm = {
     .info = {.about = {"vLLM", "flags of vLLM with transformers 5"},
              .certainty = "code",
              .form = PE_TARGET_SHELL,
-             .reads_text = true},
+             .command = {PE_COMMAND_VLLM},
+             .takes = PE_TAKES_OVERRIDES,
+             .outer = "hf_overrides",
+             .inner = "rope_parameters",
+             .is_loaded_first = true,
+             .bases = bases},
     .lenses = lenses,
     .carries = "share",
     .convention = "vllm",
     .rules = rules,
+    .words = "deepseek_yarn",
     .base = PE_INSIDE_ELSE,
     .share = PE_OUTSIDE_ELSE,
     .unread = "attention_factor",

@@ -556,3 +556,30 @@ TEST(a_narrow_head_is_covered)
         assert_true(check(&request, ariths[i]));
     }
 }
+
+/* q and k beside each other, or q alone. Numbers in JSON would count by themselves, so these are of a file. */
+static double said_of_rotating(enum pe_dtype q, enum pe_dtype k)
+{
+    static const uint64_t shape[4] = {1, 2, 2048, 64};
+    struct wish w = {.n = 0};
+    add_word(&w, "scheme", "rope");
+    add(&w, "q", array_of(q, q == PE_F64 ? (const void *)numbers : floats, 4, shape));
+    if (k != PE_DTYPE_NONE)
+        add(&w, "k", array_of(k, k == PE_F64 ? (const void *)numbers : floats, 4, shape));
+    for (size_t i = 1; i < w.n; i++)
+        w.fields[i].value.from_text = false;
+    struct pe_request request = {.operation = PE_ROTATE, .fields = w.fields, .n_fields = w.n};
+    struct measured m = measure(&request, TEST_NS, TEST_BYTES);
+    assert_int_equal(m.status, PE_OK);
+    return m.said_ns;
+}
+
+/* Tensors at the same positions are turned by one table of floats or of doubles. Where one has floats and the other
+ * doubles, each takes its own. */
+TEST(two_tensors_take_one_table_or_two)
+{
+    double of_floats = said_of_rotating(PE_F32, PE_DTYPE_NONE), of_doubles = said_of_rotating(PE_F64, PE_DTYPE_NONE);
+    assert_true(said_of_rotating(PE_F32, PE_F32) < 1.2 * of_floats);
+    assert_true(said_of_rotating(PE_F64, PE_F64) < 1.2 * of_doubles);
+    assert_true(said_of_rotating(PE_F32, PE_F64) > 0.9 * (of_floats + of_doubles));
+}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import attention_drawn
+import truth.answers_attention  # puts /attention into OF
 import truth.attention as attention_truth
 from asking import refused
 from attention_asking import attention, one, qkv

@@ -247,7 +247,7 @@ def test_explain_takes_whatever_names_a_model(client, model):
     assert client.explain(preset="qwen3")["dialect"] == "preset"
     found = client.explain(file, length=4096)
     assert found["dialect"] == "gguf" and found["model"]["length"] == 4096 and found["rows"] == "permuted"
-    words = "vllm serve a/b --hf-overrides '{\"rope_theta\":5000}'"
+    words = "vllm serve a/b --hf-overrides '{\"rope_parameters\":{\"rope_theta\":5000}}'"
     (folder / "serve.sh").write_text("#!/bin/sh\n" + words)
     of_text = client.explain(words, hf_config=QWEN_5)
     assert of_text["layers"] == client.explain(folder / "serve.sh", hf_config=QWEN_5)["layers"]

@@ -92,6 +92,25 @@ def test_one_number_alone(server, kind, steps, first, pair, by):
     assert one(answer, "unexplained")["worst"]["found"] == pytest.approx(float(cos[row, pair])), answer["findings"]
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("kind", ["tables", "encoding", "rotated"])
+def test_one_row_alone(server, kind, sign):
+    """A pair has one frequency in all rows. Each row here is within its own bound: fifteen are off by one share of their angle, and the
+    last, far from them, by about the opposite, which no frequency explains. It is the one that is named."""
+    positions = [*range(1000, 1015), 100000]
+    share = sign * U * np.where(np.arange(16) < 15, 8, -7)
+    angle, lost = waves(16, positions)
+    angle[:, 1] *= 1 + share
+    assert np.all(np.abs(share) * angle[:, 1] < lost[:, 1])
+    fields, arrays = as_tensors(kind, 16, np.cos(angle), np.sin(angle))
+    answer = ask(server, {**fields, "positions": positions}, **arrays)
+    assert not passes(answer), answer["findings"]
+    assert one(answer, "unexplained")["worst"]["index"][-2] == 15, answer["findings"]
+    angle[15] = waves(16, positions)[0][15] * np.where(np.arange(8) == 1, 1 + share[0], 1)
+    fields, arrays = as_tensors(kind, 16, np.cos(angle), np.sin(angle))
+    assert passes(ask(server, {**fields, "positions": positions}, **arrays))
+
+
 @pytest.mark.parametrize("dtype, by", [("f4", 0.0234375), ("f2", 96.0)])
 def test_one_angle_alone(server, dtype, by):
     """The first pair's angle is the position, which float32 holds: a step of float32 is 0.0078 there, of float16 32."""

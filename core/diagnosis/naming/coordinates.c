@@ -1,0 +1,496 @@
+/* Relations of coordinates: each test looks whether one rule gives every measured coordinate, within its error.
+ *
+ * A number that a rule has is the special value within the error of the fit (an integer, a small fraction, then the
+ * shortest decimal), so that the request has what a person wrote. Every answer is compared with all numbers
+ * afterwards, so an error that is too wide here costs time and no truth. */
+#include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/naming/relations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Numbers ---- */
+
+/* The plainest number within a tolerance of x. */
+static double plain(double x, double tolerance)
+{
+    enum { DENOMINATORS = 64 };
+    for (int below = 1; below <= DENOMINATORS && isfinite(x); below++) {
+        double above = nearbyint(x * below);
+        if (fabs(x * below - above) <= tolerance * below)
+            return above / below;
+    }
+    return x != 0 ? pe_shortest_decimal(x, tolerance / fabs(x)) : x;
+}
+
+static bool is_near(const struct pe_lists *l, size_t i, double x) { return fabs(l->found[i] - x) <= l->error[i]; }
+
+static bool holds(const struct pe_lists *l, const double *predicted)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (!is_near(l, i, predicted[i]))
+            return false;
+    return true;
+}
+
+static double last_of(const double *x, size_t n) { return x[n - 1]; }
+
+static double largest_of(const double *x, size_t n)
+{
+    double most = x[0];
+    for (size_t i = 1; i < n; i++)
+        most = fmax(most, x[i]);
+    return most;
+}
+
+static double least_of(const double *x, size_t n)
+{
+    double least = x[0];
+    for (size_t i = 1; i < n; i++)
+        least = fmin(least, x[i]);
+    return least;
+}
+
+static bool is_flat(const struct pe_lists *l)
+{
+    return largest_of(l->believed, l->n) - least_of(l->believed, l->n) < 1e-9;
+}
+
+static bool is_zero(const struct pe_lists *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (!is_near(l, i, 0))
+            return false;
+    return true;
+}
+
+/* ---- Rules of one number ---- */
+
+/* The shift that all rows have; NaN: none. */
+static double shift_of(const struct pe_lists *l, double *out)
+{
+    size_t sharp = 0;
+    for (size_t i = 1; i < l->n; i++)
+        sharp = l->error[i] < l->error[sharp] ? i : sharp;
+    double by = plain(l->found[sharp] - l->believed[sharp], l->error[sharp]);
+    for (size_t i = 0; i < l->n; i++)
+        out[i] = l->believed[i] + by;
+    return holds(l, out) ? by : (double)NAN;
+}
+
+static bool zero(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    memset(out, 0, l->n * sizeof *out);
+    *r = (struct pe_related){0, last_of(l->believed, l->n), 0, 0};
+    return is_zero(l);
+}
+
+static bool shifted(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    double by = shift_of(l, out);
+    *r = (struct pe_related){out[0], l->believed[0], 0, 1};
+    return !isnan(by);
+}
+
+static bool by_one(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    return shifted(l, out, r) && fabs(r->found - r->believed) == 1;
+}
+
+static bool constant(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    size_t sharp = 0;
+    for (size_t i = 1; i < l->n; i++)
+        sharp = l->error[i] < l->error[sharp] ? i : sharp;
+    double at = plain(l->found[sharp], l->error[sharp]);
+    for (size_t i = 0; i < l->n; i++)
+        out[i] = at;
+    *r = (struct pe_related){at, last_of(l->believed, l->n), 0, 1};
+    return l->n > 1 && !is_flat(l) && holds(l, out);
+}
+
+/* The factor that all rows have; NaN: none. The row with the sharpest quotient decides. */
+static double factor_of(const struct pe_lists *l, double *out)
+{
+    double factor = (double)NAN, sharpest = (double)INFINITY;
+    for (size_t i = 0; i < l->n; i++) {
+        double error = l->error[i] / fabs(l->believed[i]);
+        if (l->believed[i] != 0 && error < sharpest) {
+            sharpest = error;
+            factor = l->found[i] / l->believed[i];
+        }
+    }
+    factor = plain(factor, sharpest);
+    for (size_t i = 0; i < l->n; i++)
+        out[i] = factor * l->believed[i];
+    return !isnan(factor) && holds(l, out) ? factor : (double)NAN;
+}
+
+static bool scaled(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    double factor = factor_of(l, out);
+    *r = (struct pe_related){factor, 1, 0, 1};
+    return l->n > 1 && factor > 0;
+}
+
+/* All frequencies begin one rung higher, or lower: base^(2/r). Those of positions times that are the same numbers. */
+static bool on_rung(const struct pe_lists *l, double rung, double *out, struct pe_related *r)
+{
+    double sharpest = 1e-5;
+    for (size_t i = 0; i < l->n; i++) {
+        out[i] = rung * l->believed[i];
+        if (l->believed[i] != 0)
+            sharpest = fmin(sharpest, l->error[i] / fabs(l->believed[i]));
+    }
+    *r = (struct pe_related){rung, 1, 0, 1};
+    return l->n > 1 && isfinite(rung) && fabs(rung - 1) > 1e-3 && sharpest < 1e-5 && holds(l, out);
+}
+
+static bool rung_higher(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    return on_rung(l, l->rung, out, r);
+}
+
+static bool rung_lower(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    return on_rung(l, 1 / l->rung, out, r);
+}
+
+static bool twice(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    return scaled(l, out, r) && r->found == 2;
+}
+
+static bool whole_stride(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    return scaled(l, out, r) && r->found > 2 && r->found == nearbyint(r->found);
+}
+
+/* ---- Rules without a number ---- */
+
+static bool reversed(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    for (size_t i = 0; i < l->n; i++)
+        out[i] = l->believed[l->n - 1 - i];
+    *r = (struct pe_related){out[0], l->believed[0], 0, 0};
+    return l->n > 1 && holds(l, out);
+}
+
+static bool other_axis(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    for (unsigned a = 0; a < l->n_axes; a++) {
+        memcpy(out, l->all + a * l->n, l->n * sizeof *out);
+        *r = (struct pe_related){a, l->axis, 0, 0};
+        if (a != l->axis && holds(l, out))
+            return true;
+    }
+    return false;
+}
+
+static bool counted(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    for (size_t i = 0; i < l->n; i++)
+        out[i] = (double)i;
+    *r = (struct pe_related){last_of(out, l->n), last_of(l->believed, l->n), 0, 0};
+    return l->n > 2 && holds(l, out);
+}
+
+static bool index_of_axes(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    return l->n_axes > 1 && counted(l, out, r);
+}
+
+/* 0 for the smallest believed value, 1 for the next one: a slot in place of the coordinate in it. */
+static bool ranked(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        double slot = nearbyint(l->found[i]);
+        size_t j = 0;
+        out[i] = slot;
+        if (!(slot >= 0 && slot < (double)l->n) || !is_near(l, i, slot))
+            return false;
+        most = slot > (double)most ? (size_t)slot : most;
+        while (j < i && (out[j] < slot) == (l->believed[j] < l->believed[i]) &&
+               (out[j] == slot) == (l->believed[j] == l->believed[i]))
+            j++;
+        if (j < i)
+            return false;
+    }
+    *r = (struct pe_related){(double)most, largest_of(l->believed, l->n), 0, 0};
+    return l->n > 2 && most > 0 && least_of(out, l->n) == 0;
+}
+
+static bool goes_on(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    bool falls = false;
+    for (size_t i = 0; i < l->n; i++) {
+        out[i] = l->believed[0] + (double)i;
+        falls |= i > 0 && l->believed[i] < l->believed[i - 1];
+    }
+    *r = (struct pe_related){last_of(out, l->n), last_of(l->believed, l->n), 0, 0};
+    return l->n_axes == 1 && falls && holds(l, out);
+}
+
+typedef double rounding(double x);
+
+static double to_bf16(double x) { return pe_round_to(PE_BF16, x); }
+static double to_f16(double x) { return pe_round_to(PE_F16, x); }
+
+static bool rounded(const struct pe_lists *l, double *out, struct pe_related *r, rounding *round)
+{
+    bool differs = false;
+    *r = (struct pe_related){0, 0, 0, 0};
+    for (size_t i = l->n; i-- > 0;) {
+        out[i] = round(l->believed[i]);
+        differs |= out[i] != l->believed[i];
+        if (out[i] != l->believed[i])
+            *r = (struct pe_related){out[i], l->believed[i], i, 0};
+    }
+    return differs && holds(l, out);
+}
+
+static bool rounded_bf16(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    return rounded(l, out, r, to_bf16);
+}
+
+static bool rounded_f16(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    return rounded(l, out, r, to_f16);
+}
+
+static bool rounded_down(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    return rounded(l, out, r, floor);
+}
+
+/* ---- Rules of a table or of pieces ---- */
+
+/* Row m has the first coordinate again, and from there on all are repeated. */
+static bool repeated(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    for (size_t m = 1; m < l->n; m++) {
+        bool begins_again = is_near(l, m, l->believed[0]) && !is_near(l, m, l->believed[m]);
+        for (size_t i = 0; begins_again && i < l->n; i++) {
+            out[i] = l->believed[i % m];
+            begins_again = is_near(l, i, out[i]);
+        }
+        *r = (struct pe_related){(double)m, (double)l->n, 0, 1};
+        if (begins_again)
+            return true;
+        if (m + 1 < l->n && !is_near(l, m, l->believed[m]))
+            return false; /* the first row that is another one decides */
+    }
+    return false;
+}
+
+/* m is the smallest jump of believed over found. */
+static bool wrapped(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    double m = (double)INFINITY;
+    for (size_t i = 0; i < l->n; i++)
+        if (!is_near(l, i, l->believed[i]))
+            m = fmin(m, fabs(l->believed[i] - l->found[i]));
+    m = nearbyint(m);
+    for (size_t i = 0; i < l->n; i++)
+        out[i] = l->believed[i] - m * floor(l->believed[i] / m);
+    *r = (struct pe_related){m, largest_of(l->believed, l->n), 0, 1};
+    return isfinite(m) && m >= 1 && holds(l, out);
+}
+
+static bool clamped(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    double most = plain(largest_of(l->found, l->n), l->loss);
+    for (size_t i = 0; i < l->n; i++)
+        out[i] = fmin(l->believed[i], most);
+    *r = (struct pe_related){most, largest_of(l->believed, l->n), 0, 1};
+    return l->n > 2 && holds(l, out);
+}
+
+static bool clamped_below(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    double least = plain(least_of(l->found, l->n), l->loss);
+    for (size_t i = 0; i < l->n; i++)
+        out[i] = fmax(l->believed[i], least);
+    *r = (struct pe_related){least, least_of(l->believed, l->n), 0, 1};
+    return l->n > 2 && holds(l, out);
+}
+
+/* The other sign, of one axis of several; of all of them it would be the direction. */
+static bool scaled_back(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    double factor = factor_of(l, out);
+    *r = (struct pe_related){factor, 1, 0, 1};
+    return l->n > 1 && l->n_axes > 1 && factor < 0;
+}
+
+/* s·p + c of one of several axes (of one axis: position_stride), by two rows that are far apart; c is s·k with a whole
+ * k where that is as near. */
+static bool linear(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    size_t low = 0, high = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        low = l->believed[i] < l->believed[low] ? i : low;
+        high = l->believed[i] > l->believed[high] ? i : high;
+    }
+    double span = l->believed[high] - l->believed[low];
+    if (!(span > 0) || l->n < 3)
+        return false;
+    double error = (l->error[low] + l->error[high]) / span;
+    double factor = plain((l->found[high] - l->found[low]) / span, error);
+    double plus = l->found[low] - factor * l->believed[low];
+    double shift = factor != 0 ? nearbyint(plus / factor) : (double)NAN;
+    double tolerance = l->error[low] + fabs(l->believed[low]) * error;
+    plus = fabs(shift * factor - plus) <= tolerance ? shift * factor : plain(plus, tolerance);
+    for (size_t i = 0; i < l->n; i++)
+        out[i] = factor * l->believed[i] + plus;
+    *r = (struct pe_related){factor, 1, 0, 2};
+    return l->n_axes > 1 && factor > 0 && holds(l, out);
+}
+
+/* The measured list itself: integers where all are near one. */
+static void write_list(const struct pe_lists *l, double *out)
+{
+    bool are_whole = true;
+    for (size_t i = 0; i < l->n; i++)
+        are_whole &= is_near(l, i, nearbyint(l->found[i])) && l->error[i] < 0.25;
+    for (size_t i = 0; i < l->n; i++) {
+        bool is_believed = isinf(l->error[i]) || is_near(l, i, l->believed[i]);
+        out[i] = is_believed ? l->believed[i] : are_whole ? nearbyint(l->found[i]) : plain(l->found[i], l->error[i]);
+    }
+}
+
+/* How often the difference from the believed list changes; the first row that differs. */
+static size_t runs_of(const struct pe_lists *l, const double *out, struct pe_related *r)
+{
+    size_t n = 1, first = l->n;
+    for (size_t i = 0; i < l->n; i++) {
+        double by = out[i] - l->believed[i], before = i > 0 ? out[i - 1] - l->believed[i - 1] : by;
+        n += fabs(by - before) > 2 * l->loss;
+        if (first == l->n && out[i] != l->believed[i])
+            first = i;
+    }
+    first = first < l->n ? first : 0;
+    *r = (struct pe_related){out[first], l->believed[first], first, (unsigned)n};
+    return n;
+}
+
+static bool restarted(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    write_list(l, out);
+    bool begin_alike = true;
+    size_t n = 1, first = 0;
+    for (size_t i = 1; i < l->n; i++)
+        if (fabs(out[i] - out[i - 1] - (l->believed[i] - l->believed[i - 1])) > 2 * l->loss) {
+            begin_alike &= is_near(l, i, out[0]);
+            first = n++ == 1 ? i : first;
+        }
+    *r = (struct pe_related){out[first], l->believed[first], first, (unsigned)n};
+    return l->n_axes == 1 && n > 1 && n <= (l->n > 8 ? l->n / 4 : 2) && begin_alike;
+}
+
+/* Blocks of equal length, each of which begins elsewhere. */
+static bool in_blocks(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    size_t length = 0, n_blocks = 1;
+    write_list(l, out);
+    for (size_t i = 1; i < l->n; i++) {
+        if (fabs(out[i] - out[i - 1] - (l->believed[i] - l->believed[i - 1])) <= 2 * l->loss)
+            continue;
+        length = length ? length : i;
+        if (i % length)
+            return false;
+        n_blocks++;
+    }
+    *r = (struct pe_related){(double)length, out[length < l->n ? length : 0], 0, (unsigned)n_blocks};
+    return length > 1 && n_blocks > 2 && n_blocks == (l->n + length - 1) / length;
+}
+
+static bool in_stretches(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    write_list(l, out);
+    size_t n = runs_of(l, out, r);
+    return n <= (l->n / 3 < 12 ? l->n / 3 : 12);
+}
+
+static bool listed(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    write_list(l, out);
+    runs_of(l, out, r);
+    r->numbers = (unsigned)l->n;
+    return true;
+}
+
+/* ---- The table ---- */
+
+const struct pe_relation pe_coordinate_relations[] = {
+    {&pe_fault_not_rotated, 1, zero, "The positions are all {found}; in the configuration the last is {believed}."},
+    {&pe_fault_off_by_one, 1, by_one, "The positions begin at {found}, those of the configuration at {believed}."},
+    {&pe_fault_offset_other, 1, shifted, "The positions begin at {found}, those of the configuration at {believed}."},
+    {&pe_fault_positions_constant, 1, constant,
+     "The positions are all {found}; in the configuration the last is {believed}."},
+    {&pe_fault_exponent_shifted, 1, rung_higher,
+     "The positions are multiplied by base^(2/r) = {found} in place of {believed}, as where the exponents of the "
+     "frequencies begin "
+     "at -2/r."},
+    {&pe_fault_ladder_from_one, 1, rung_lower,
+     "The positions are multiplied by base^(-2/r) = {found} in place of {believed}, as where the exponents of the "
+     "frequencies begin "
+     "at 2/r."},
+    {&pe_fault_rotated_twice, 1, twice, "The positions are {found} times those of the configuration."},
+    {&pe_fault_position_stride, 1, whole_stride, "The positions are {found} times those of the configuration."},
+    {&pe_fault_positions_scaled, 1, scaled, "The positions are {found} times those of the configuration."},
+    {&pe_fault_positions_reversed, 1, reversed,
+     "The positions run in reverse order: they begin at {found}, those of the configuration at {believed}."},
+    {&pe_fault_axes_swapped, 1, other_axis,
+     "The positions are those of axis {found}; the configuration has those of axis {believed}."},
+    {&pe_fault_position_no_reset, 1, goes_on,
+     "The positions run on: the last is {found}, in the configuration {believed}."},
+    {&pe_fault_axes_missing, 1, index_of_axes,
+     "The positions count the rows: the last is {found}, in the configuration {believed}."},
+    {&pe_fault_positions_other, 3, ranked,
+     "The positions count the believed values, as an index of a slot for the coordinate in it: the largest is {found}, "
+     "in the "
+     "configuration {believed}."},
+    {&pe_fault_positions_rounded, 1, rounded_bf16,
+     "The positions are rounded to bfloat16: {found} in place of {believed}, first in row {row}."},
+    {&pe_fault_positions_rounded, 1, rounded_f16,
+     "The positions are rounded to float16: {found} in place of {believed}, first in row {row}."},
+    {&pe_fault_positions_rounded, 1, rounded_down,
+     "The positions are rounded down to integers: {found} in place of {believed}, first in row {row}."},
+    {&pe_fault_position_reset, 1, repeated,
+     "The positions begin again after {found} rows; the configuration has {believed} rows."},
+    {&pe_fault_positions_wrapped, 1, wrapped,
+     "The positions are taken modulo {found}; the largest of the configuration is {believed}."},
+    {&pe_fault_positions_clamped, 1, clamped,
+     "The positions are at most {found}; the largest of the configuration is {believed}."},
+    {&pe_fault_positions_clamped, 1, clamped_below,
+     "The positions are at least {found}; the smallest of the configuration is {believed}."},
+    {&pe_fault_position_reset, 2, restarted,
+     "The positions begin again: at {found} in place of {believed}, first in row {row}."},
+    {&pe_fault_positions_scaled, 2, linear,
+     "The positions begin elsewhere and are {found} times those of the configuration."},
+    {&pe_fault_positions_scaled, 3, scaled_back, "The positions are {found} times those of the configuration."},
+    {&pe_fault_positions_other, 3, in_blocks,
+     "The positions begin elsewhere in each block of {found} rows: the second block begins at {believed}."},
+    {&pe_fault_positions_other, 3, in_stretches,
+     "The positions are others in some stretches of rows: {found} in place of {believed}, first in row {row}."},
+    {&pe_fault_positions_other, 3, listed,
+     "The positions follow no rule that is known: {found} in place of {believed}, first in row {row}."},
+};
+
+const struct pe_relation *pe_listed(void)
+{
+    return &pe_coordinate_relations[sizeof pe_coordinate_relations / sizeof *pe_coordinate_relations - 1];
+}
+
+const struct pe_relation *pe_relate(const struct pe_lists *l, double *predicted, struct pe_related *out)
+{
+    const struct pe_relation *row = pe_coordinate_relations;
+    if (holds(l, l->believed))
+        return NULL;
+    while (!row->test(l, predicted, out))
+        row++;
+    return row;
+}

@@ -1,0 +1,88 @@
+/* A relation in words: whose positions they are, then the sentence of its row. */
+#include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/naming/relations.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What the axes of two and of three coordinates usually are. */
+static const char *name_of(enum pe_lang lang, unsigned axis, unsigned n_axes)
+{
+    const char *of_three[] = {pe_text_in(lang, "time"), pe_text_in(lang, "height"), pe_text_in(lang, "width")};
+    return n_axes == 3 ? of_three[axis] : n_axes == 2 ? of_three[axis + 1] : "";
+}
+
+/* "Axis 0 (time), Axis 2 (width)". */
+static void write_axes(enum pe_lang lang, const struct pe_named *named, char *text, size_t room)
+{
+    size_t n = 0;
+    text[0] = '\0';
+    for (unsigned a = 0; a < named->n_axes; a++) {
+        if (!(named->axes & 1U << a) || n + 2 >= room)
+            continue;
+        const char *name = name_of(lang, a, named->n_axes);
+        if (n)
+            n += (size_t)snprintf(text + n, room - n, "%s", pe_text_in(lang, ", "));
+        n += *name ? (size_t)snprintf(text + n, room - n, pe_text_in(lang, "Axis %u (%s)"), a, name)
+                   : (size_t)snprintf(text + n, room - n, pe_text_in(lang, "Axis %u"), a);
+    }
+}
+
+/* The plain factor has a sentence of its own where it is a ratio. */
+static const char *text_of(enum pe_lang lang, const struct pe_named *named, bool is_ratio)
+{
+    return is_ratio ? pe_text_in(lang, "The positions are {found} times ({meaning}) those of the configuration.")
+                    : pe_text_in(lang, named->relation->text);
+}
+
+static void write_sentence(enum pe_lang lang, const struct pe_named *named, bool is_ratio, char *text, size_t room)
+{
+    char axes[160];
+    const char *sentence = text_of(lang, named, is_ratio);
+    if (named->axes == (1U << named->n_axes) - 1) {
+        snprintf(text, room, "%s", sentence);
+        return;
+    }
+    write_axes(lang, named, axes, sizeof axes);
+    snprintf(text, room, pe_text_in(lang, "%s: %s"), axes, sentence);
+}
+
+/* A factor as a ratio of small integers; false: it is none, or a whole number. */
+static bool write_ratio(double factor, char *text, size_t room)
+{
+    enum { DENOMINATORS = 64 };
+    for (int below = 2; below <= DENOMINATORS; below++) {
+        double above = nearbyint(factor * below);
+        if (factor == nearbyint(factor) || fabs(factor * below - above) > 1e-9 * fabs(above))
+            continue;
+        snprintf(text, room, "%.0f/%d", above, below);
+        return true;
+    }
+    return false;
+}
+
+void pe_named_put(struct pe_diagnosis *d, const struct pe_named *named, struct pe_node *node)
+{
+    const char *texts[PE_N_LANGS];
+    char text[PE_N_LANGS][400], ratio[32];
+    const struct pe_related *r = &named->related;
+    bool is_factor = named->relation->fault == &pe_fault_positions_scaled && named->relation->cost == 1,
+         is_ratio = is_factor && write_ratio(r->found, ratio, sizeof ratio);
+    int64_t axes[PE_AXES_MAX];
+    size_t n = 0;
+    for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
+        write_sentence(lang, named, is_ratio, text[lang], sizeof text[lang]);
+        texts[lang] = text[lang];
+    }
+    for (unsigned a = 0; a < named->n_axes; a++)
+        if (named->axes & 1U << a)
+            axes[n++] = a;
+    pe_put_real(node, "found", r->found);
+    pe_put_real(node, "believed", r->believed);
+    if (strstr(named->relation->text, "{row}"))
+        pe_put_integer(node, "row", (int64_t)r->row);
+    if (named->n_axes > 1)
+        pe_put_integers(node, "axes", axes, n);
+    pe_put_string_or_null(node, "meaning", is_ratio ? ratio : NULL);
+    pe_put_details(node, d->request->lang, texts);
+}

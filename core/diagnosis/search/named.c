@@ -1,0 +1,273 @@
+/* From measured lists to hypotheses: the relation of each axis, alike ones together, tried as one hypothesis.
+ *
+ * Nothing short may be explained by chance: the numbers of the tensor must carry more bits than the relation takes from
+ * them. A phase that is known within e carries log2(pi/e) bits; each free number costs 20, and 20 are left over. Two
+ * pairs of bfloat16 would fit any offset.
+ *
+ * A relation only proposes. The request that it spells is planned and compared with the evidence like any other
+ * hypothesis. */
+#include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/naming/relations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BITS_OF_A_NUMBER 20
+
+static uint16_t index_of(const struct pe_fault *fault)
+{
+    size_t i = 0;
+    while (pe_fault_row(i) != fault)
+        i++;
+    return (uint16_t)i;
+}
+
+/* ---- What was measured ---- */
+
+struct measured {
+    struct pe_profile believed, found;
+    double noise;
+    size_t n_agree; /* rows with coordinates */
+};
+
+static bool is_rotary(const struct pe_diagnosis *d)
+{
+    enum pe_evidence_id id = d->evidence.kind->id;
+    return !d->evidence.is_typed && (id == PE_OF_TABLES || id == PE_OF_ROTATED || id == PE_OF_ANGLES);
+}
+
+/* Roundings of z: of a quotient of rotated numbers some more than of a table's. */
+static double noise_of(const struct pe_diagnosis *d, const struct pe_reading *r)
+{
+    return (d->evidence.kind->id == PE_OF_ROTATED ? 5 : 3) * r->noise;
+}
+
+static bool measure_waves(struct pe_diagnosis *d, const struct pe_model *model, struct measured *m)
+{
+    const struct pe_reading *r = pe_read_waves(d, model);
+    if (!r || !pe_profile_believe(&m->believed, model, r->n))
+        return false;
+    d->no_memory |= !pe_profile_new(&m->found, m->believed.n_axes, r->n, r->n_waves);
+    if (d->no_memory || m->believed.n_pairs != r->n_waves)
+        return false;
+    m->noise = noise_of(d, r);
+    const struct pe_sheet sheet = {r->re, r->im, r->weight, r->n, r->n_waves, m->noise};
+    m->n_agree = pe_measure_coordinates(&sheet, &m->believed, &m->found, &d->work);
+    return m->n_agree == r->n;
+}
+
+/* Position ids are the coordinates themselves. */
+static bool measure_ids(struct pe_diagnosis *d, const struct pe_model *model, struct measured *m)
+{
+    const struct pe_sequence *seq = &model->plan->seq;
+    size_t n = (size_t)d->evidence.row_len;
+    if (!model->has_shape || d->evidence.n_rows != seq->n_axes || seq->k[0].n != n)
+        return false;
+    d->no_memory |= !pe_profile_new(&m->believed, seq->n_axes, n, 0) || !pe_profile_new(&m->found, seq->n_axes, n, 0);
+    for (unsigned a = 0; !d->no_memory && a < seq->n_axes; a++) {
+        pe_evidence_read(&d->evidence, 0, a, 0, n, m->found.x + a * n);
+        for (size_t i = 0; i < n; i++) {
+            m->believed.x[a * n + i] = pe_coordinate(model->plan, a, i);
+            m->found.x_error[a * n + i] = 1e-9;
+        }
+    }
+    m->noise = 0x1p-24;
+    return !d->no_memory;
+}
+
+/* Do the numbers of these axes carry more than a relation takes from them? */
+static bool has_bits(const struct measured *m, unsigned axes, unsigned numbers)
+{
+    double bits = m->found.n_pairs ? 0 : (double)INFINITY; /* of ids: they are the list */
+    for (size_t k = 0; k < m->found.n_pairs; k++)
+        for (size_t i = 0; axes & 1U << m->believed.axis[k] && i < m->found.n_rows; i++) {
+            size_t at = m->believed.axis[k] * m->found.n_rows + i;
+            double angle = fabs(m->found.x[at] * m->believed.w[k]);
+            if (isfinite(m->found.x_error[at]))
+                bits += fmax(0, log2(3.14159 / (3 * m->noise + angle * 0x1p-21)));
+        }
+    return bits > BITS_OF_A_NUMBER * (1.0 + numbers);
+}
+
+/* ---- Relations of the axes ---- */
+
+static double largest_error(const double *error, size_t n)
+{
+    double most = 1e-9;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(error[i]))
+            most = fmax(most, error[i]);
+    return most;
+}
+
+static struct pe_named *new_named(struct pe_diagnosis *d, const struct measured *m)
+{
+    if (!d->naming)
+        d->naming = calloc(1, sizeof *d->naming);
+    d->no_memory |= !d->naming;
+    if (d->no_memory || d->naming->n == PE_NAMED_MAX)
+        return NULL;
+    struct pe_named *named = &d->naming->list[d->naming->n];
+    size_t n = m->found.n_axes * m->found.n_rows;
+    *named = (struct pe_named){.n_axes = m->found.n_axes, .predicted = malloc(n * sizeof(double))};
+    d->no_memory |= !named->predicted;
+    if (!named->predicted)
+        return NULL;
+    memcpy(named->predicted, m->believed.x, n * sizeof(double));
+    d->naming->n++;
+    return named;
+}
+
+/* What the pairs of one axis have between them; NaN: not one ratio. */
+static double rung_of(const struct pe_profile *p, unsigned axis)
+{
+    double before = 0, rung = (double)NAN;
+    for (size_t k = 0; k < p->n_pairs; k++) {
+        if (p->axis[k] != axis)
+            continue;
+        double here = p->w[k] != 0 ? before / p->w[k] : 0;
+        if (before != 0 && !isnan(rung) && fabs(here - rung) > 1e-9 * rung)
+            return (double)NAN;
+        rung = before != 0 ? here : rung;
+        before = p->w[k];
+    }
+    return rung;
+}
+
+/* The relation of one axis; false: it is as believed. */
+static bool relate_axis(const struct measured *m, unsigned axis, double *predicted, struct pe_named *named)
+{
+    size_t n = m->found.n_rows;
+    const struct pe_lists lists = {m->found.x + axis * n,
+                                   m->found.x_error + axis * n,
+                                   m->believed.x + axis * n,
+                                   n,
+                                   axis,
+                                   m->found.n_axes,
+                                   m->believed.x,
+                                   largest_error(m->found.x_error + axis * n, n),
+                                   rung_of(&m->believed, axis)};
+    *named = (struct pe_named){.axes = 1U << axis};
+    named->relation = pe_relate(&lists, predicted, &named->related);
+    return named->relation;
+}
+
+/* Is it one mistake in both? The same rule without a number, with the same one, or with the same difference. */
+static bool is_alike(const struct pe_named *a, const struct pe_named *b)
+{
+    const struct pe_related *x = &a->related, *y = &b->related;
+    return a->relation == b->relation && (x->numbers == 0 || x->found == y->found ||
+                                          fabs((x->found - x->believed) - (y->found - y->believed)) < 1e-9);
+}
+
+/* Gathers the relations of all axes, alike ones as one. Returns their number, 0 also without memory. */
+static size_t relate_axes(struct pe_diagnosis *d, const struct measured *m, struct pe_named **parts)
+{
+    size_t n_parts = 0, n = m->found.n_rows;
+    double *predicted = malloc(n * sizeof *predicted);
+    d->no_memory |= !predicted;
+    for (unsigned a = 0; predicted && a < m->found.n_axes; a++) {
+        struct pe_named one;
+        size_t i = 0;
+        d->work += 64 * (double)n;
+        if (!relate_axis(m, a, predicted, &one))
+            continue;
+        while (i < n_parts && !is_alike(parts[i], &one))
+            i++;
+        if (i == n_parts) {
+            struct pe_named *named = new_named(d, m);
+            if (!named)
+                break;
+            named->relation = one.relation;
+            named->related = one.related;
+            parts[n_parts++] = named;
+        }
+        parts[i]->axes |= one.axes;
+        memcpy(parts[i]->predicted + a * n, predicted, n * sizeof *predicted);
+    }
+    free(predicted);
+    return d->no_memory ? 0 : n_parts;
+}
+
+/* Several relations as one list. */
+static void join_parts(struct pe_named **parts, size_t n_parts, size_t n_rows)
+{
+    for (size_t i = 1; i < n_parts; i++)
+        for (unsigned a = 0; a < parts[0]->n_axes; a++)
+            if (parts[i]->axes & 1U << a)
+                memcpy(parts[0]->predicted + a * n_rows, parts[i]->predicted + a * n_rows, n_rows * sizeof(double));
+    for (size_t i = 1; i < n_parts; i++)
+        parts[0]->axes |= parts[i]->axes;
+    parts[0]->relation = pe_listed();
+}
+
+/* ---- The hypothesis ---- */
+
+static bool try_parts(struct pe_search *s, const struct pe_hypothesis *base, struct pe_named *const *parts, size_t n)
+{
+    struct pe_single singles[PE_FAULTS_MAX];
+    const struct pe_single *all[PE_FAULTS_MAX];
+    struct pe_trial t;
+    unsigned n_all = 0;
+    for (unsigned i = 0; i < base->n; i++)
+        singles[n_all++] = (struct pe_single){.fault = base->fault[i], .choice = base->choice[i]};
+    for (size_t i = 0; i < n; i++)
+        singles[n_all++] = (struct pe_single){.fault = index_of(parts[i]->relation->fault),
+                                              .choice = (uint16_t)(PE_NAMED + (size_t)(parts[i] - s->d->naming->list))};
+    for (unsigned i = 0; i < n_all; i++)
+        all[i] = &singles[i];
+    struct pe_hypothesis h = pe_combine(all, n_all);
+    bool fits = false;
+    if (!pe_search_goes_on(s))
+        return false;
+    pe_trial_open(s, &h, &t);
+    if (t.model)
+        fits = pe_fits(pe_search_judge(s, &h, &t).score.verdict);
+    pe_trial_close(&t);
+    return fits;
+}
+
+/* Several rules that have no name are one finding. */
+static bool are_lists(struct pe_named *const *parts, size_t n)
+{
+    size_t n_lists = 0;
+    for (size_t i = 0; i < n; i++)
+        n_lists += parts[i]->relation->fault == &pe_fault_positions_other;
+    return n_lists > 1;
+}
+
+static bool name_coordinates(struct pe_search *s, const struct pe_hypothesis *base, const struct measured *m)
+{
+    struct pe_named *parts[PE_AXES_MAX];
+    size_t n = relate_axes(s->d, m, parts);
+    if (n == 0)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!has_bits(m, parts[i]->axes, parts[i]->related.numbers))
+            return false;
+    if (base->n + n > PE_FAULTS_MAX || are_lists(parts, n)) {
+        join_parts(parts, n, m->found.n_rows);
+        n = 1;
+    }
+    return base->n + n <= PE_FAULTS_MAX && try_parts(s, base, parts, n);
+}
+
+bool pe_name(struct pe_search *s, const struct pe_hypothesis *base)
+{
+    struct measured m;
+    struct pe_trial t;
+    bool fits = false;
+    memset(&m, 0, sizeof m);
+    bool are_ids = s->d->evidence.kind->id == PE_OF_IDS && !s->d->evidence.is_typed;
+    if (!(is_rotary(s->d) || are_ids) || !pe_search_goes_on(s))
+        return false;
+    pe_trial_open(s, base, &t);
+    if (t.model && (are_ids ? measure_ids(s->d, t.model, &m) : measure_waves(s->d, t.model, &m)))
+        fits = name_coordinates(s, base, &m);
+    pe_trial_close(&t);
+    pe_profile_drop(&m.believed);
+    pe_profile_drop(&m.found);
+    if (s->d->no_memory)
+        s->status = pe_no_memory(s->err);
+    return fits;
+}
