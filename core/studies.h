@@ -179,6 +179,18 @@ const struct pe_value *pe_diagnosis_answer(const struct pe_diagnosis *diagnosis)
 uint64_t pe_diagnosis_searched(const struct pe_diagnosis *diagnosis);             /* hypotheses */
 /* Whether the belief passes: the tensor is as believed, up to the roundings of right code unless strict. */
 bool pe_diagnosis_fits(const struct pe_diagnosis *diagnosis, bool strict);
+
+/* What a tensor of any name may be: names of evidence, the likeliest first, and why, in the thread's language. Returns
+ * their number; 0: its name is that of something else (a mask, weights). */
+enum { PE_KIND_GUESSES_MAX = 4 };
+struct pe_kind_guess {
+    const char *as, *why;
+    bool is_by_name;
+};
+size_t pe_kinds_of(const char *name, const struct pe_tensor *tensor, struct pe_kind_guess out[PE_KIND_GUESSES_MAX]);
+/* What a tensor without a name is. */
+const char *pe_kind_alone(const struct pe_tensor *tensor);
+
 const struct pe_param *pe_typed_params(void); /* beside values, which are typed by hand */
 
 /* The few numbers that a person should type to tell the belief from mistakes, and mistakes from each other: the request

@@ -11,16 +11,11 @@
 #include <string.h>
 
 /* A tensor that is sent alone is recognised by its shape. */
-static const char *lone_tensor(const struct pe_tensor *tensor)
-{
-    if (!pe_dtype_is_real(tensor->dtype))
-        return "position_ids";
-    return tensor->rank == 3 ? "bias" : "encoding";
-}
+static const char *lone_tensor(const struct pe_tensor *tensor) { return pe_kind_alone(tensor); }
 
-/* Whether roundings count as differences. */
 struct own {
-    bool strict;
+    bool strict;               /* roundings count as differences */
+    struct api_any_names *any; /* of /diagnose and /check */
 };
 
 static const struct pe_param own_rows[] = {
@@ -73,7 +68,7 @@ static bool refuse_checkpoints(struct api_request *request)
 static bool diagnose_read(struct api_request *request)
 {
     return api_study_read(request, &taking) && refuse_checkpoints(request) && check_format(request) &&
-           take_own(request) &&
+           api_any_names_take(request, &((struct own *)request->own)->any) && take_own(request) &&
            api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
 }
 
@@ -81,13 +76,14 @@ typedef enum pe_status open_diagnosis(const struct pe_diagnosis_request *request
                                       struct pe_failure *err);
 
 /* The form's names, for suggestions. */
-static bool open_core(struct api_request *request, open_diagnosis *open, struct pe_diagnosis **diagnosis)
+static bool open_core(struct api_request *request, const struct pe_field *fields, size_t n_fields, double max_work,
+                      open_diagnosis *open, struct pe_diagnosis **diagnosis)
 {
     struct pe_failure err;
-    struct pe_diagnosis_request core = {.fields = request->fields,
-                                        .n_fields = request->n_fields,
+    struct pe_diagnosis_request core = {.fields = fields,
+                                        .n_fields = n_fields,
                                         .lang = request->lang,
-                                        .max_work = (double)request->host->max_analysis,
+                                        .max_work = max_work,
                                         .caller_fields = api_form_names,
                                         .admit = api_memory_admit,
                                         .step = api_study_step,
@@ -96,9 +92,47 @@ static bool open_core(struct api_request *request, open_diagnosis *open, struct 
     return open(&core, diagnosis, &err) == PE_OK || api_memory_fail(request, &err);
 }
 
+static const struct pe_value *member_of(const struct pe_value *object, const char *name)
+{
+    for (size_t i = 0; object->kind == PE_OBJECT && i < object->object.n; i++)
+        if (strcmp(object->object.fields[i].name, name) == 0)
+            return &object->object.fields[i].value;
+    return NULL;
+}
+
+/* What the attempts are given of the work: all of them together have that of one request. */
+static bool attempt(struct api_request *request, size_t i, struct pe_diagnosis **diagnosis)
+{
+    struct api_any_names *any = ((struct own *)request->own)->any;
+    size_t n_fields;
+    const struct pe_field *fields = api_any_names_fill(any, i, request, &n_fields);
+    double work = (double)request->host->max_analysis / (double)api_any_names_attempts(any);
+    return open_core(request, fields, n_fields, work, pe_diagnosis_new, diagnosis);
+}
+
+/* Tensors of other names may be of several kinds: the first that is explained counts, else the first that could be
+ * read. */
 static bool diagnose(struct api_request *request, struct pe_diagnosis **diagnosis)
 {
-    return open_core(request, pe_diagnosis_new, diagnosis);
+    size_t n = api_any_names_attempts(((struct own *)request->own)->any), readable = n;
+    struct api_problem first = {.status = 0};
+    for (size_t i = 0; i < n; i++) {
+        *diagnosis = NULL;
+        bool is_read = attempt(request, i, diagnosis);
+        if (is_read && (n == 1 || member_of(pe_diagnosis_answer(*diagnosis), "explained")->boolean))
+            return true;
+        if (!is_read && request->problem.status != 422)
+            return false;
+        if (is_read)
+            pe_diagnosis_free(*diagnosis);
+        readable = is_read && readable == n ? i : readable;
+        first = i == 0 ? request->problem : first;
+        request->problem.status = 0;
+    }
+    if (readable < n)
+        return attempt(request, readable, diagnosis);
+    request->problem = first;
+    return false;
 }
 
 static bool is_passing(const struct api_request *request, const struct pe_diagnosis *diagnosis)
@@ -122,14 +156,6 @@ static struct api_reply *reply_of(struct api_request *request, struct pe_diagnos
     if (!api_reply_header(reply, "Posenc-Fits", fits ? "?1" : "?0"))
         return api_reply_without_memory(reply);
     return api_reply_set_language(reply, request->lang);
-}
-
-static const struct pe_value *member_of(const struct pe_value *object, const char *name)
-{
-    for (size_t i = 0; object->kind == PE_OBJECT && i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return &object->object.fields[i].value;
-    return NULL;
 }
 
 /* Up to the end of its first sentence. */
@@ -205,12 +231,18 @@ static struct api_reply *diagnose_build(struct api_request *request)
     if (!diagnose(request, &diagnosis))
         return NULL;
     api_text_init(&text, API_TEXT_MAX);
+    const struct api_any_names *any = ((const struct own *)request->own)->any;
     const struct pe_value *answer = pe_diagnosis_answer(diagnosis);
-    if (api_study_is_sentences(request))
+    if (api_study_is_sentences(request)) {
         print_findings(&text, member_of(answer, "explained")->boolean ? "explained" : "unexplained", answer,
                        request->lang);
-    else
-        api_text_value(&text, answer);
+        api_any_names_print(&text, any);
+        return reply_of(request, diagnosis, &text);
+    }
+    api_text_value(&text, answer);
+    text.n -= text.n > 0; /* the brace */
+    api_any_names_put(&text, any);
+    api_text_put(&text, "}");
     return reply_of(request, diagnosis, &text);
 }
 
@@ -226,6 +258,7 @@ const struct pe_member api_check_members[] = {
     {.name = "findings", .types = "array", .items = "object", .members = pe_finding_members},
     {.name = "max_error", .types = "number|null", .summary = "of the numbers believed"},
     {.name = "notes", .types = "array", .summary = "as in /diagnose", .is_optional = true},
+    {.name = "taken", .types = "array", .summary = "as in /diagnose", .is_optional = true},
     {.name = NULL},
 };
 
@@ -274,6 +307,7 @@ static struct api_reply *check_build(struct api_request *request)
         api_text_put(&text, ",\"notes\":");
         api_text_value(&text, notes);
     }
+    api_any_names_put(&text, ((const struct own *)request->own)->any);
     api_text_put(&text, "}");
     return reply_of(request, diagnosis, &text);
 }
@@ -317,7 +351,8 @@ static struct api_reply *probe_build(struct api_request *request)
 {
     struct pe_diagnosis *probe = NULL;
     struct api_text text;
-    if (!open_core(request, pe_probe_new, &probe))
+    if (!open_core(request, request->fields, request->n_fields, (double)request->host->max_analysis, pe_probe_new,
+                   &probe))
         return NULL;
     api_text_init(&text, API_TEXT_MAX);
     if (api_study_is_sentences(request))

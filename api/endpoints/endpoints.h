@@ -56,6 +56,18 @@ bool api_study_is_sentences(const struct api_request *request);
 /* … or the JSON document that has them: an answer without tensors has no other format. */
 bool api_study_is_document(const struct api_request *request);
 
+/* any_name.c: tensors whose names are no fields. Takes them, and the fields `tensors` and `kind`, out of the request
+ * (*out is in its arena); the fields of an attempt, 0 … attempts - 1, each with a tensor as the next that it may be;
+ * the member `taken` of the answer after the others, or a line for each tensor, of the last attempt. */
+struct api_any_names;
+const struct pe_param *api_any_names_params(void);
+bool api_any_names_take(struct api_request *request, struct api_any_names **out);
+size_t api_any_names_attempts(const struct api_any_names *any);
+const struct pe_field *api_any_names_fill(struct api_any_names *any, size_t attempt, const struct api_request *request,
+                                          size_t *n_fields);
+void api_any_names_put(struct api_text *text, const struct api_any_names *any);
+void api_any_names_print(struct api_text *text, const struct api_any_names *any);
+
 /* For the core, with the request as caller: reports metrics to the host. */
 void api_study_step(void *caller, const char *metric);
 

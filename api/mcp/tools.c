@@ -338,6 +338,7 @@ static void put_own(struct schema *s, const struct api_mcp_tool *tool)
             put_property(s, api_openapi_evidence[i].name, NULL, api_openapi_evidence[i].text);
         put_property(s, "values", "array", "numbers typed by hand: objects of tensor, position, channel, value");
         put_rows(s, pe_typed_params());
+        put_rows(s, api_any_names_params());
         put_rows(s, api_diagnose_params());
     }
     if (tool->kind == API_MCP_TENSORS || tool->kind == API_MCP_LIVE)

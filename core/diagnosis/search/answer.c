@@ -423,6 +423,10 @@ const struct pe_member pe_diagnosis_members[] = {
      .summary = "where `values` were typed and several readings fit: the number to look at next (tensor, position, "
                 "channel), and which reading has which value there"},
     PE_SCORE_MEMBERS,
+    {.name = "taken",
+     .types = "array",
+     .summary = "of tensors whose names are no fields: name, the kind that each is taken as (null: as none), and why",
+     .is_optional = true},
     {.name = NULL},
 };
 
