@@ -1,6 +1,6 @@
 /* The keys that are read, behind the architecture's name and a dot; how they are stored: bits of enum pe_gguf_stored
  * (core/studies.h), and llama.cpp refuses a file whose key is stored as another type; and the fields that are taken
- * from them, "a|b", of which the first that a file has counts: a key that goes before another one stands before it. The
+ * from them, "a|b", of which the first that a file has counts: the order of these rows is that of precedence. The
  * names: llama.cpp, gguf-py/gguf/constants.py, Keys (checked at 0024aa7417ef). */
 #define ORIGINAL_LENGTH "scaling.original_max_position_embeddings"
 KEY(BLOCK_COUNT, "block_count", PE_GGUF_U32, NULL)
