@@ -188,6 +188,8 @@ struct pe_kind_guess {
     bool is_by_name;
 };
 size_t pe_kinds_of(const char *name, const struct pe_tensor *tensor, struct pe_kind_guess out[PE_KIND_GUESSES_MAX]);
+/* Is it the name of a tensor that a diagnosis takes? */
+bool pe_kind_has_name(const char *name);
 /* What a tensor without a name is. */
 const char *pe_kind_alone(const struct pe_tensor *tensor);
 

@@ -2,7 +2,6 @@
  * names are no fields get the name of a kind of evidence, by `kind` or by what pe_kinds_of() takes them for. Where
  * several kinds are plausible, each attempt takes the next one. */
 #include "api/endpoints/endpoints.h"
-#include "api/endpoints/openapi/openapi.h"
 #include "api/inputs/inputs.h"
 #include "api/requests/requests.h"
 
@@ -43,14 +42,6 @@ const struct pe_param *api_any_names_params(void) { return own_rows; }
 
 /* ---- Names that are no fields ---- */
 
-static bool is_evidence(const char *name)
-{
-    for (size_t i = 0; api_openapi_evidence[i].name; i++)
-        if (api_is(api_openapi_evidence[i].name, name))
-            return true;
-    return false;
-}
-
 static bool has_input(const struct pe_input_row *rows, const char *name)
 {
     while (rows && rows->name && !api_is(rows->name, name))
@@ -62,9 +53,9 @@ static bool has_param(const struct pe_param *rows, const char *name) { return ro
 
 static bool is_field(const char *name)
 {
-    bool is = is_evidence(name) || has_param(pe_sequence_params(), name) || has_param(pe_absolute_params(), name) ||
-              has_param(pe_padding_params(), name) || has_param(pe_typed_params(), name) ||
-              api_is(name, "w_believed") || api_is(name, "w_found");
+    bool is = pe_kind_has_name(name) || has_param(pe_sequence_params(), name) ||
+              has_param(pe_absolute_params(), name) || has_param(pe_padding_params(), name) ||
+              has_param(pe_typed_params(), name) || api_is(name, "w_believed") || api_is(name, "w_found");
     for (enum pe_operation_id i = 0; !is && i < PE_N_OPERATIONS; i++)
         is = has_input(pe_operation_at(i)->inputs, name) || has_param(pe_operation_at(i)->params, name);
     for (size_t i = 0; !is && i < pe_n_schemes(); i++)
@@ -82,7 +73,7 @@ static bool state_kind(struct api_request *request, struct api_any_names *any, s
     if (!as)
         return true;
     api_pointer_push(pointer, t->name, strlen(t->name));
-    if (as->kind != PE_STRING || !is_evidence(as->string))
+    if (as->kind != PE_STRING || !pe_kind_has_name(as->string))
         return api_fail(
             &request->problem, 422, pointer,
             "this is no kind of tensor; allowed: cos, sin, q, q_out, inv_freq, encoding and the others that "
@@ -103,7 +94,7 @@ static bool add(struct api_request *request, struct api_any_names *any, const st
         return api_fail(&request->problem, 422, pointer, "the request has more than %d tensors", TENSORS_MAX);
     struct tensor *t = &any->tensors[any->n++];
     *t = (struct tensor){.name = field->name, .value = field->value};
-    if (is_evidence(t->name)) {
+    if (pe_kind_has_name(t->name)) {
         t->guesses[0] = (struct pe_kind_guess){t->name, pe_text("its name"), true};
         t->n_guesses = 1;
     } else {
@@ -165,7 +156,7 @@ static bool is_there(const struct pe_field *fields, size_t n, const char *name)
 static bool has_evidence(const struct api_request *request)
 {
     for (size_t i = 0; i < request->n_fields; i++)
-        if (request->fields[i].value.kind == PE_ARRAY && is_evidence(request->fields[i].name))
+        if (request->fields[i].value.kind == PE_ARRAY && pe_kind_has_name(request->fields[i].name))
             return true;
     return false;
 }

@@ -7,7 +7,6 @@
 #include "core/diagnosis/diagnosis.h"
 
 #include <ctype.h>
-#include <fnmatch.h>
 #include <math.h>
 #include <string.h>
 
@@ -72,7 +71,6 @@ static const struct {
     {"*cos_*", "cos"},
     {"*_sin_*", "sin"},
     {"*_sine*", "sin"},
-    {"*_sin[0-9]*", "sin"},
     {"*_scores_*", "scores"},
     {"*_logits_*", "scores"},
     {"*_probs_*", "probs"},
@@ -90,6 +88,19 @@ static const struct {
     {"*encoding*", "encoding"},
 };
 enum { N_NAMES = sizeof names / sizeof *names };
+
+/* Does the name match? * is any text. */
+static bool matches(const char *pattern, const char *name)
+{
+    if (*pattern == '\0')
+        return *name == '\0';
+    if (*pattern != '*')
+        return *pattern == *name && matches(pattern + 1, name + 1);
+    while (!matches(pattern + 1, name))
+        if (*name++ == '\0')
+            return false;
+    return true;
+}
 
 static void spell(const char *name, char *out, size_t room)
 {
@@ -208,7 +219,7 @@ size_t pe_kinds_of(const char *name, const struct pe_tensor *tensor, struct pe_k
     char spelled[160];
     size_t n = 0, i = 0;
     spell(name, spelled, sizeof spelled);
-    while (i < N_NAMES && fnmatch(names[i].pattern, spelled, 0) != 0)
+    while (i < N_NAMES && !matches(names[i].pattern, spelled))
         i++;
     if (i < N_NAMES && !names[i].as)
         return 0;

@@ -26,6 +26,18 @@ static const struct pe_value *field(const struct pe_diagnosis *d, const char *na
     return NULL;
 }
 
+bool pe_kind_has_name(const char *name)
+{
+    for (size_t k = 0; k < N_KINDS; k++) {
+        for (size_t i = 0; kinds[k]->tensors[i]; i++)
+            if (pe_same(kinds[k]->tensors[i], name))
+                return true;
+        if (kinds[k]->input && pe_same(kinds[k]->input, name))
+            return true;
+    }
+    return false;
+}
+
 /* q and k beside scores or probabilities are what these were computed from. */
 static bool has_map(const struct pe_diagnosis *d) { return field(d, "scores") || field(d, "probs"); }
 
