@@ -53,7 +53,7 @@ const struct pe_fault pe_fault_uninitialised = {FAULT_TEXT(
     "The frequencies look like uninitialised memory, as of a buffer that was created empty and never filled: `found` "
     "has the pair that cannot be right.")};
 static const char *const of_not_finite[] = {
-    "{found.count} numbers are NaN or infinite, in {found.n_rows} of {found.of_rows} rows, the first in row "
+    "Numbers that are NaN or infinite: {found.count}, in {found.n_rows} of {found.of_rows} rows, the first in row "
     "{found.first}; the other rows were compared.",
     "Every row has numbers that are NaN or infinite, {found.count} in all, so nothing could be compared."};
 const struct pe_fault pe_fault_not_finite = {FAULT_TEXTS("not_finite", "finding", FINDING, 0, "NaN or infinite numbers",

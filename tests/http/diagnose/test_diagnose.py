@@ -179,9 +179,11 @@ def test_a_lone_tensor_says_by_its_shape_what_it_is(server):
         answer = lone(server, array)
         assert answer.status == 200, answer
         assert answer.json()["candidates"][0]["config"]["scheme"] == scheme and answer.json()["belief"] is None
-    for array, name in ((np.array([[0.5, np.nan]], "f4"), "encoding"), (np.full((1, 2, 2), np.nan, "f4"), "bias"), (np.zeros((2, 2, 2, 2), "i4"), "position_ids")):
-        wrong = lone(server, array)
-        assert wrong.status == 422 and wrong.json()["pointer"].startswith(f"/{name}")
+    for array, name in ((np.array([[0.5, np.nan]], "f4"), "encoding"), (np.full((1, 2, 2), np.nan, "f4"), "bias")):
+        found = lone(server, array).json()["findings"][0]
+        assert found["code"] == "not_finite" and found["pointer"] == f"/{name}" and found["found"]["n_rows"] == found["found"]["of_rows"]
+    wrong = lone(server, np.zeros((2, 2, 2, 2), "i4"))
+    assert wrong.status == 422 and wrong.json()["pointer"].startswith("/position_ids")
     assert codes_of(lone(server, np.arange(5, 12), "?scheme=rope&offset=4").json()) == ["off_by_one"]
 
 
@@ -250,8 +252,9 @@ def test_sentences_for_a_person(server):
     q, q_out = np.ones((2, 8), "f4"), np.ones((2, 8), "f4")
     q_out[0, 0] = np.inf
     body, headers = multipart(request='{"scheme":"rope","format":"text"}', q=npy(q), q_out=npy(q_out))
-    told = server.post("/check", body, headers).body.decode().splitlines()[1]
-    assert told == "first difference: q_out[0,0] is Infinity, expected 1", "position 0 is not rotated"
+    first, second = server.post("/check", body, headers).body.decode().splitlines()
+    assert "infinite: 1, in 1 of 2 rows" in first, "a row that is not finite is told, the others are compared"
+    assert second == f"first difference: q_out[1,0] is 1, expected {np.cos(1) - np.sin(1):.4g}"
 
 
 def test_strict_in_the_query_of_a_file(server):

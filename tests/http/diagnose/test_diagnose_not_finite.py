@@ -39,7 +39,7 @@ def test_what_is_finite_is_as_believed(server):
     assert one["pointer"] == "/sin"
     assert one["found"] == {"count": 4, "value": "NaN", "index": [5, 7], "first": 5, "n_rows": 3, "of_rows": N, "rows": [[5, 5], [20, 21]],
                             "batch_rows": None, "heads": None}
-    assert one["detail"].startswith("4 numbers are NaN or infinite, in 3 of 24 rows, the first in row 5")
+    assert one["detail"].startswith("Numbers that are NaN or infinite: 4, in 3 of 24 rows, the first in row 5")
     assert answer["candidates"][0]["verdict"] in ("exact", "rounding") and answer["candidates"][0]["codes"] == []
 
 
