@@ -88,7 +88,7 @@ def test_a_config_is_read_as_by_the_service(server, posenc, tmp_path, begin, mor
 
 def test_the_keys_of_gguf_are_those_of_the_service(folder, posenc):
     text = (ROOT / "core/models/gguf/keys.h").read_text()
-    rows = re.findall(r'KEY\(\w+, "([\w.]+)",\s+([^)]+)\)', text)
+    rows = re.findall(r'KEY\(\w+, "([\w.]+)",\s+([^,]+),', text)
     assert len(rows) == text.count("KEY(") and {key: types.split(", ") for key, types in posenc.GGUF_KEYS.items()} == {
         key: [of for name, of in STORED.items() if f"PE_GGUF_{name}" in bits.split(" | ")] for key, bits in rows}
 
