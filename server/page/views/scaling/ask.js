@@ -6,7 +6,7 @@ const LENGTHS = ['original_max_position_embeddings', 'max_position_embeddings'];
 export const FACTOR = 4;   /* of a configuration that has none */
 
 /* Rules that are lists of a model's own, or another word for one: nothing less can be had of them. */
-const HAVE_LISTS = ['longrope', 'su', 'mrope'];
+const HAVE_LISTS = ['longrope', 'su', 'mrope', 'deepseek_yarn'];
 
 /* Fields that the server has asked for or refused, "ntk factor": true or false, and words of rules that are refused
  * without more, "su": false. They depend on the rule alone, so that a slider moved later costs one request. */
