@@ -42,25 +42,11 @@ const struct pe_param *api_any_names_params(void) { return own_rows; }
 
 /* ---- Names that are no fields ---- */
 
-static bool has_input(const struct pe_input_row *rows, const char *name)
-{
-    while (rows && rows->name && !api_is(rows->name, name))
-        rows++;
-    return rows && rows->name;
-}
-
-static bool has_param(const struct pe_param *rows, const char *name) { return rows && pe_param_find(rows, name); }
-
 static bool is_field(const char *name)
 {
-    bool is = pe_kind_has_name(name) || has_param(pe_sequence_params(), name) ||
-              has_param(pe_absolute_params(), name) || has_param(pe_padding_params(), name) ||
-              has_param(pe_typed_params(), name) || api_is(name, "w_believed") || api_is(name, "w_found");
-    for (enum pe_operation_id i = 0; !is && i < PE_N_OPERATIONS; i++)
-        is = has_input(pe_operation_at(i)->inputs, name) || has_param(pe_operation_at(i)->params, name);
-    for (size_t i = 0; !is && i < pe_n_schemes(); i++)
-        is = has_input(pe_scheme_at(i)->inputs, name) || has_param(pe_scheme_at(i)->params, name);
-    return is;
+    struct api_name_uses uses = api_name_uses(name);
+    return uses.as_input || uses.as_param || pe_kind_has_name(name) || pe_param_find(pe_padding_params(), name) ||
+           pe_param_find(pe_typed_params(), name) || api_is(name, "w_believed") || api_is(name, "w_found");
 }
 
 /* ---- The tensors ---- */
@@ -144,14 +130,6 @@ bool api_any_names_take(struct api_request *request, struct api_any_names **out)
 
 size_t api_any_names_attempts(const struct api_any_names *any) { return any->n_attempts; }
 
-static bool is_there(const struct pe_field *fields, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (api_is(fields[i].name, name))
-            return true;
-    return false;
-}
-
 /* Has the request evidence by its own name? Then numbers alone make no tensor a second one. */
 static bool has_evidence(const struct api_request *request)
 {
@@ -163,12 +141,13 @@ static bool has_evidence(const struct api_request *request)
 
 /* The guess of this attempt, or the next that is free; what has a name that tells is nothing else if that is taken. */
 static const struct pe_kind_guess *choose(const struct tensor *t, size_t attempt, bool only_by_name,
-                                          const struct pe_field *fields, size_t n)
+                                          const struct pe_value *fields)
 {
-    if (t->n_guesses == 0 || (t->guesses[0].is_by_name ? is_there(fields, n, t->guesses[0].as) : only_by_name))
+    if (t->n_guesses == 0 ||
+        (t->guesses[0].is_by_name ? api_member_find(fields, t->guesses[0].as) != NULL : only_by_name))
         return NULL;
     for (size_t i = attempt < t->n_guesses ? attempt : 0; i < t->n_guesses; i++)
-        if (!is_there(fields, n, t->guesses[i].as))
+        if (!api_member_find(fields, t->guesses[i].as))
             return &t->guesses[i];
     return NULL;
 }
@@ -182,7 +161,8 @@ const struct pe_field *api_any_names_fill(struct api_any_names *any, size_t atte
     memcpy(fields, request->fields, n * sizeof *fields);
     for (size_t i = 0; i < any->n; i++) {
         struct tensor *t = &any->tensors[i];
-        t->taken = choose(t, attempt, only_by_name, fields, n);
+        const struct pe_value so_far = {.kind = PE_OBJECT, .object = {fields, n}};
+        t->taken = choose(t, attempt, only_by_name, &so_far);
         if (t->taken)
             fields[n++] = (struct pe_field){t->taken->as, t->value};
     }
@@ -192,13 +172,6 @@ const struct pe_field *api_any_names_fill(struct api_any_names *any, size_t atte
 
 /* ---- The answer ---- */
 
-/* A name as JSON text. */
-static void put_string(struct api_text *text, const char *string)
-{
-    const struct pe_value value = {.kind = PE_STRING, .string = string};
-    api_text_value(text, &value);
-}
-
 void api_any_names_put(struct api_text *text, const struct api_any_names *any)
 {
     if (!any->n)
@@ -207,16 +180,16 @@ void api_any_names_put(struct api_text *text, const struct api_any_names *any)
     for (size_t i = 0; i < any->n; i++) {
         const struct tensor *t = &any->tensors[i];
         api_text_put(text, i ? ",{\"name\":" : "{\"name\":");
-        put_string(text, t->name);
+        api_text_string(text, t->name);
         api_text_put(text, ",\"as\":");
         if (t->taken)
-            put_string(text, t->taken->as);
+            api_text_string(text, t->taken->as);
         else
             api_text_put(text, "null");
         api_text_put(text, ",\"why\":");
-        put_string(text, t->taken       ? t->taken->why
-                         : t->n_guesses ? pe_text("another tensor is taken as what it may be")
-                                        : pe_text("its name is that of something else"));
+        api_text_string(text, t->taken       ? t->taken->why
+                              : t->n_guesses ? pe_text("another tensor is taken as what it may be")
+                                             : pe_text("its name is that of something else"));
         api_text_put(text, "}");
     }
     api_text_put(text, "]");

@@ -10,9 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A tensor that is sent alone is recognised by its shape. */
-static const char *lone_tensor(const struct pe_tensor *tensor) { return pe_kind_alone(tensor); }
-
 struct own {
     bool strict;               /* roundings count as differences */
     struct api_any_names *any; /* of /diagnose and /check */
@@ -30,7 +27,7 @@ static const struct pe_param own_rows[] = {
 const struct pe_param *api_diagnose_params(void) { return own_rows; }
 
 static const struct api_taking taking = {
-    .tensor = lone_tensor, .params = api_diagnose_params, .may_answer_nothing = true};
+    .tensor = pe_kind_alone, .params = api_diagnose_params, .may_answer_nothing = true};
 
 static bool check_format(struct api_request *request)
 {
@@ -317,7 +314,8 @@ const struct api_steps api_check = {check_read, NULL, check_build, sizeof(struct
 /* ---- /diagnose/probe ---- */
 
 /* Weights; a tensor without a name is then refused by its name. */
-static const struct api_taking probing = {.tensor = lone_tensor, .params = pe_probe_params, .may_answer_nothing = true};
+static const struct api_taking probing = {
+    .tensor = pe_kind_alone, .params = pe_probe_params, .may_answer_nothing = true};
 
 static bool probe_read(struct api_request *request)
 {

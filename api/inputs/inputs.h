@@ -175,6 +175,12 @@ void api_request_remove(struct api_request *request, const bool *taken);
 bool api_request_add_tensor(struct api_request *request, const char *name, const struct pe_tensor *tensor,
                             size_t n_spare, struct api_problem *problem);
 
+/* What operations, schemes and sequences have under this name. */
+struct api_name_uses {
+    bool as_input, as_param; /* a tensor of an input row (q, table); a parameter */
+};
+struct api_name_uses api_name_uses(const char *name);
+
 /* If the request fills_later: is a field of this name a tensor of an input row (q, table), and no parameter, which is
  * checked before? Then it may wait (*waiting is copied into the arena; false: no memory) for api_request_fill. */
 bool api_field_may_wait(const char *name);

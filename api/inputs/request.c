@@ -124,18 +124,24 @@ static bool has_input(const struct pe_input_row *rows, const char *name)
 
 static bool has_param(const struct pe_param *rows, const char *name) { return rows && pe_param_find(rows, name); }
 
-bool api_field_may_wait(const char *name)
+struct api_name_uses api_name_uses(const char *name)
 {
-    bool is_input = false, is_param = has_param(pe_sequence_params(), name) || has_param(pe_absolute_params(), name);
+    struct api_name_uses uses = {false, has_param(pe_sequence_params(), name) || has_param(pe_absolute_params(), name)};
     for (enum pe_operation_id i = 0; i < PE_N_OPERATIONS; i++) {
-        is_input = is_input || has_input(pe_operation_at(i)->inputs, name);
-        is_param = is_param || has_param(pe_operation_at(i)->params, name);
+        uses.as_input |= has_input(pe_operation_at(i)->inputs, name);
+        uses.as_param |= has_param(pe_operation_at(i)->params, name);
     }
     for (size_t i = 0; i < pe_n_schemes(); i++) {
-        is_input = is_input || has_input(pe_scheme_at(i)->inputs, name);
-        is_param = is_param || has_param(pe_scheme_at(i)->params, name);
+        uses.as_input |= has_input(pe_scheme_at(i)->inputs, name);
+        uses.as_param |= has_param(pe_scheme_at(i)->params, name);
     }
-    return is_input && !is_param;
+    return uses;
+}
+
+bool api_field_may_wait(const char *name)
+{
+    struct api_name_uses uses = api_name_uses(name);
+    return uses.as_input && !uses.as_param;
 }
 
 bool api_request_wait(struct api_request *request, const struct api_waiting *waiting)

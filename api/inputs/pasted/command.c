@@ -228,8 +228,7 @@ static const struct {
     {"lmdeploy|lmdeploy.*",
      "LMDeploy's TurboMind replaces the config's rope_scaling by the rule dynamic with the factor of "
      "--rope-scaling-factor; give the config.json with it as hf_config (read are commands of vllm, sglang, llama.cpp "
-     "and "
-     "Megatron-LM)"},
+     "and Megatron-LM)"},
 };
 
 static bool check_others(struct pasting *p, const struct pasted_words *words)

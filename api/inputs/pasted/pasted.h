@@ -64,7 +64,7 @@ bool pasted_name(struct pasting *p, struct pasted_names *names, const char *text
 bool pasted_skip(struct pasting *p, const char *line, size_t n); /* unless it is blank */
 /* The next line of *at without its end and blanks at it; false: there is none. */
 bool pasted_line(const char **at, const char **line, size_t *n);
-bool pasted_is(const char *text, size_t n, const char *word);
+bool pasted_is(const char *text, size_t n, const char *word);          /* are these n bytes the word? */
 const char *pasted_find(const char *text, size_t n, const char *what); /* NULL: it is not in the text */
 bool pasted_is_of_name(char c);                    /* a letter, a digit, or a sign inside of a name or a number */
 size_t pasted_name_in(const char *line, size_t n); /* bytes of the name in "name: value"; 0: it is no such line */
