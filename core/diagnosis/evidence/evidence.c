@@ -265,8 +265,13 @@ static enum pe_status find_not_finite(struct pe_diagnosis *d, struct pe_failure 
                 for (size_t i = 0; i < n; i++) {
                     if (isfinite(x[i]) || (passes_infinities && isinf(x[i])))
                         continue;
-                    if (!found.n++)
-                        found.t = t, found.row = row, found.col = col + i, found.value = x[i];
+                    if (!found.n) {
+                        found.t = t;
+                        found.row = row;
+                        found.col = col + i;
+                        found.value = x[i];
+                    }
+                    found.n++;
                     found.rows[row] = 1;
                 }
             }

@@ -11,9 +11,7 @@
 
 enum { STARTS = 3, ROWS_BETWEEN = 32, ROW_WORK = 12, PHASE_WORK = 20 };
 
-/* Of an angle, by float32 code: in the filter, and of all pairs together. */
-#define ANGLE_LOSS 0x1p-22
-#define ANGLE_LOSS_MOST 0x1.6ap-21
+#define ANGLE_LOSS 0x1p-22 /* what float32 code usually loses of an angle */
 
 /* The pairs of one axis, slowest first. */
 struct pairs {
@@ -57,7 +55,7 @@ static struct solved filter(const struct pairs *pairs, const double *phase, doub
 static bool agree(const struct pairs *pairs, const double *phase, double noise, double x)
 {
     for (size_t k = 0; k < pairs->n; k++)
-        if (fabs(pe_wrap(phase[k] - x * pairs->w[k])) > 3 * noise + fabs(x * pairs->w[k]) * ANGLE_LOSS_MOST + 1e-9)
+        if (fabs(pe_wrap(phase[k] - x * pairs->w[k])) > 3 * noise + fabs(x * pairs->w[k]) * PE_ANGLE_LOSS_MOST + 1e-9)
             return false;
     return true;
 }
@@ -73,7 +71,7 @@ static bool solve_row(const struct pairs *pairs, const double *phase, double noi
             if (!agree(pairs, phase, noise, s.x))
                 continue;
             *x = s.x;
-            *error = 6 * sqrt(s.variance) + fabs(s.x) * ANGLE_LOSS_MOST + 1e-9;
+            *error = 6 * sqrt(s.variance) + fabs(s.x) * PE_ANGLE_LOSS_MOST + 1e-9;
             return true;
         }
     return false;

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 enum { POINT_WORK = 30 };
-#define ANGLE_LOSS_MOST 0x1.6ap-21
 
 /* The points of one axis: distinct coordinates, in order, and the sums of a wave there. */
 struct points {
@@ -106,8 +105,8 @@ static bool turns_evenly(const struct points *p, double w, double noise)
         }
     double common = atan2(im, re);
     for (size_t j = 0; j < p->n; j++)
-        if (!isnan(p->phase[j]) &&
-            fabs(pe_wrap(p->phase[j] - p->x[j] * w - common)) > 4 * noise + fabs(p->x[j] * w) * ANGLE_LOSS_MOST + 1e-9)
+        if (!isnan(p->phase[j]) && fabs(pe_wrap(p->phase[j] - p->x[j] * w - common)) >
+                                       4 * noise + fabs(p->x[j] * w) * PE_ANGLE_LOSS_MOST + 1e-9)
             return false;
     return true;
 }

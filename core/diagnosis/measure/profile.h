@@ -9,6 +9,8 @@
 
 #include "core/diagnosis/faults/faults.h"
 
+#define PE_ANGLE_LOSS_MOST 0x1.6ap-21 /* what right float32 code loses of an angle at most, 2^-20.5 of it */
+
 struct pe_profile {
     size_t n_rows, n_pairs;
     unsigned n_axes;

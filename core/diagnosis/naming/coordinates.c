@@ -56,12 +56,13 @@ static bool is_flat(const struct pe_lists *l)
     return largest_of(l->believed, l->n) - least_of(l->believed, l->n) < 1e-9;
 }
 
-static bool is_zero(const struct pe_lists *l)
+/* The row whose coordinate is known best. */
+static size_t sharpest(const struct pe_lists *l)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (!is_near(l, i, 0))
-            return false;
-    return true;
+    size_t sharp = 0;
+    for (size_t i = 1; i < l->n; i++)
+        sharp = l->error[i] < l->error[sharp] ? i : sharp;
+    return sharp;
 }
 
 /* ---- Rules of one number ---- */
@@ -69,9 +70,7 @@ static bool is_zero(const struct pe_lists *l)
 /* The shift that all rows have; NaN: none. */
 static double shift_of(const struct pe_lists *l, double *out)
 {
-    size_t sharp = 0;
-    for (size_t i = 1; i < l->n; i++)
-        sharp = l->error[i] < l->error[sharp] ? i : sharp;
+    size_t sharp = sharpest(l);
     double by = plain(l->found[sharp] - l->believed[sharp], l->error[sharp]);
     for (size_t i = 0; i < l->n; i++)
         out[i] = l->believed[i] + by;
@@ -82,7 +81,7 @@ static bool zero(const struct pe_lists *l, double *out, struct pe_related *r)
 {
     memset(out, 0, l->n * sizeof *out);
     *r = (struct pe_related){0, last_of(l->believed, l->n), 0, 0};
-    return is_zero(l);
+    return holds(l, out);
 }
 
 static bool shifted(const struct pe_lists *l, double *out, struct pe_related *r)
@@ -99,9 +98,7 @@ static bool by_one(const struct pe_lists *l, double *out, struct pe_related *r)
 
 static bool constant(const struct pe_lists *l, double *out, struct pe_related *r)
 {
-    size_t sharp = 0;
-    for (size_t i = 1; i < l->n; i++)
-        sharp = l->error[i] < l->error[sharp] ? i : sharp;
+    size_t sharp = sharpest(l);
     double at = plain(l->found[sharp], l->error[sharp]);
     for (size_t i = 0; i < l->n; i++)
         out[i] = at;
@@ -200,25 +197,42 @@ static bool index_of_axes(const struct pe_lists *l, double *out, struct pe_relat
     return l->n_axes > 1 && counted(l, out, r);
 }
 
+/* Is there one believed value in each slot, and a larger one in each larger slot? Writes them by slot, NaN where no row
+ * has it, and the largest slot. */
+static bool fill_slots(const struct pe_lists *l, double *value, size_t *most)
+{
+    double before = -(double)INFINITY;
+    *most = 0;
+    for (size_t i = 0; i < l->n; i++)
+        value[i] = (double)NAN;
+    for (size_t i = 0; i < l->n; i++) {
+        double slot = nearbyint(l->found[i]);
+        if (!(slot >= 0 && slot < (double)l->n) || !is_near(l, i, slot))
+            return false;
+        size_t at = (size_t)slot;
+        if (!isnan(value[at]) && value[at] != l->believed[i])
+            return false;
+        value[at] = l->believed[i];
+        *most = at > *most ? at : *most;
+    }
+    for (size_t at = 0; at <= *most; at++) {
+        if (value[at] <= before)
+            return false;
+        before = isnan(value[at]) ? before : value[at];
+    }
+    return !isnan(value[0]);
+}
+
 /* 0 for the smallest believed value, 1 for the next one: a slot in place of the coordinate in it. */
 static bool ranked(const struct pe_lists *l, double *out, struct pe_related *r)
 {
-    size_t most = 0;
-    for (size_t i = 0; i < l->n; i++) {
-        double slot = nearbyint(l->found[i]);
-        size_t j = 0;
-        out[i] = slot;
-        if (!(slot >= 0 && slot < (double)l->n) || !is_near(l, i, slot))
-            return false;
-        most = slot > (double)most ? (size_t)slot : most;
-        while (j < i && (out[j] < slot) == (l->believed[j] < l->believed[i]) &&
-               (out[j] == slot) == (l->believed[j] == l->believed[i]))
-            j++;
-        if (j < i)
-            return false;
-    }
+    size_t most;
+    if (l->n <= 2 || !fill_slots(l, out, &most) || most == 0)
+        return false;
+    for (size_t i = 0; i < l->n; i++)
+        out[i] = nearbyint(l->found[i]);
     *r = (struct pe_related){(double)most, largest_of(l->believed, l->n), 0, 0};
-    return l->n > 2 && most > 0 && least_of(out, l->n) == 0;
+    return true;
 }
 
 static bool goes_on(const struct pe_lists *l, double *out, struct pe_related *r)
@@ -432,12 +446,10 @@ const struct pe_relation pe_coordinate_relations[] = {
      "The positions are all {found}; in the configuration the last is {believed}."},
     {&pe_fault_exponent_shifted, 1, rung_higher,
      "The positions are multiplied by base^(2/r) = {found} in place of {believed}, as where the exponents of the "
-     "frequencies begin "
-     "at -2/r."},
+     "frequencies begin at -2/r."},
     {&pe_fault_ladder_from_one, 1, rung_lower,
      "The positions are multiplied by base^(-2/r) = {found} in place of {believed}, as where the exponents of the "
-     "frequencies begin "
-     "at 2/r."},
+     "frequencies begin at 2/r."},
     {&pe_fault_rotated_twice, 1, twice, "The positions are {found} times those of the configuration."},
     {&pe_fault_position_stride, 1, whole_stride, "The positions are {found} times those of the configuration."},
     {&pe_fault_positions_scaled, 1, scaled, "The positions are {found} times those of the configuration."},
@@ -451,8 +463,7 @@ const struct pe_relation pe_coordinate_relations[] = {
      "The positions count the rows: the last is {found}, in the configuration {believed}."},
     {&pe_fault_positions_other, 3, ranked,
      "The positions count the believed values, as an index of a slot for the coordinate in it: the largest is {found}, "
-     "in the "
-     "configuration {believed}."},
+     "in the configuration {believed}."},
     {&pe_fault_positions_rounded, 1, rounded_bf16,
      "The positions are rounded to bfloat16: {found} in place of {believed}, first in row {row}."},
     {&pe_fault_positions_rounded, 1, rounded_f16,

@@ -27,7 +27,6 @@ static uint16_t index_of(const struct pe_fault *fault)
 struct measured {
     struct pe_profile believed, found;
     double noise;
-    size_t n_agree; /* rows with coordinates */
 };
 
 static bool is_rotary(const struct pe_diagnosis *d)
@@ -52,8 +51,7 @@ static bool measure_waves(struct pe_diagnosis *d, const struct pe_model *model, 
         return false;
     m->noise = noise_of(d, r);
     const struct pe_sheet sheet = {r->re, r->im, r->weight, r->n, r->n_waves, m->noise};
-    m->n_agree = pe_measure_coordinates(&sheet, &m->believed, &m->found, &d->work);
-    return m->n_agree == r->n;
+    return pe_measure_coordinates(&sheet, &m->believed, &m->found, &d->work) == r->n;
 }
 
 /* Position ids are the coordinates themselves. */
