@@ -264,7 +264,7 @@ static void find_unknown_rules(struct pe_findings *f, const struct facts *facts)
             const char *theirs = pe_config_word(tool->readings[k].config, "scaling.type");
             bool is_lost = tool->reader->architecture && tool->readings[k].config && pe_same(theirs, "default") &&
                            pe_config_at(tool->readings[k].config, "scaling.divisors").kind == PE_NULL;
-            bool is_unknown = *ours && !pe_rope_rule_find(tool->reader, ours);
+            bool is_unknown = !pe_rope_rule_find(tool->reader, ours) && (!*theirs || pe_same(theirs, "default"));
             if (!*ours || pe_same(ours, "default") || !(is_lost || is_unknown) || pe_tool_agrees(ex, tool, k))
                 continue;
             kinds |= 1U << k;

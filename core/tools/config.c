@@ -145,12 +145,11 @@ static void add_inside(struct writer *w, const struct pe_value *rope, const char
 static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, struct pe_value *out)
 {
     const struct pe_field *type = stated(rope, stated(rope, "rope_type") ? "rope_type" : "type");
-    bool is_foreign = type && type->value.kind == PE_STRING && pe_rope_is_foreign(w->tool, type->value.string);
-    const char *name = is_foreign ? type->value.string : pe_rope_rule_of(rope);
+    const char *name = type && type->value.kind == PE_STRING ? type->value.string : "default";
     struct object to;
     if (refuse_types(w, rope))
         return w->err->status;
-    const struct pe_rope_rule *rule = is_foreign ? NULL : pe_rope_rule_find(w->tool, name);
+    const struct pe_rope_rule *rule = pe_rope_rule_of_type(w->tool, type ? &type->value : NULL);
     if (rule && rule->types && !pe_is_among(rule->types, w->model_type))
         rule = NULL;
     bool lacks_type = !type && stated(rope, "factor"); /* else it is about axes */
@@ -167,7 +166,9 @@ static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, 
         if (stated(rope, "mrope_section"))
             add(w, &to, "mrope_section", stated(rope, "mrope_section"));
     } else {
-        if (type)
+        if (type && rule->word)
+            add_value(&to, "rope_type", pe_word(rule->name));
+        else if (type)
             add(w, &to, "rope_type", type);
         add_fields(w, rope, rule, &to);
         if (rule->has_convention)

@@ -122,6 +122,7 @@ enum pe_place {
  * scaling's own row (`object`), but for those that the tool does not read. */
 struct pe_rope_rule {
     const char *name;          /* the scheme's word for it; NULL ends the list */
+    const char *word;          /* the tool's, where that is another one; NULL: the same */
     enum pe_place original;    /* of original_max_position_embeddings */
     double original_else;      /* where it finds none; 0: none */
     bool original_is_needed;   /* it stops without one */
@@ -287,8 +288,12 @@ const struct pe_value *pe_rope_type(const struct pe_value *rope);
 const char *pe_rope_rule_word(const struct pe_value *type);
 static inline const char *pe_rope_rule_of(const struct pe_value *rope) { return pe_rope_rule_word(pe_rope_type(rope)); }
 const struct pe_rope_rule *pe_rope_rule_find(const struct pe_tool *tool, const char *rule); /* NULL: it has not */
-/* Is this word for a rule one that only other tools have? */
-bool pe_rope_is_foreign(const struct pe_tool *tool, const char *word);
+/* Of a type or rope_type in the tool's words; NULL is "default". NULL: it has not. */
+const struct pe_rope_rule *pe_rope_rule_of_type(const struct pe_tool *tool, const struct pe_value *type);
+static inline const char *pe_rope_word_of(const struct pe_rope_rule *rule)
+{
+    return rule->word ? rule->word : rule->name;
+}
 bool pe_rope_is_unread(const struct pe_tool *tool, const struct pe_rope_rule *rule, const char *member, bool is_latent,
                        bool is_by_layer);
 const struct pe_tool *pe_reader_at(size_t i); /* of those that read one; NULL: there are no more */

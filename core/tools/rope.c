@@ -16,10 +16,21 @@ const struct pe_rope_rule *pe_rope_rule_find(const struct pe_tool *tool, const c
     return NULL;
 }
 
-bool pe_rope_is_foreign(const struct pe_tool *tool, const char *word)
+/* Is this word for a rule one that only other tools have? */
+static bool is_foreign(const struct pe_tool *tool, const char *word)
 {
     const struct pe_scaling_rule *rule = pe_scaling_find(word);
     return rule && rule->alias_is_of_tools && pe_same(rule->alias, word) && !pe_is_among(tool->words, word);
+}
+
+const struct pe_rope_rule *pe_rope_rule_of_type(const struct pe_tool *tool, const struct pe_value *type)
+{
+    const char *word = type && type->kind == PE_STRING ? type->string : "default";
+    for (const struct pe_rope_rule *r = tool->rules; r->name; r++)
+        if (r->word && pe_same(r->word, word))
+            return r;
+    const struct pe_rope_rule *row = is_foreign(tool, word) ? NULL : pe_rope_rule_find(tool, pe_rope_rule_word(type));
+    return row && !row->word ? row : NULL;
 }
 
 const struct pe_value *pe_rope_type(const struct pe_value *rope)
@@ -171,7 +182,7 @@ static struct pe_words export_rope(struct pe_export *e, bool is_by_layer)
     struct pe_words words = pe_words_new(e);
     struct rule r = {e, rule_of_words(e->tool, e->rule), pe_scaling_find(e->rule), is_by_layer};
     bool has_length = false;
-    pe_word_put(&words, "rope_type", pe_word(r.row ? r.row->name : "default"));
+    pe_word_put(&words, "rope_type", pe_word(r.row ? pe_rope_word_of(r.row) : "default"));
     if (e->tool->base != PE_OUTSIDE)
         pe_word_put(&words, "rope_theta", pe_real(pe_export_base(e)));
     if (r.row)
@@ -292,14 +303,13 @@ static enum pe_status find_rule(const struct pe_import *m, const char *member, c
         return PE_OK;
     if (v->kind != PE_STRING)
         return wrong_inside(m, member, name, "is not a string; write a name");
-    const struct pe_scaling_rule *found = pe_scaling_find(v->string);
-    *rule = found && !pe_rope_is_foreign(m->tool, v->string) ? rule_of_words(m->tool, found->name) : NULL;
-    if (*rule)
+    *rule = pe_rope_rule_of_type(m->tool, v);
+    if (*rule && !(*rule)->is_of_config)
         return PE_OK;
     char within[PE_POINTER_MAX], rules[160] = "";
     for (const struct pe_rope_rule *r = m->tool->rules + 1; r->name; r++)
         if (!r->is_of_config)
-            strcat(strcat(rules, *rules ? ", " : ""), r->name);
+            strcat(strcat(rules, *rules ? ", " : ""), pe_rope_word_of(r));
     pe_pointer_join(within, sizeof within, "/said/value", member);
     return pe_fail_at(m->err, within, name, "%s is \"%.40s\", which %s does not have; allowed: default, %s", name,
                       v->string, m->tool->label, rules);

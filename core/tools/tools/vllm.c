@@ -16,7 +16,7 @@ static const struct pe_lens lenses[] = {
 static const struct pe_rope_rule rules[] = {
     {.name = "default"},
     {.name = "linear"},
-    {.name = "ntk", .is_of_config = true},
+    {.name = "ntk_fixed", .word = "ntk", .has_convention = true},
     {.name = "dynamic", .has_convention = true},
     {.name = "yarn",
      .original = PE_OUTSIDE_ELSE,

@@ -11,6 +11,7 @@ static const struct pe_lens lenses[] = {
 static const struct pe_rope_rule rules[] = {
     {.name = "default"},
     {.name = "linear"},
+    {.name = "ntk_fixed", .word = "ntk"},
     {.name = "dynamic"},
     {.name = "yarn", .unread = "attention_factor|mscale|mscale_all_dim", .unread_latent = "attention_factor|truncate"},
     {.name = "longrope", .unread = "attention_factor|factor"},
