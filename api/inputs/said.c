@@ -63,6 +63,14 @@ const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const
     return n && target->members ? row_of(target, word + 2, n) : NULL;
 }
 
+const char *pasted_flag_spelled(const char *name, char spelled[PASTED_FLAG_BYTES])
+{
+    snprintf(spelled, PASTED_FLAG_BYTES, "--%s", name);
+    for (char *c = spelled; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+    return spelled;
+}
+
 /* ---- Flags about other things ---- */
 
 /* Is it another tool's flag about positions, or a misspelled one? */
@@ -127,11 +135,12 @@ static bool ignore(const struct flags *f, size_t *i)
 /* One value alone: else it would end, and more members follow. */
 static bool check_json(struct pasting *p, const char *name, const char *word)
 {
+    char flag[PASTED_FLAG_BYTES];
     struct api_json_error error;
     bool is_json = api_json_load(&p->request->arena, word, strlen(word), 0, &error);
     if (!is_json && error.no_memory)
         return api_fail_memory(p->problem);
-    return is_json || api_fail(p->problem, 400, p->pointer, "--%s is not JSON: %s", name, error.text);
+    return is_json || pasted_fail(p, "%s is not JSON: %s", pasted_flag_spelled(name, flag), error.text);
 }
 
 /* One word as the value of its row. */
@@ -156,10 +165,11 @@ static bool put_value(struct pasting *p, struct api_text *json, const struct pe_
 
 static bool fail_unknown(struct pasting *p, const struct pe_param *row, const char *word)
 {
+    char flag[PASTED_FLAG_BYTES];
     return pasted_fail(p,
-                       "--%s is %.80s, in whose place a shell puts something else, which is not known: the text "
+                       "%s is %.80s, in whose place a shell puts something else, which is not known: the text "
                        "gives it no value, or several; write the value itself, in single quotes if it has such signs",
-                       row->name, word);
+                       pasted_flag_spelled(row->name, flag), word);
 }
 
 /* Flags that were read; one that is there twice has the same value, or is refused. */
@@ -172,12 +182,14 @@ struct seen {
 static bool check_twice(struct pasting *p, struct seen *seen, const struct pe_param *row, const char *value,
                         bool *is_again)
 {
+    char flag[PASTED_FLAG_BYTES];
     size_t i = 0;
     while (i < seen->n && seen->row[i] != row)
         i++;
     *is_again = i < seen->n;
     if (*is_again && strcmp(seen->value[i], value) != 0)
-        return pasted_fail(p, "--%s is there twice: as %.60s and as %.60s; give one", row->name, seen->value[i], value);
+        return pasted_fail(p, "%s is there twice: as %.60s and as %.60s; give one",
+                           pasted_flag_spelled(row->name, flag), seen->value[i], value);
     seen->row[i] = row;
     seen->value[i] = value;
     seen->n += !*is_again;
@@ -233,8 +245,9 @@ bool pasted_flags_put(struct pasting *p, const struct pe_target_info *target, co
             is_unknown |= words[i].is_unknown;
         }
         value = is_switch ? "true" : value;
+        char flag[PASTED_FLAG_BYTES];
         if (!value)
-            return pasted_fail(p, "--%s has no value", row->name);
+            return pasted_fail(p, "%s has no value", pasted_flag_spelled(row->name, flag));
         if (is_unknown)
             return fail_unknown(p, row, value);
         if (!check_twice(p, &seen, row, value, &is_again))

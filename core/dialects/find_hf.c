@@ -319,6 +319,21 @@ static void find_factor(struct pe_findings *f, const struct facts *facts)
     }
 }
 
+/* … and as a tool reads it for which the ratio wins. */
+static void find_ratio(struct pe_findings *f, const struct facts *facts)
+{
+    const struct pe_explain *ex = f->ex;
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
+        const struct pe_rope_rule *own = pe_rope_rule_find(tool->reader, pe_rope_rule_of(facts->rope));
+        unsigned kinds = own && own->ratio_wins ? kinds_apart(ex, tool, "scaling.factor") : 0;
+        if (kinds)
+            blame(f, PE_FACTOR_MISMATCH, facts->rope_at, "factor", tool, kinds, "scaling.factor")->pattern =
+                "The factor is {found}, but max_position_embeddings/original_max_position_embeddings is {taken}: "
+                "{label} "
+                "scales by that.";
+    }
+}
+
 static void find_original(struct pe_findings *f, const struct facts *facts)
 {
     static const char name[] = "original_max_position_embeddings", path[] = "scaling.original_max_position_embeddings";
@@ -636,6 +651,7 @@ void pe_find_in_config(struct pe_findings *f)
     find_sliding(f, &facts);
     find_types(f, &facts);
     find_unknown_rules(f, &facts);
+    find_ratio(f, &facts);
     find_factor(f, &facts);
     find_original(f, &facts);
     find_original_of_file(f, &facts);

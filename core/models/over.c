@@ -166,15 +166,28 @@ static void merge_inside(struct over *o)
     }
 }
 
-static void fill_overrides(struct over *o)
+/* An object for each kind of layers: that of the kind asked for; NULL: it has none. */
+static const struct pe_value *of_kind(const struct over *o, const struct pe_value *inner)
+{
+    bool is_by_layer = false;
+    for (size_t i = 0; inner && inner->kind == PE_OBJECT && i < inner->object.n; i++)
+        is_by_layer |= inner->object.fields[i].value.kind == PE_OBJECT;
+    return is_by_layer && *o->in->layer_type && o->target->outer ? pe_stated(inner, o->in->layer_type) : inner;
+}
+
+static enum pe_status fill_overrides(struct over *o)
 {
     const struct pe_value *outer = o->target->outer ? pe_stated(o->value, o->target->outer) : o->value;
-    const struct pe_value *inner = pe_stated(outer, o->target->inner);
+    const struct pe_value *inner = of_kind(o, pe_stated(outer, o->target->inner));
     struct pe_value length = {.kind = PE_INTEGER, .integer = o->in->length};
     bool is_alone = pe_is_among("beside|numbers", o->in->place), is_nested = pe_same(o->in->place, "nested");
     o->keeps_scaling = (outer && outer->kind == PE_OBJECT && !inner) || is_alone;
     if (!inner || inner->kind != PE_OBJECT || !copy(o, inner, o->inside, PE_MODEL_FIELDS_MAX, &o->n_inside))
-        return;
+        return PE_OK;
+    bool has_type = pe_field_find(o->inside, o->n_inside, "rope_type") || pe_field_find(o->inside, o->n_inside, "type");
+    if (o->target->is_loaded_first && !is_alone && !is_nested && !has_type)
+        return pe_fail(o->err, "/said/value", "%s stops: the rope object has no rope_type",
+                       pe_label_in(pe_spoken(), &o->target->about));
     if (pe_said_unread(o->in->said, o->in->has_parts) == PE_SAID_BASE_UNREAD)
         drop(o->inside, &o->n_inside, "rope_theta");
     for (size_t i = 0; i < o->n_inside; i++)
@@ -194,12 +207,13 @@ static void fill_overrides(struct over *o)
     if (o->in->length > 0)
         add(to, n, "max_position_embeddings", length);
     if (!o->target->outer)
-        return;
+        return PE_OK;
     o->n = 0;
     o->members[o->n++] =
         (struct pe_field){o->target->outer, {.kind = PE_OBJECT, .object = {.fields = o->outside, .n = o->n_outside}}};
     for (size_t i = 0; i < o->value->object.n && o->n < PE_MODEL_FIELDS_MAX; i++)
         add(o->members, &o->n, o->value->object.fields[i].name, o->value->object.fields[i].value);
+    return PE_OK;
 }
 
 static void fill_options(struct over *o)
@@ -337,7 +351,7 @@ static enum pe_status fill(struct over *o)
         return pe_fail(o->err, "/said/value", "value has %zu members; allowed: at most %zu", o->value->object.n, most);
     switch (o->target->takes) {
     case PE_TAKES_FLAGS: return fill_flags(o);
-    case PE_TAKES_OVERRIDES: fill_overrides(o); break;
+    case PE_TAKES_OVERRIDES: return fill_overrides(o);
     case PE_TAKES_OPTIONS: fill_options(o); break;
     case PE_TAKES_WORDS: break;
     }

@@ -120,6 +120,7 @@ static enum pe_status add_original(struct writer *w, const struct pe_value *rope
 static void add_fields(struct writer *w, const struct pe_value *rope, const struct pe_rope_rule *rule,
                        struct object *to)
 {
+    bool has_ratio = rule->ratio_wins && stated(rope, original_name);
     for (size_t i = 0; i < rope->object.n; i++) {
         const struct pe_field *field = &rope->object.fields[i];
         if (field->value.kind != PE_NULL &&
@@ -127,6 +128,7 @@ static void add_fields(struct writer *w, const struct pe_value *rope, const stru
                          "partial_rotary_factor|max_position_embeddings",
                          field->name) &&
             !pe_rope_is_unread(w->tool, rule, field->name, w->is_latent, w->is_by_layer) &&
+            !(has_ratio && pe_same(field->name, "factor")) &&
             !(w->is_old && pe_is_among(w->tool->unread_before, field->name)))
             add(w, to, field->name, field);
     }

@@ -126,6 +126,8 @@ struct pe_rope_rule {
     enum pe_place original;    /* of original_max_position_embeddings */
     double original_else;      /* where it finds none; 0: none */
     bool original_is_needed;   /* it stops without one */
+    bool words_need_original;  /* … in its own words, which nothing completes as it does a config.json */
+    bool ratio_wins;           /* the ratio of the lengths, not a stated factor, if the object has the original one */
     const char *needed;        /* without this member there is no rule; NULL: none */
     const char *unread;        /* members without effect */
     const char *unread_latent; /* … in models with latent attention; NULL: the same */
@@ -207,6 +209,7 @@ struct pe_export {
     int64_t length;             /* of the model; 0: not known */
     bool is_local;              /* a sliding kind of a model that has others, too */
     int64_t still_period;       /* every so many layers one has no positions; 0: none */
+    const char *within;         /* where the model's config.json has its language model: "text_config"; "": itself */
 
     /* Of a tool that states every kind, and of a file. */
     const struct pe_stated_kind *kinds;

@@ -239,11 +239,13 @@ void pe_export_object(struct pe_export *e, const struct pe_lens *lens)
     }
     struct pe_words words = is_by_layer ? export_kinds(e) : export_rope(e, false);
     if (pe_same(lens->ours, "overrides")) {
-        struct pe_words overrides = pe_words_new(e);
+        struct pe_words overrides = pe_words_new(e), whole = pe_words_new(e);
         pe_word_object(&overrides, "rope_parameters", &words);
         if (scaling && pe_scaling_needs(scaling, length_name)) /* the model's */
             pe_word_number(&overrides, length_name, pe_export_max(e));
-        words = overrides;
+        if (e->within && *e->within)
+            pe_word_object(&whole, e->within, &overrides);
+        words = e->within && *e->within ? whole : overrides;
     } else if (e->tool->base == PE_OUTSIDE && !has_rule && !pe_field_find(words.fields, words.n, "mrope_section")) {
         pe_word_put(&e->value, lens->theirs, pe_null());
         return;
@@ -346,6 +348,9 @@ static enum pe_status import_lengths(struct pe_import *m, const char *member, co
     if (number_inside(m, member, object, length_name, &length) ||
         (row->original != PE_OUTSIDE && number_inside(m, member, object, original_name, &original)))
         return m->err->status;
+    if (needs_original && original == 0 && row->words_need_original)
+        return pe_import_wrong(m, member, "%s has no original_max_position_embeddings, without which %s stops", member,
+                               m->tool->label);
     if (needs_original && rule->factor_is_ratio && original == 0)
         original = length;
     if (needs_original && original > 0)
@@ -390,11 +395,18 @@ static enum pe_status import_rope(struct pe_import *m, const char *member, const
     return import_lengths(m, member, object, row, rule, length);
 }
 
+static enum pe_status choose_kind(const struct pe_import *m, const struct pe_value **chosen);
+
+/* Perhaps inside the object of the language model. */
 static enum pe_status import_overrides(struct pe_import *m, const char *member, const struct pe_value *overrides)
 {
     double length = 0, width = 0;
     if (overrides && overrides->kind != PE_OBJECT)
         return pe_import_wrong(m, member, "%s is not an object", member);
+    bool is_nested = overrides && overrides->object.n == 1 && overrides->object.fields->value.kind == PE_OBJECT &&
+                     !pe_same(overrides->object.fields->name, "rope_parameters");
+    if (is_nested)
+        return import_overrides(m, member, &overrides->object.fields->value);
     for (size_t i = 0; overrides && i < overrides->object.n; i++)
         if (!pe_is_among("rope_parameters|max_position_embeddings|head_dim", overrides->object.fields[i].name))
             return wrong_inside(m, member, overrides->object.fields[i].name,
@@ -404,7 +416,11 @@ static enum pe_status import_overrides(struct pe_import *m, const char *member, 
         return m->err->status;
     if (width > 0)
         pe_hf_put_number(m->out, "head_dim", width);
-    return import_rope(m, member, pe_stated(overrides, "rope_parameters"), length, false);
+    const struct pe_value *rope = pe_stated(overrides, "rope_parameters");
+    bool is_by_layer = m->tool->has_kinds && rope && rope->kind == PE_OBJECT && pe_rope_is_by_layer(rope);
+    if (is_by_layer && choose_kind(m, &rope))
+        return m->err->status;
+    return import_rope(m, member, rope, length, is_by_layer);
 }
 
 /* The object of the kind that is named, of several. */

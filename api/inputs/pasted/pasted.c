@@ -166,6 +166,18 @@ static bool place_words(struct pasting *p, struct pe_field *field, const struct 
     return rename_field(p, field, "said") && put_said(p, &to, NULL, value, &field->value);
 }
 
+/* The name counts as the field `preset` does. */
+static bool place_name(struct pasting *p, struct pe_field *field, const struct pe_preset *preset)
+{
+    if (!preset)
+        return fail_model(p);
+    field->value.string = api_arena_string(&p->request->arena, p->model, strlen(p->model));
+    if (!field->value.string)
+        return api_fail_memory(p->problem);
+    p->request->is_pasted = true;
+    return rename_field(p, field, "preset");
+}
+
 /* num_ctx is the length that is asked about, where an endpoint has one. */
 static bool place_length(struct pasting *p)
 {
@@ -200,6 +212,8 @@ static bool place(struct pasting *p, struct pe_field *field, const char *label)
     struct pe_value value;
     const struct pe_preset *preset = *p->model ? pe_preset_named(p->model) : NULL;
     char where[64], at[16];
+    if (p->kind == PASTED_NAME)
+        return place_name(p, field, preset) && put_pasted(p, label, preset);
     snprintf(where, sizeof where, "the text, read as %s, is ", label);
     snprintf(at, sizeof at, "/%s", names[p->kind]);
     if (!api_json_value_read(p->request, p->json.bytes, p->json.n, at, where, &value, p->problem)) {

@@ -15,7 +15,7 @@ enum {
     PASTED_MODEL_BYTES = 200
 };
 
-enum pasted_kind { PASTED_KEYS, PASTED_CONFIG, PASTED_WORDS };
+enum pasted_kind { PASTED_KEYS, PASTED_CONFIG, PASTED_WORDS, PASTED_NAME };
 
 /* Names or lines that an answer shows; each once. */
 struct pasted_names {
@@ -156,6 +156,8 @@ bool pasted_overrides_put(struct pasting *p, struct api_text *json, const char *
 bool pasted_flags_put(struct pasting *p, const struct pe_target_info *target, const struct pasted_word *words,
                       size_t n);
 /* The member of the target that the word, behind its dashes, names; NULL: none. */
+enum { PASTED_FLAG_BYTES = 64 };
+const char *pasted_flag_spelled(const char *name, char spelled[PASTED_FLAG_BYTES]); /* of a member: "--hf-overrides" */
 const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const char *word);
 
 #endif

@@ -92,7 +92,8 @@ static const struct pe_param first[] = {
          "number of positions that the model was trained on; {trained} need it", .level = PE_BASIC,
          .usual = {256, 262144}),
     REAL(seq_len, PE_UNSET, 0, PE_SCALING_SEQ_LEN_MAX, "sequence length",
-         "number of positions in the sequence, which decides dynamic's base and longrope's list, where the default is the "
+         "number of positions in the sequence, which decides dynamic's base and longrope's list, where the default is "
+         "the "
          "largest position + 1, and riflex's frequency",
          .usual = {256, 1048576}),
     PE_P_END,
