@@ -11,9 +11,10 @@ struct riflex {
 };
 
 static const struct pe_param fields[] = {
-    PE_P_INT(riflex, k, PE_UNSET_INT, 1, 2048, "intrinsic pair",
+    PE_P_INT(riflex, k, PE_UNSET, 1, 2048, "intrinsic pair",
              "riflex: which pair of channels, counted from 1, turns 0.9 times in seq_len positions (HunyuanVideo: 4; "
-             "CogVideoX: 2)"),
+             "CogVideoX: 2)",
+             .usual = {1, 8}),
     PE_P_END,
 };
 
