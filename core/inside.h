@@ -211,6 +211,7 @@ struct pe_param {
     const char *when; /* the condition of its use, e.g. "form=asymmetric|key" (a word parameter of the same rows); an
                          empty alternative, "style=axial|", means that the word is not given */
     const char *excludes; /* parameters that may not be given beside it, e.g. "base|scaling"; they are unused then */
+    const char *used_by;  /* in an object of several kinds those that use it, "dynamic|longrope"; NULL: all */
     const struct pe_param *fields; /* PE_T_OBJECT: rows of its fields; their offsets count from the outer struct */
     struct pe_about about;         /* its meaning, its unit, and its default if that is derived */
     /* Its control in a form. Left out, the rest of the row decides: pe_param_is_basic, pe_param_usual. */

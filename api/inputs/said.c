@@ -63,14 +63,6 @@ const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const
     return n && target->members ? row_of(target, word + 2, n) : NULL;
 }
 
-const char *pasted_flag_spelled(const char *name, char spelled[PASTED_FLAG_BYTES])
-{
-    snprintf(spelled, PASTED_FLAG_BYTES, "--%s", name);
-    for (char *c = spelled; *c; c++)
-        *c = *c == '_' ? '-' : *c;
-    return spelled;
-}
-
 /* ---- Flags about other things ---- */
 
 /* Is it another tool's flag about positions, or a misspelled one? */

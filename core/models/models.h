@@ -141,6 +141,7 @@ enum pe_status pe_said_over(struct pe_said_over *in, struct pe_failure *err);
 /* What a tool does not read of overrides on top of a model. Their member `place` is "nested": inside the language
  * model's config; "numbers": no rope object, "beside": … and a base; "both": a base beside an object that has none;
  * absent: an object alone. */
+bool pe_overrides_are_nested(const struct pe_value *overrides); /* {"text_config":{…}}: inside that object */
 enum pe_said_unread { PE_SAID_READ, PE_SAID_BASE_UNREAD, PE_SAID_ALL_UNREAD };
 enum pe_said_unread pe_said_unread(const struct pe_value *said, bool has_parts);
 bool pe_model_has_parts(const struct pe_value *hf, const struct pe_preset *preset); /* of either that is not NULL */

@@ -23,10 +23,35 @@ static const char *word_at(const struct pe_value *said, const char *name)
     return v && v->kind == PE_STRING ? v->string : "";
 }
 
-enum pe_said_unread pe_said_unread(const struct pe_value *said, bool has_parts)
+bool pe_overrides_are_nested(const struct pe_value *overrides)
+{
+    const struct pe_field *only = overrides->kind == PE_OBJECT ? overrides->object.fields : NULL;
+    return only && overrides->object.n == 1 && only->value.kind == PE_OBJECT && !pe_same(only->name, "rope_parameters");
+}
+
+/* The overrides of a value, and the object in them that is about positions. */
+static const struct pe_value *overrides_of(const struct pe_target_info *target, const struct pe_value *value)
+{
+    return target->outer ? pe_stated(value, target->outer) : value;
+}
+
+static const struct pe_value *inside_of(const struct pe_value *overrides)
+{
+    return overrides && pe_overrides_are_nested(overrides) ? &overrides->object.fields->value : overrides;
+}
+
+/* What the text was before it was read, else what the value is. */
+static const char *place_of(const struct pe_target_info *target, const struct pe_value *said)
 {
     const char *place = word_at(said, "place");
+    const struct pe_value *overrides = target ? overrides_of(target, pe_stated(said, "value")) : NULL;
+    return !*place && overrides && pe_overrides_are_nested(overrides) ? "nested" : place;
+}
+
+enum pe_said_unread pe_said_unread(const struct pe_value *said, bool has_parts)
+{
     const struct pe_target_info *target = pe_target_info_find(word_at(said, "to"));
+    const char *place = place_of(target, said);
     if (!target || !target->is_loaded_first || pe_same(place, "nested"))
         return PE_SAID_READ;
     return has_parts ? PE_SAID_ALL_UNREAD : pe_is_among("beside|both", place) ? PE_SAID_BASE_UNREAD : PE_SAID_READ;
@@ -175,19 +200,16 @@ static const struct pe_value *of_kind(const struct over *o, const struct pe_valu
     return is_by_layer && *o->in->layer_type && o->target->outer ? pe_stated(inner, o->in->layer_type) : inner;
 }
 
-static enum pe_status fill_overrides(struct over *o)
+static void fill_overrides(struct over *o)
 {
-    const struct pe_value *outer = o->target->outer ? pe_stated(o->value, o->target->outer) : o->value;
+    const struct pe_value *outer = inside_of(overrides_of(o->target, o->value));
     const struct pe_value *inner = of_kind(o, pe_stated(outer, o->target->inner));
     struct pe_value length = {.kind = PE_INTEGER, .integer = o->in->length};
-    bool is_alone = pe_is_among("beside|numbers", o->in->place), is_nested = pe_same(o->in->place, "nested");
+    const char *place = place_of(o->target, o->in->said);
+    bool is_alone = pe_is_among("beside|numbers", place), is_nested = pe_same(place, "nested");
     o->keeps_scaling = (outer && outer->kind == PE_OBJECT && !inner) || is_alone;
     if (!inner || inner->kind != PE_OBJECT || !copy(o, inner, o->inside, PE_MODEL_FIELDS_MAX, &o->n_inside))
-        return PE_OK;
-    bool has_type = pe_field_find(o->inside, o->n_inside, "rope_type") || pe_field_find(o->inside, o->n_inside, "type");
-    if (o->target->is_loaded_first && !is_alone && !is_nested && !has_type)
-        return pe_fail(o->err, "/said/value", "%s stops: the rope object has no rope_type",
-                       pe_label_in(pe_spoken(), &o->target->about));
+        return;
     if (pe_said_unread(o->in->said, o->in->has_parts) == PE_SAID_BASE_UNREAD)
         drop(o->inside, &o->n_inside, "rope_theta");
     for (size_t i = 0; i < o->n_inside; i++)
@@ -207,13 +229,12 @@ static enum pe_status fill_overrides(struct over *o)
     if (o->in->length > 0)
         add(to, n, "max_position_embeddings", length);
     if (!o->target->outer)
-        return PE_OK;
+        return;
     o->n = 0;
     o->members[o->n++] =
         (struct pe_field){o->target->outer, {.kind = PE_OBJECT, .object = {.fields = o->outside, .n = o->n_outside}}};
     for (size_t i = 0; i < o->value->object.n && o->n < PE_MODEL_FIELDS_MAX; i++)
         add(o->members, &o->n, o->value->object.fields[i].name, o->value->object.fields[i].value);
-    return PE_OK;
 }
 
 static void fill_options(struct over *o)
@@ -351,7 +372,7 @@ static enum pe_status fill(struct over *o)
         return pe_fail(o->err, "/said/value", "value has %zu members; allowed: at most %zu", o->value->object.n, most);
     switch (o->target->takes) {
     case PE_TAKES_FLAGS: return fill_flags(o);
-    case PE_TAKES_OVERRIDES: return fill_overrides(o);
+    case PE_TAKES_OVERRIDES: fill_overrides(o); break;
     case PE_TAKES_OPTIONS: fill_options(o); break;
     case PE_TAKES_WORDS: break;
     }

@@ -403,9 +403,7 @@ static enum pe_status import_overrides(struct pe_import *m, const char *member, 
     double length = 0, width = 0;
     if (overrides && overrides->kind != PE_OBJECT)
         return pe_import_wrong(m, member, "%s is not an object", member);
-    bool is_nested = overrides && overrides->object.n == 1 && overrides->object.fields->value.kind == PE_OBJECT &&
-                     !pe_same(overrides->object.fields->name, "rope_parameters");
-    if (is_nested)
+    if (overrides && pe_overrides_are_nested(overrides))
         return import_overrides(m, member, &overrides->object.fields->value);
     for (size_t i = 0; overrides && i < overrides->object.n; i++)
         if (!pe_is_among("rope_parameters|max_position_embeddings|head_dim", overrides->object.fields[i].name))

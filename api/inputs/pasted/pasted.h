@@ -68,6 +68,8 @@ bool pasted_is(const char *text, size_t n, const char *word);          /* are th
 const char *pasted_find(const char *text, size_t n, const char *what); /* NULL: it is not in the text */
 bool pasted_is_of_name(char c);                    /* a letter, a digit, or a sign inside of a name or a number */
 size_t pasted_name_in(const char *line, size_t n); /* bytes of the name in "name: value"; 0: it is no such line */
+enum { PASTED_FLAG_BYTES = 64 };
+const char *pasted_flag_spelled(const char *name, char spelled[PASTED_FLAG_BYTES]); /* of a member: "--hf-overrides" */
 /* Is the text one of "a|b*", or has it the beginning of one that ends with a star? */
 bool pasted_is_among(const char *list, const char *text, size_t n);
 
@@ -156,8 +158,6 @@ bool pasted_overrides_put(struct pasting *p, struct api_text *json, const char *
 bool pasted_flags_put(struct pasting *p, const struct pe_target_info *target, const struct pasted_word *words,
                       size_t n);
 /* The member of the target that the word, behind its dashes, names; NULL: none. */
-enum { PASTED_FLAG_BYTES = 64 };
-const char *pasted_flag_spelled(const char *name, char spelled[PASTED_FLAG_BYTES]); /* of a member: "--hf-overrides" */
 const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const char *word);
 
 #endif

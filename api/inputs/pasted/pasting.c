@@ -88,3 +88,11 @@ size_t pasted_name_in(const char *line, size_t n)
         name++;
     return name < n && line[name] == ':' && (name + 1 == n || line[name + 1] == ' ') ? name : 0;
 }
+
+const char *pasted_flag_spelled(const char *name, char spelled[PASTED_FLAG_BYTES])
+{
+    snprintf(spelled, PASTED_FLAG_BYTES, "--%s", name);
+    for (char *c = spelled; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+    return spelled;
+}
