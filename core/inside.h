@@ -384,6 +384,8 @@ struct pe_preset_name {
 enum pe_status pe_preset_name(const char *asked, struct pe_preset_name *out, struct pe_failure *err);
 /* Is there a number, a word or a list in the value of `said` that is about positions? Sizes of a model are not. */
 bool pe_said_states(const struct pe_value *value);
+/* Is the size in the name, "12b", that of the source of the preset's numbers? A name without one has it. */
+bool pe_preset_is_of_size(const struct pe_preset *preset, const char *asked);
 const struct pe_preset *pe_preset_named(const char *asked); /* the same; NULL: none, or more than one */
 const char *pe_preset_nearest_of_all(const char *text);     /* one of its family, else by letters, however far */
 
