@@ -509,8 +509,8 @@ class Client:
 
     def diagnose(self, tensor=None, *, name="encoding", **request):
         """What made these tensors (cos and sin, q and q_out, inv_freq, freqs_cis, encoding, bias, scores with q and k …), beside what
-        they are believed to be. freqs_cis may be complex. values: numbers typed by hand, [("sin", 30, 32, "0.0157"), ...],
-        those that probe() asks for."""
+        they are believed to be. freqs_cis may be complex; a text is what a program printed: diagnose(cos="tensor([[1.0000, …").
+        values: numbers typed by hand, [("sin", 30, 32, "0.0157"), ...], those that probe() asks for."""
         if request.get("values") is not None:
             request["values"] = [_place(one) for one in request["values"]]
         fields, arrays = _divided({**({} if tensor is None else {name: tensor}), **request})

@@ -65,10 +65,12 @@ void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad,
         pe_answer_put_number(first, "expected", pe_answer_shortest(e->dtype, bad->expected));
         return;
     }
-    double sign = e->view.is_negative[bad->t] ? -1 : 1;
+    double sign = e->view.is_negative[bad->t] ? -1 : 1, found = bad->found;
+    if (pe_is_printed(e)) /* as it was printed */
+        pe_evidence_read(e, bad->t, bad->row, bad->col, 1, &found);
     pe_put_string(first, "output", pe_evidence_name(e, bad->t));
     pe_answer_put_index(d, first, bad->t, bad->row, bad->col);
-    pe_answer_put_number(first, "found", pe_answer_shortest(e->dtype, sign * bad->found));
+    pe_answer_put_number(first, "found", pe_answer_shortest(e->dtype, sign * found));
     pe_answer_put_number(first, "expected", pe_answer_shortest(e->dtype, sign * bad->expected));
 }
 

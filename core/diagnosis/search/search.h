@@ -149,6 +149,7 @@ struct pe_comparison {
     enum pe_verdict verdict;
     double max_error, max_ulp; /* from the predicted numbers rounded to the dtype */
     uint64_t n, n_equal;
+    uint64_t n_left_out;               /* by a text */
     struct pe_misfit first_bad, worst; /* worst: the number of max_error, where that is finite */
     bool is_beyond;                    /* errors that a rounding alone would not have; the first of them is here */
     uint64_t beyond_row, beyond_col;
