@@ -179,7 +179,9 @@ struct pe_candidate {
     struct pe_edit edit;
     struct pe_model *model;
     struct pe_comparison all;
-    bool is_narrow; /* judged in the narrower dtype that the numbers have */
+    bool is_narrow;       /* judged in the narrower dtype that the numbers have */
+    const char **presets; /* [n_presets]: with the same numbers, of one that is shown; of the answer's tree */
+    size_t n_presets;
     enum pe_likeness likeness;
     size_t head; /* the candidate that it is like */
 };
@@ -245,6 +247,15 @@ void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struc
 /* What a candidate changes, in words: detail and detail_zh of its faults. */
 void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
 
+/* findings.c: the sentence of a finding that has its two values, or a shorter one. */
+void pe_answer_sentence(struct pe_diagnosis *d, struct pe_node *node, const struct pe_fault_info *info,
+                        const char *sentence, const char *field);
+/* differences.c: the findings of a belief beside a candidate that was found without it. */
+void pe_answer_differences(struct pe_diagnosis *d, const struct pe_value *candidate, struct pe_node *root);
+
+/* cure.c: the member `cure` of a finding that has its other members; fault NULL: it is of none. */
+void pe_answer_cure(const struct pe_diagnosis *d, const struct pe_fault *fault, struct pe_node *finding);
+
 /* unseen.c: codes of the mistakes that would not show in the tensor; none where the belief does not fit. */
 enum { PE_UNSEEN_MAX = 32 };
 enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list,
@@ -294,9 +305,12 @@ enum pe_status pe_answer_arithmetic(struct pe_diagnosis *d, const struct pe_answ
 double pe_arithmetic_work(const struct pe_diagnosis *d);
 extern const struct pe_member pe_arithmetic_members[];
 
-/* presets.c: those whose plan is that of the candidate. */
-enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list,
-                                 struct pe_failure *err);
+/* presets.c: those whose plan is that of the candidate; then the candidate in a line of words, as "summary". */
+enum pe_status pe_answer_presets(struct pe_diagnosis *d, struct pe_candidate *c, struct pe_failure *err);
+void pe_answer_summary(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
+/* answer.c: its resolved configuration, as "config". */
+void pe_answer_config(const struct pe_diagnosis *d, const struct pe_candidate *c, const struct pe_plan *plan,
+                      struct pe_node *node);
 
 /* probe.c: `next`, the number that tells the readings apart which explain what was typed. */
 enum pe_status pe_answer_next(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root,
