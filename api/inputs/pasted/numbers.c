@@ -15,6 +15,7 @@
 #include "core/studies.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -108,6 +109,67 @@ static void blank_prefix(char *text)
 
 /* ---- The tensor ---- */
 
+/* Are neighbouring columns alike, as where each pair is there twice? */
+static bool is_repeated(const struct pasted_numbers *r, const struct pasted_list *g)
+{
+    uint64_t width = g->shape[g->rank - 1];
+    bool is_alike = g->gap[g->rank - 1] > 1, is_any = false;
+    for (size_t i = 0; is_alike && i + 1 < g->n; i += (size_t)width) {
+        const double *x = r->numbers + g->first + i;
+        is_alike = x[0] == x[1];
+        is_any |= fabs(x[0]) != 1 && x[0] != 0;
+    }
+    return is_alike && is_any;
+}
+
+/* Fields of the request that state the configuration, [API_FIELDS_MAX + 2]; a length where it has no sequence. */
+static size_t belief_of(const struct api_request *request, struct pe_field *fields)
+{
+    static const char sequences[] = "len|positions|grid|lens|segments|tokens|attention_mask|cu_seqlens|q_len|k_len";
+    static const char others[] = "tensors|kind|values|decimals|strict|weights|position_ids|tensor_layout|form";
+    bool has_sequence = false;
+    size_t n = 0;
+    for (size_t i = 0; i < request->n_fields; i++) {
+        const char *name = request->fields[i].name;
+        if (pasted_is_among(others, name, strlen(name)) || pe_kind_has_name(name))
+            continue;
+        has_sequence |= pasted_is_among(sequences, name, strlen(name));
+        fields[n++] = request->fields[i];
+    }
+    if (!has_sequence)
+        fields[n++] = (struct pe_field){"len", {.kind = PE_INTEGER, .integer = 1}};
+    return n;
+}
+
+/* The columns that the believed configuration gives a table; 0: none is believed, or its tables are not asked for. */
+static uint64_t believed_width(const struct pasted_numbers *r, const struct pasted_list *g)
+{
+    const char *name = *r->pointer ? r->pointer + 1 : "";
+    const char *output = pasted_is_among("cos|sin|angles|freqs", name, strlen(name)) ? "cos" : name;
+    struct pe_field fields[API_FIELDS_MAX + 2];
+    size_t n = belief_of(r->request, fields);
+    if (strcmp(output, "cos") == 0)
+        fields[n++] = (struct pe_field){"form", {.kind = PE_STRING, .string = "pairs"}};
+    const struct pe_request request = {
+        .operation = PE_ENCODE, .fields = fields, .n_fields = n, .dtype = PE_F32, .outputs = &output, .n_outputs = 1};
+    struct pe_failure err;
+    struct pe_plan *plan = NULL;
+    if (!pasted_is_among("cos|inv_freq|encoding", output, strlen(output)) || pe_plan_new(&request, &plan, &err))
+        return 0;
+    const struct pe_output *o = pe_plan_output(plan, 0);
+    bool is_wide = strcmp(output, "cos") == 0 && is_repeated(r, g);
+    uint64_t width = o->shape[o->rank - 1];
+    pe_plan_free(plan);
+    return is_wide ? 2 * width : width;
+}
+
+/* The rows that it states; 0: it does not. */
+static uint64_t believed_length(const struct api_request *request)
+{
+    const struct pe_value *len = api_request_find(request, "len");
+    return len && len->kind == PE_INTEGER && len->integer > 0 ? (uint64_t)len->integer : 0;
+}
+
 /* Fills in the gaps by the whole shape; without one, what is behind a gap has no place. */
 static bool place_gaps(const struct pasted_numbers *r, struct pasted_list *g, struct pe_tensor *whole,
                        struct pe_print *print)
@@ -116,6 +178,10 @@ static bool place_gaps(const struct pasted_numbers *r, struct pasted_list *g, st
     for (unsigned a = 0; a < g->rank; a++) {
         bool is_gap = g->gap[a] != PASTED_NOWHERE;
         uint64_t stated = r->stated.rank == g->rank ? r->stated.shape[a] : 0;
+        if (is_gap && !stated && a + 1 == g->rank)
+            stated = believed_width(r, g);
+        if (is_gap && !stated && a + 2 == g->rank)
+            stated = believed_length(r->request);
         whole->shape[a] = !is_gap ? g->shape[a] : stated ? stated : g->gap[a];
         if (is_gap && !stated && (a + 1 == g->rank || g->gap[a] == 0))
             return pasted_refuse(r, "the text leaves out columns (...), and does not say how many there are: send "

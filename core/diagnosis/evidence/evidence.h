@@ -127,6 +127,7 @@ struct pe_not_finite {
 /* What digits leave open, and what "..." leaves out (printed.c). */
 struct pe_printed {
     const struct pe_print *of[PE_EVIDENCE_TENSORS_MAX], *input; /* NULL: not as text, or with all of its digits */
+    const struct pe_print *operands[PE_N_OPERANDS];             /* PE_OF_MAPS */
     struct pe_print stated[PE_EVIDENCE_TENSORS_MAX + 1];        /* by the field `decimals` */
     const char *name;  /* of the first tensor whose digits leave something open */
     double half, more; /* what digits leave open of a number, of the tensors and then of the input */
@@ -148,7 +149,7 @@ struct pe_evidence {
     struct pe_tensor operands[PE_N_OPERANDS]; /* PE_OF_MAPS: q and k, before rotation */
     bool operand_is_text[PE_N_OPERANDS];
     double *norms[PE_N_OPERANDS]; /* PE_OF_MAPS: of their rows; owned */
-    double turning;               /* PE_OF_MAPS: what float32's angles lose, as a share of a score */
+    double turning;               /* PE_OF_MAPS: what float32's angles, and digits, lose, as a share of a score */
     struct pe_value tiled_keys;   /* pe_tiled_keys; owned */
     bool is_text[PE_EVIDENCE_TENSORS_MAX], input_is_text; /* from JSON text: each number counts as rounded to f32 */
     enum pe_dtype dtype;    /* of the numbers compared; integers of buckets and ids: i64 */

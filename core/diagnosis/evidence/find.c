@@ -133,15 +133,15 @@ static enum pe_status take(struct pe_diagnosis *d, const char *name, struct pe_t
 static enum pe_status take_operands(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_evidence *e = &d->evidence;
-    const struct pe_print *print;
+    const struct pe_print **prints = e->printed.operands;
     for (size_t i = 0; i < PE_N_OPERANDS; i++) {
         const char *name = pe_operand_names[i];
         const char pointer[] = {'/', name[0], '\0'};
         if (!field(d, name))
             return pe_fail(err, pointer, "%s is missing; %s are explained with q and k, before rotation", name,
                            e->kind->tensors[0]);
-        if (take(d, name, &e->operands[i], &e->operand_is_text[i], &print, err) ||
-            pe_printed_is_whole(print, name, err))
+        if (take(d, name, &e->operands[i], &e->operand_is_text[i], &prints[i], err) ||
+            pe_printed_is_whole(prints[i], name, err))
             return err->status;
     }
     return PE_OK;

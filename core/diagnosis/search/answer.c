@@ -425,8 +425,10 @@ const struct pe_member pe_diagnosis_members[] = {
      .members = pe_arithmetic_members},
     {.name = "next",
      .types = "object|null",
-     .summary = "where `values` were typed and several readings fit: the number to look at next (tensor, position, "
-                "channel), and which reading has which value there"},
+     .summary =
+         "where `values` were typed and several readings fit, or a tensor was printed with too few digits for one "
+         "of `unseen`: the number to look at next (tensor, position, channel), and which reading has which "
+         "value there"},
     PE_SCORE_MEMBERS,
     {.name = "taken",
      .types = "array",

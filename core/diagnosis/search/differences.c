@@ -57,8 +57,8 @@ static void put_difference(struct pe_diagnosis *d, const char *field, const stru
     pe_pointer_join(pointer, sizeof pointer, "", field);
     pe_put_string(node, "code", fault->info.code);
     pe_put_string(node, "pointer", pointer);
-    pe_put_value(node, "found", found);
-    pe_put_value(node, "believed", believed);
+    pe_answer_value(node, "found", found);
+    pe_answer_value(node, "believed", believed);
     pe_put_null(node, "meaning");
     pe_answer_sentence(d, node, &fault->info, fault->info.details[fault->info.n_details - 1], field);
     pe_answer_cure(d, fault, node);

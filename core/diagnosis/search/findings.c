@@ -25,7 +25,7 @@
 enum { LIST_MAX = 64 };
 
 /* Long lists are in the candidate's sequence. */
-static void put_value(struct pe_node *node, const char *name, const struct pe_value *value)
+void pe_answer_value(struct pe_node *node, const char *name, const struct pe_value *value)
 {
     uint64_t n = 0;
     bool is_long = value && value->kind == PE_ARRAY &&
@@ -201,8 +201,8 @@ static void put_change(struct pe_diagnosis *d, const struct pe_candidate *c, uns
 {
     const struct pe_fault_info *info = pe_fault_at(c->explanation.h.fault[i]);
     if (change->found || change->believed) {
-        put_value(node, "found", change->found);
-        put_value(node, "believed", change->believed);
+        pe_answer_value(node, "found", change->found);
+        pe_answer_value(node, "believed", change->believed);
     } else {
         put_transformed(c, info->code, node);
     }

@@ -196,6 +196,14 @@ struct pe_undecided {
     uint64_t position;
 };
 
+/* A number of a tensor that was printed, which more digits would tell from that of another reading. */
+struct pe_next {
+    const char *code; /* of the mistake that is the other one; NULL: there is none */
+    size_t t;
+    uint64_t row, col;
+    double believed, other;
+};
+
 struct pe_answer {
     struct pe_candidate candidates[PE_BEST_MAX]; /* in order */
     size_t n;                                    /* compared */
@@ -203,6 +211,7 @@ struct pe_answer {
     size_t n_shown;
     struct pe_candidate belief; /* without a model if no belief came */
     struct pe_undecided undecided;
+    struct pe_next next;
 };
 
 /* compare.c: the belief and the best hypotheses against all numbers, in order. */
@@ -247,6 +256,8 @@ void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struc
 /* What a candidate changes, in words: detail and detail_zh of its faults. */
 void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
 
+/* findings.c: a value; null in place of a long list. */
+void pe_answer_value(struct pe_node *node, const char *name, const struct pe_value *value);
 /* findings.c: the sentence of a finding that has its two values, or a shorter one. */
 void pe_answer_sentence(struct pe_diagnosis *d, struct pe_node *node, const struct pe_fault_info *info,
                         const char *sentence, const char *field);
@@ -258,7 +269,7 @@ void pe_answer_cure(const struct pe_diagnosis *d, const struct pe_fault *fault, 
 
 /* unseen.c: codes of the mistakes that would not show in the tensor; none where the belief does not fit. */
 enum { PE_UNSEEN_MAX = 32 };
-enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list,
+enum pe_status pe_answer_unseen(struct pe_diagnosis *d, struct pe_answer *a, struct pe_node *list,
                                 struct pe_failure *err);
 
 /* equivalent.c: fills *out. */

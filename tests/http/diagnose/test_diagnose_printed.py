@@ -152,7 +152,10 @@ def test_a_gap_of_rows_or_of_columns(server):
     texts = {name: torch(x[:, :], edge=0).split("\n") for name, x in (("cos", cos), ("sin", sin))}
     cut = {name: "\n".join(lines[:9] + [" ...,"] + lines[-2:]) for name, lines in texts.items()}
     assert codes_of(diagnose(server, {**ROPE, **cut})) == ["as_believed"], "rows behind a gap are dropped"
-    response = server.post("/diagnose", {**ROPE, "cos": torch(cos, edge=3), "sin": torch(sin, edge=3)})
+    shown = {"cos": torch(cos, edge=3), "sin": torch(sin, edge=3)}
+    assert codes_of(diagnose(server, {**ROPE, "len": 40, **shown})) == ["as_believed"], "the belief has the places"
+    assert "base_other" in codes_of(diagnose(server, {**ROPE, "base": 500000.0, **shown}))
+    response = server.post("/diagnose", shown)
     assert response.status == 422 and response.json()["pointer"] == "/cos" and "shape" in response.json()["detail"]
     response = server.post("/diagnose", {**ROPE, "q_out": torch(TURNED), "q": {"data": torch(TURNED, edge=3), "shape": [N, D]}})
     assert response.status == 422 and response.json()["pointer"] == "/q" and "threshold" in response.json()["detail"]
@@ -196,4 +199,10 @@ def test_decimals_may_be_stated(server):
 def test_below_the_digits(server):
     """A base that differs in the ninth digit shows in no number of four decimals."""
     answer = asked(server, {**ROPE, "base": 10000.0001}, tables(ladder()), torch)
-    assert finding(answer, "as_believed") and server.post("/check", {**ROPE, "cos": "none", "sin": "none"}).status == 422
+    assert finding(answer, "as_believed") and answer["next"] is None
+    scaling = {"type": "linear", "factor": 1.00000005}
+    angles = POSITIONS * ladder() / scaling["factor"]
+    answer = asked(server, {**ROPE, "scaling": scaling}, {"cos": np.cos(angles), "sin": np.sin(angles)}, torch)
+    assert "scaling_missing" in answer["unseen"], answer["unseen"]
+    believed, other = (one["value"] for one in answer["next"]["values"])
+    assert 0 < abs(believed - other) < 1e-5 and answer["next"]["values"][1]["codes"] and server.post("/check", {**ROPE, "cos": "none", "sin": "none"}).status == 422
