@@ -76,6 +76,19 @@ static double of_turning(const struct pe_plan *plan)
     return plan->scheme->rotate || plan->scheme->is_counted ? fmin(0x1p-21 * p, 0.125) : 0;
 }
 
+/* What the digits of q or k leave open, as a share of a score: of the row that is shortest. */
+static double of_digits(struct pe_evidence *e, const struct pe_operand *op, size_t i)
+{
+    const struct pe_print *print = e->printed.operands[i];
+    double least = (double)INFINITY, n = (double)op->n_batches * (double)op->n_heads * (double)op->n;
+    for (uint64_t row = 0; print && row < (uint64_t)n; row++)
+        least = e->norms[i][row] > 0 ? fmin(least, e->norms[i][row]) : least;
+    double share = print ? sqrt((double)op->width) * print->half / least : 0;
+    if (share > 0x1p-22)
+        e->printed.name = pe_operand_names[i];
+    return share > 0x1p-22 ? share : 0;
+}
+
 /* Of the belief, once: neither depends on a hypothesis. */
 static enum pe_status measure_operands(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_failure *err)
 {
@@ -84,8 +97,13 @@ static enum pe_status measure_operands(struct pe_diagnosis *d, const struct pe_p
     if (e->norms[PE_KEYS])
         return PE_OK;
     e->turning = of_turning(plan);
-    enum pe_status status = measure(d, &t->q, &e->norms[PE_QUERIES], err);
-    return status ? status : measure(d, &t->k, &e->norms[PE_KEYS], err);
+    const struct pe_operand *operands[] = {[PE_QUERIES] = &t->q, [PE_KEYS] = &t->k};
+    for (size_t i = 0; i < PE_N_OPERANDS; i++) {
+        if (measure(d, operands[i], &e->norms[i], err))
+            return err->status;
+        e->turning += of_digits(e, operands[i], i);
+    }
+    return PE_OK;
 }
 
 /* ---- Models ---- */

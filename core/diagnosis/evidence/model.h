@@ -42,6 +42,8 @@ void pe_belief_blame(const struct pe_diagnosis *d, struct pe_failure *err);
  * In read() of a kind of evidence, before the belief is planned. */
 enum pe_status pe_belief_fix(struct pe_diagnosis *d, const char *name, uint64_t size, const char *tensor,
                              struct pe_failure *err);
+/* Is it of the tensor and its place, or how it is written: in a request without the belief, too? */
+bool pe_belief_is_no_part(const struct pe_diagnosis *d, const char *name);
 /* The field as given (under any alias), also by the model that the belief names; NULL if it is not. */
 const struct pe_value *pe_belief_given(const struct pe_diagnosis *d, const char *name);
 /* The same without the sizes that tensors fix. */

@@ -208,7 +208,7 @@ static bool read_tables(struct pe_reading *r, const struct pe_model *m)
         read_row(m, 1, i, 0, r->n_waves, sines);
         for (size_t k = 0; k < r->n_waves; k++) {
             straighten(m, is_backward, &cosines[k], &sines[k]);
-            put(r, k, i, cosines[k], sines[k], 1);
+            put(r, k, i, cosines[k], sines[k], cosines[k] != 0 || sines[k] != 0); /* 0: nothing is known */
         }
         if (i % ROWS_BETWEEN == 0 && pe_is_cancelled())
             return false;

@@ -157,7 +157,7 @@ static bool shift_by_one(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 const struct pe_fault pe_fault_off_by_one = {
     FAULT_TEXT("off_by_one", "positions", POSITIONS, 1, "off by one", "All positions are larger or smaller by one.",
                "The tensor begins at position {found}; the configuration begins at {believed}."),
-    .evidence = PE_OF_POSITIONS, .n_alternatives = 2, .apply = shift_by_one};
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 2, .apply = shift_by_one, .cures = pe_cures_positions};
 
 static bool not_rotated(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -168,7 +168,7 @@ static bool not_rotated(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 const struct pe_fault pe_fault_not_rotated = {
     FAULT_TEXT("not_rotated", "positions", POSITIONS, 2, "positions without effect",
                "Every row is computed at position 0, so nothing is rotated.", "Every row is computed at position 0."),
-    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = not_rotated};
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = not_rotated, .cures = pe_cures_positions};
 
 static bool rotated_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -190,8 +190,11 @@ const struct pe_fault pe_fault_rotated_twice = {
                "Every row is computed at twice its position, as when a rotation is applied two times.",
                "Every row is computed at twice its position."),
 
-    .evidence = PE_OF_POSITIONS | PE_EVIDENCE_BIT(MAPS), .n_alternatives = 1, .apply = rotated_twice,
-    .surprise = surprise_of_twice};
+    .evidence = PE_OF_POSITIONS | PE_EVIDENCE_BIT(MAPS),
+    .n_alternatives = 1,
+    .apply = rotated_twice,
+    .surprise = surprise_of_twice,
+    .cures = pe_cures_twice};
 
 static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -203,23 +206,26 @@ const struct pe_fault pe_fault_positions_reversed = {
     FAULT_TEXT("positions_reversed", "positions", POSITIONS, 4, "reversed positions",
                "The rows have the positions in reverse order.",
                "The positions run in reverse order: the first row has the last position."),
-    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = reverse};
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = reverse, .cures = pe_cures_positions};
 
 /* These are measured, never tried (../naming). */
 const struct pe_fault pe_fault_exponent_shifted = {
     FAULT_TEXT("exponent_shifted", "ladder", LADDER, 3, "exponents begin too early",
                "The exponents of the frequencies begin at -2/r, as where the index of a pair is one too small.",
-               "Every frequency is base^(2/r) = {found} times that of the configuration.")};
+               "Every frequency is base^(2/r) = {found} times that of the configuration."),
+    .cures = pe_cures_ladder};
 
 const struct pe_fault pe_fault_positions_scaled = {
     FAULT_TEXT("positions_scaled", "positions", POSITIONS, 3, "scaled positions",
                "Positions, of all axes or of one, are multiplied by a factor.",
-               "The positions are {found} times those of the configuration.")};
+               "The positions are {found} times those of the configuration."),
+    .cures = pe_cures_positions};
 
 const struct pe_fault pe_fault_positions_rounded = {
     FAULT_TEXT("positions_rounded", "positions", POSITIONS, 3, "rounded positions",
                "Positions, of all axes or of one, are rounded to few bits or to integers.",
-               "The positions are rounded: {found} in place of {believed}.")};
+               "The positions are rounded: {found} in place of {believed}."),
+    .cures = pe_cures_positions};
 
 static bool no_reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {

@@ -131,7 +131,8 @@ const struct pe_fault pe_fault_attention_factor_missing = {
     .evidence = OF_ROTARY,
     .not_of = PE_EVIDENCE_BIT(ANGLES),
     .n_alternatives = 1,
-    .apply = no_factor};
+    .apply = no_factor,
+    .cures = pe_cures_factor};
 
 /* ---- Factors that are fitted ---- */
 
@@ -237,7 +238,8 @@ const struct pe_fault pe_fault_attention_factor_other = {
     .n_alternatives = 1,
     .apply = other_factor,
     .n_fits = 1,
-    .fit_rank = 2};
+    .fit_rank = 2,
+    .cures = pe_cures_factor};
 
 /* Frequencies divided by a whole number are scaled linearly. */
 static bool is_scaling(const struct pe_diagnosis *d, double factor)
@@ -271,7 +273,8 @@ const struct pe_fault pe_fault_scaled = {
     .n_alternatives = 1,
     .apply = scale,
     .n_fits = 1,
-    .fit_rank = 2};
+    .fit_rank = 2,
+    .cures = pe_cures_scaled};
 
 /* ---- Rows and masks ---- */
 

@@ -65,10 +65,12 @@ void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad,
         pe_answer_put_number(first, "expected", pe_answer_shortest(e->dtype, bad->expected));
         return;
     }
-    double sign = e->view.is_negative[bad->t] ? -1 : 1;
+    double sign = e->view.is_negative[bad->t] ? -1 : 1, found = bad->found;
+    if (pe_is_printed(e)) /* as it was printed */
+        pe_evidence_read(e, bad->t, bad->row, bad->col, 1, &found);
     pe_put_string(first, "output", pe_evidence_name(e, bad->t));
     pe_answer_put_index(d, first, bad->t, bad->row, bad->col);
-    pe_answer_put_number(first, "found", pe_answer_shortest(e->dtype, sign * bad->found));
+    pe_answer_put_number(first, "found", pe_answer_shortest(e->dtype, sign * found));
     pe_answer_put_number(first, "expected", pe_answer_shortest(e->dtype, sign * bad->expected));
 }
 
@@ -225,8 +227,8 @@ static void put_codes(const struct pe_hypothesis *h, struct pe_node *node)
 
 /* The resolved configuration. Of a rotated tensor, and of cos and sin in one, tables were asked for in a form of our
  * own. */
-static void put_config(const struct pe_diagnosis *d, const struct pe_candidate *c, const struct pe_plan *plan,
-                       struct pe_node *node)
+void pe_answer_config(const struct pe_diagnosis *d, const struct pe_candidate *c, const struct pe_plan *plan,
+                      struct pe_node *node)
 {
     const struct pe_value *config = pe_plan_config(plan);
     struct pe_node *copy = pe_put_object(node, "config");
@@ -285,10 +287,10 @@ static void put_pieces(struct pe_diagnosis *d, const struct pe_candidate *c, str
     uint64_t n = c->model->plan->seq.k->n, at, x = (uint64_t)t->switched_at;
     const struct pe_plan *behind = pe_model_plan_at(c->model, n - 1, &at);
     put_rows(d, c, 0, x, first);
-    put_config(d, c, c->model->plan, first);
+    pe_answer_config(d, c, c->model->plan, first);
     put_rows(d, c, x, n, second);
     if (behind)
-        put_config(d, c, behind, second);
+        pe_answer_config(d, c, behind, second);
     if (t->is_growing)
         pe_put_boolean(second, "growing", true);
 }
@@ -315,7 +317,7 @@ static void put_also(struct pe_diagnosis *d, const struct pe_answer *a, size_t h
         put_codes(&c->explanation.h, other);
         pe_put_boolean(other, "everywhere", c->likeness == PE_ALIKE);
         pe_answer_detail(d, c, other);
-        put_config(d, c, c->model->plan, other);
+        pe_answer_config(d, c, c->model->plan, other);
         put_sequence(d, c, other);
         put_transforms(d, &c->edit.transforms, other);
     }
@@ -343,16 +345,19 @@ static const struct pe_member candidate[] = {
     {.name = NULL},
 };
 
-static enum pe_status put_candidate(struct pe_diagnosis *d, const struct pe_answer *a, size_t i, struct pe_node *list,
+static enum pe_status put_candidate(struct pe_diagnosis *d, struct pe_answer *a, size_t i, struct pe_node *list,
                                     struct pe_failure *err)
 {
-    const struct pe_candidate *c = &a->candidates[i];
-    struct pe_node *node = pe_put_object(list, NULL);
-    put_config(d, c, c->model->plan, node);
+    struct pe_candidate *c = &a->candidates[i];
+    struct pe_node *node = pe_put_object(list, NULL), *presets;
+    enum pe_status status = pe_answer_presets(d, c, err);
+    pe_answer_config(d, c, c->model->plan, node);
     put_sequence(d, c, node);
     put_transforms(d, &c->edit.transforms, node);
     put_codes(&c->explanation.h, node);
-    enum pe_status status = pe_answer_presets(d, c, pe_put_list(node, "presets"), err);
+    presets = pe_put_list(node, "presets");
+    for (size_t k = 0; k < c->n_presets; k++)
+        pe_put_string(presets, NULL, c->presets[k]);
     pe_put_string(node, "verdict", verdicts[c->all.verdict < PE_NO_FIT ? c->all.verdict : PE_NO_FIT]);
     put_comparison(d, &c->all, node);
     put_also(d, a, i, node);
@@ -420,8 +425,10 @@ const struct pe_member pe_diagnosis_members[] = {
      .members = pe_arithmetic_members},
     {.name = "next",
      .types = "object|null",
-     .summary = "where `values` were typed and several readings fit: the number to look at next (tensor, position, "
-                "channel), and which reading has which value there"},
+     .summary =
+         "where `values` were typed and several readings fit, or a tensor was printed with too few digits for one "
+         "of `unseen`: the number to look at next (tensor, position, channel), and which reading has which "
+         "value there"},
     PE_SCORE_MEMBERS,
     {.name = "taken",
      .types = "array",
