@@ -119,13 +119,15 @@ static enum pe_status prepare(struct pe_model *m, struct pe_failure *err)
 {
     if (m->transforms.sinusoid && !(m->state = pe_wave_other_frequencies(m)))
         return pe_no_memory(err);
-    return PE_OK;
+    return m->transforms.kernel.kind ? pe_resized_prepare(m, err) : PE_OK;
 }
 
 static void fill(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
     if (m->transforms.recipe || m->transforms.sinusoid)
         pe_wave_row(m, row, col0, n, out);
+    else if (m->transforms.kernel.kind)
+        pe_resized_fill(m, row, col0, n, out);
     else
         pe_fill(m->plan, t, row * pe_plan_output(m->plan, t)->row_len + col0, n, out);
 }

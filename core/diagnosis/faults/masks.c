@@ -18,7 +18,7 @@ static size_t q_len(const struct pe_diagnosis *d) { return axis(d, d->evidence.i
 
 /* ---- Alignment of queries and keys ---- */
 
-static bool is_run(const struct pe_diagnosis *d, const struct pe_edit *edit)
+bool pe_is_run_of_maps(const struct pe_diagnosis *d, const struct pe_edit *edit)
 {
     static const char *const others[] = {"positions", "grid",        "lens",       "segments",
                                          "tokens",    "q_positions", "k_positions"};
@@ -38,7 +38,7 @@ static int64_t q_offset(const struct pe_diagnosis *d, const struct pe_edit *edit
 
 static bool alignment_other(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
 {
-    if (!is_run(d, edit))
+    if (!pe_is_run_of_maps(d, edit))
         return false;
     int64_t now = q_offset(d, edit), usual = usual_q_offset(d);
     const int64_t others[] = {0, usual, now + 1, now - 1};
@@ -153,7 +153,7 @@ static int64_t hidden_right(const struct pe_diagnosis *d, const struct pe_edit *
  * causal mask implies it. */
 static bool read_window(struct pe_diagnosis *d, struct pe_edit *edit)
 {
-    if (!hides_some(d) || !is_run(d, edit))
+    if (!hides_some(d) || !pe_is_run_of_maps(d, edit))
         return false;
     int64_t window = hidden_left(d, edit, q_len(d) - 1), right = hidden_right(d, edit, 0);
     if (window < 1 || window == pe_edit_integer(d, edit, "window", 0))

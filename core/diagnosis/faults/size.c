@@ -386,3 +386,9 @@ const struct pe_fault pe_fault_interpolation_other = {
                "{believed}."),
     .schemes = "learned", .evidence = PE_EVIDENCE_BIT(ENCODING), .n_alternatives = N_RESIZINGS * N_OFFSETS,
     .apply = resize_otherwise};
+
+/* Named by ../naming/resizing.c. */
+const struct pe_fault pe_fault_not_resized = {
+    FAULT_TEXT("not_resized", "size", SIZE, 2, "table not resized", "A learned table was not resized to the grid.",
+               "The table was not resized: its rows are unchanged."),
+    .pointer = "interpolate", .schemes = "learned", .evidence = PE_EVIDENCE_BIT(ENCODING)};

@@ -257,6 +257,8 @@ bool pe_name(struct pe_search *s, const struct pe_hypothesis *base)
     bool fits = false;
     memset(&m, 0, sizeof m);
     bool are_ids = s->d->evidence.kind->id == PE_OF_IDS && !s->d->evidence.is_typed;
+    if (pe_has_no_waves(s->d))
+        return pe_name_without_waves(s, base);
     if (!(is_rotary(s->d) || are_ids) || !pe_search_goes_on(s))
         return false;
     pe_trial_open(s, base, &t);

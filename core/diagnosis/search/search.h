@@ -120,6 +120,9 @@ void pe_search_bases(struct pe_search *s);
 /* named.c: measures positions under these faults, and tries what they are to the believed ones as one hypothesis. true:
  * it fits the sample. */
 bool pe_name(struct pe_search *s, const struct pe_hypothesis *base);
+/* The same of what is no rotation: maps, biases, tables (no_waves.c). */
+bool pe_has_no_waves(const struct pe_diagnosis *d);
+bool pe_name_without_waves(struct pe_search *s, const struct pe_hypothesis *base);
 
 /* Keeps a hypothesis in d->best, d->of_kind and d->nearest if it belongs there. */
 void pe_best_keep(struct pe_diagnosis *d, struct pe_explanation *k, const struct pe_model *model);
@@ -238,6 +241,9 @@ bool pe_answer_lists(const struct pe_diagnosis *d, const struct pe_answer *a, si
 /* answer.c: such a number as a member of that name: its place, as found and as expected. */
 void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad, struct pe_node *node,
                       const char *name);
+
+/* transforms.c: the list `transforms` of a candidate. */
+void pe_answer_transforms(const struct pe_diagnosis *d, const struct pe_transforms *t, struct pe_node *node);
 
 /* findings.c: the list of findings of the first candidate. */
 void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root);
