@@ -32,7 +32,8 @@ struct measured {
 static bool is_rotary(const struct pe_diagnosis *d)
 {
     enum pe_evidence_id id = d->evidence.kind->id;
-    return !d->evidence.is_typed && (id == PE_OF_TABLES || id == PE_OF_ROTATED || id == PE_OF_ANGLES);
+    bool is_grid = id == PE_OF_ENCODING && d->belief.model->plan->seq.n_axes > 1; /* of sines */
+    return !d->evidence.is_typed && (id == PE_OF_TABLES || id == PE_OF_ROTATED || id == PE_OF_ANGLES || is_grid);
 }
 
 /* Roundings of z: of a quotient of rotated numbers some more than of a table's. */

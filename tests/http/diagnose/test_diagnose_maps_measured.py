@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, check_form, named
+from truth import evidence
 
 f4 = np.float32
 
@@ -258,3 +259,31 @@ def test_a_table_is_not_resized(server):
     assert list(found(ask(server, belief, encoding=table))) == ["not_resized"]
     for wrong in (table[::-1], table + 1e-3 * np.random.default_rng(2).standard_normal(table.shape)):
         assert not ask(server, belief, encoding=wrong.astype(f4))["explained"]
+
+
+# ---- Sines on a grid --------------------------------------------------------------------------------------------------------------
+
+AXES = {  # how the coordinates of one axis, or of both, are changed; what is said
+    "half": (lambda y, x: (y - 0.5, x - 0.5), {"offset_other"}), "width": (lambda y, x: (y, x + 3), {"offset_other"}),
+    "1.5": (lambda y, x: (1.5 * y, x), {"positions_scaled"}), "both": (lambda y, x: (y * 14 / 16, x * 14 / 16), {"positions_scaled"}),
+    "backwards": (lambda y, x: (y, x[::-1]), {"positions_reversed"}), "index": (lambda y, x: (np.arange(len(y)), x), {"axes_missing"}),
+    "changed": (lambda y, x: (x, y), {"axes_swapped", "style_other"}), "clamped": (lambda y, x: (y, np.minimum(x, 4)), {"positions_clamped"}),
+}
+
+
+@pytest.mark.parametrize("style", ["axial", "mae", "timm", "vjepa", "detr", "detr normalized"])
+def test_coordinates_of_sines_on_a_grid(server, style):
+    """Each is one finding with its axis; DETR counts from 1 and divides by the sides where it normalizes."""
+    h, w, name = 5, 7, style.split()[0]
+    y, x = (a.ravel().astype(float) + (name == "detr") for a in np.mgrid[:h, :w])
+    belief = {"scheme": "sinusoidal", "dim": 64, "style": name}
+    wanted, _ = evidence.columns({**belief, "grid": [h, w]}, h * w, 64)
+    unit = (2 * np.pi / (h + 1e-6), 2 * np.pi / (w + 1e-6)) if " " in style else (1, 1)
+    for change, (rule, codes) in AXES.items():
+        at = np.array([a * s for a, s in zip(rule(y, x), unit)])
+        encoding = evidence.waves(wanted, at.T)[0]
+        answer = ask(server, {**belief, "grid": [h, w], **({"normalize": True} if " " in style else {})}, encoding=encoding.astype(f4))
+        got = found(answer)
+        assert len(got) == 1 and set(got) <= codes | {"positions_other"}, (change, answer["findings"])
+    for wrong in (encoding + 1e-3 * np.random.default_rng(3).standard_normal(encoding.shape), np.random.default_rng(4).uniform(-1, 1, encoding.shape)):
+        assert not ask(server, {**belief, "grid": [h, w]}, encoding=wrong.astype(f4))["explained"]
