@@ -115,7 +115,7 @@ struct pe_channels {
     int64_t heads;         /* in so many heads */
 };
 
-/* How a table is resized along each axis, where no word of `interpolate` says it. */
+/* How a table is resized along each axis, where no word of `interpolate` states it. */
 struct pe_kernel {
     enum { PE_KERNEL_NONE, PE_KERNEL_NEAREST, PE_KERNEL_LINEAR, PE_KERNEL_CUBIC } kind;
     /* Row o of g is read from n rows at (o + 1/2)·n/(g + offset) - 1/2; at o·(n - 1)/(g - 1); at o·n/g. */

@@ -18,6 +18,7 @@
  * Reiter 1987 (A theory of diagnosis from first principles, Artificial Intelligence 32) has the order: smallest sets of
  * faults first. Which of equal explanations is named first is in hypothesis.c. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/naming/relations.h"
 
 #include <stdlib.h>
 #include <string.h>

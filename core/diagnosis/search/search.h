@@ -120,9 +120,6 @@ void pe_search_bases(struct pe_search *s);
 /* named.c: measures positions under these faults, and tries what they are to the believed ones as one hypothesis. true:
  * it fits the sample. */
 bool pe_name(struct pe_search *s, const struct pe_hypothesis *base);
-/* The same of what is no rotation: maps, biases, tables (no_waves.c). */
-bool pe_has_no_waves(const struct pe_diagnosis *d);
-bool pe_name_without_waves(struct pe_search *s, const struct pe_hypothesis *base);
 
 /* Keeps a hypothesis in d->best, d->of_kind and d->nearest if it belongs there. */
 void pe_best_keep(struct pe_diagnosis *d, struct pe_explanation *k, const struct pe_model *model);
