@@ -124,7 +124,7 @@ struct pe_kernel {
     bool by_column; /* the result is column by column */
     double a, offset; /* a: of cubic ones */
 };
-enum { PE_KERNEL_WEIGHTS_MAX = 1 << 22 };
+enum { PE_KERNEL_WEIGHTS_MAX = 1 << 18 };
 /* resized.c: writes the weights of one axis, [to, from]. */
 void pe_kernel_weights(const struct pe_kernel *kernel, uint64_t from, uint64_t to, double *weights);
 
@@ -154,6 +154,8 @@ struct pe_transforms {
     bool is_growing;                       /* each of these rows has the length of the sequence up to it */
     struct pe_kernel kernel;               /* PE_KERNEL_NONE: as the plan resizes its table */
     struct pe_strides strides;
+    int mirrored; /* distances of an encoding without their sign: 1 all as on the first side, -1 as on the last; 0: not
+                   */
     int64_t zero_row; /* this row is 0 (the position, for every head); -1: none */
     unsigned n_axes;  /* `axes`: axis i of the ids is axis order[i] of the plan's; 0: not */
     unsigned char order[PE_AXES_MAX];

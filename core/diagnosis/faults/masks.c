@@ -54,6 +54,29 @@ const struct pe_fault pe_fault_alignment_other = {
 
     .evidence = OF_MAPS, .n_alternatives = 4, .apply = alignment_other, .combines_as = PE_KIND_AXES};
 
+/* ---- Distances ---- */
+
+static bool mirror(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
+{
+    const struct pe_sequence *seq = &d->belief.plan->seq;
+    edit->transforms.mirrored = alternative == 0 ? 1 : -1;
+    return alternative == 0 ? seq->q->n <= seq->k->n : seq->k->n <= seq->q->n; /* the other side is long enough */
+}
+
+static const char *const without_sign[] = {
+    "The distances have lost their sign: rows on both sides of 0 are those of |d|.",
+    "The distances have lost their sign: rows on both sides of 0 are those of -|d|.",
+};
+
+const struct pe_fault pe_fault_distances_unsigned = {
+    FAULT_TEXTS("distances_unsigned", "positions", POSITIONS, 2, "distances without sign",
+                "The encoding of distances has the same rows on both sides of 0.", without_sign),
+    .pointer = "",
+    .schemes = "conformer",
+    .evidence = PE_EVIDENCE_BIT(ENCODING),
+    .n_alternatives = 2,
+    .apply = mirror};
+
 /* ---- Masks ---- */
 
 /* Slopes, the form, the mask and the alignment of one bias may be wrong together, so each of them counts as a kind that

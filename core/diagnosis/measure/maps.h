@@ -39,10 +39,10 @@ void pe_lines_drop(struct pe_lines *lines);
 /* Is a number what is predicted? */
 bool pe_lines_are_near(const struct pe_lines *l, double found, double predicted);
 
-/* A resized table: which of some kernels gives the numbers, and which sides changed places. */
+/* A resized table: which of some kernels gives the numbers, and under which sides. */
 struct pe_resizing {
     struct pe_kernel kernel;
-    bool grid_exchanged, table_exchanged; /* height for width */
+    uint64_t from[2], to[2]; /* the sides of the table, of the grid */
 };
 /* resize.c: the first of the kernels, [n], that gives the numbers under some sides; its a is solved for. *which is its
  * number. false: none does. */

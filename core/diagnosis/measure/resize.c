@@ -47,11 +47,7 @@ static bool open_resized(struct resized *r, struct pe_diagnosis *d, const struct
             pe_evidence_read(&d->evidence, 0, r->n_prefix + r->cell[i], r->channel[c], 1, x);
             r->most = fmax(r->most, fabs(*x));
         }
-    size_t longest = (size_t)(r->from[0] > r->from[1] ? r->from[0] : r->from[1]),
-           widest = (size_t)(r->to[0] > r->to[1] ? r->to[0] : r->to[1]);
-    if ((double)longest * (double)widest > PE_KERNEL_WEIGHTS_MAX)
-        return false;
-    r->weights = malloc(2 * longest * widest * sizeof *r->weights);
+    r->weights = malloc(PE_KERNEL_WEIGHTS_MAX * sizeof *r->weights);
     d->no_memory |= !r->weights;
     return r->weights;
 }
@@ -61,8 +57,7 @@ static bool open_resized(struct resized *r, struct pe_diagnosis *d, const struct
 /* What it gives under some sides, [CELLS, CHANNELS]. */
 static void predict(const struct resized *r, const struct pe_resizing *s, double *out)
 {
-    uint64_t from[2] = {r->from[s->table_exchanged], r->from[!s->table_exchanged]},
-             to[2] = {r->to[s->grid_exchanged], r->to[!s->grid_exchanged]};
+    const uint64_t *from = s->from, *to = s->to;
     double *down = r->weights, *across = r->weights + from[0] * to[0];
     pe_kernel_weights(&s->kernel, from[0], to[0], down);
     pe_kernel_weights(&s->kernel, from[1], to[1], across);
@@ -146,19 +141,54 @@ static bool fits(const struct resized *r, struct pe_resizing *s, double *room)
 
 /* ---- All kernels and sides ---- */
 
-/* Those that are not as believed, of sides that are not equal; column by column of any. */
-static bool is_other(const struct resized *r, const struct pe_resizing *s)
+/* Divisor i of n, the square root first, then from both ends of the others; 0: there are no more. */
+static uint64_t side_of(uint64_t n, size_t i)
 {
-    return (!s->grid_exchanged || r->to[0] != r->to[1]) && (!s->table_exchanged || r->from[0] != r->from[1]);
+    uint64_t root = (uint64_t)sqrt((double)n);
+    bool is_square = root * root == n;
+    if (is_square && i == 0)
+        return root;
+    i -= is_square;
+    for (uint64_t side = root - is_square; side > 1; side--)
+        if (n % side == 0 && i < 2)
+            return i == 0 ? side : n / side;
+        else if (n % side == 0)
+            i -= 2;
+    return 0;
+}
+
+/* Choice i of sides: as believed, column by column, the grid or the table with height for width, then each with any
+ * sides. false: there are no more. */
+static bool choose_sides(const struct resized *r, size_t i, struct pe_resizing *s)
+{
+    enum { BELIEVED, BY_COLUMN, GRID, TABLE, OTHERS };
+    *s = (struct pe_resizing){.from = {r->from[0], r->from[1]}, .to = {r->to[0], r->to[1]}};
+    uint64_t n = r->from[0] * r->from[1], m = r->to[0] * r->to[1], side;
+    s->kernel.by_column = i == BY_COLUMN;
+    if (i == GRID)
+        *s = (struct pe_resizing){.from = {s->from[0], s->from[1]}, .to = {s->to[1], s->to[0]}};
+    if (i == TABLE)
+        *s = (struct pe_resizing){.from = {s->from[1], s->from[0]}, .to = {s->to[0], s->to[1]}};
+    if (i < OTHERS)
+        return true;
+    bool is_table = i % 2 == 0;
+    side = side_of(is_table ? n : m, (i - OTHERS) / 2);
+    if (side && is_table)
+        *s = (struct pe_resizing){.from = {side, n / side}, .to = {s->to[0], s->to[1]}};
+    else if (side)
+        *s = (struct pe_resizing){.from = {s->from[0], s->from[1]}, .to = {side, m / side}};
+    return side || side_of(is_table ? m : n, (i - OTHERS) / 2);
+}
+
+static bool is_small(const struct pe_resizing *s)
+{
+    return (double)s->from[0] * (double)s->to[0] + (double)s->from[1] * (double)s->to[1] <= PE_KERNEL_WEIGHTS_MAX;
 }
 
 bool pe_measure_resizing(struct pe_diagnosis *d, const struct pe_edit *edit, const struct pe_kernel *kernels, size_t n,
                          struct pe_resizing *out, size_t *which)
 {
-    static const struct pe_resizing sides[] = {{.grid_exchanged = false},
-                                               {.grid_exchanged = true},
-                                               {.table_exchanged = true},
-                                               {.kernel = {.by_column = true}}};
+    enum { CHOICES = 24 };
     struct pe_edit changed = *edit;
     struct pe_model *model;
     struct resized r;
@@ -171,11 +201,11 @@ bool pe_measure_resizing(struct pe_diagnosis *d, const struct pe_edit *edit, con
         return false;
     }
     bool is_open = open_resized(&r, d, model);
-    for (size_t i = 0; is_open && !is_found && i < sizeof sides / sizeof *sides; i++)
-        for (size_t k = 0; !is_found && k < n && is_other(&r, &sides[i]) && !pe_is_cancelled(); k++) {
-            *out = sides[i];
+    for (size_t i = 0; is_open && !is_found && i < CHOICES && choose_sides(&r, i, out); i++)
+        for (size_t k = 0; !is_found && k < n && is_small(out) && !pe_is_cancelled(); k++) {
+            bool by_column = out->kernel.by_column;
             out->kernel = kernels[k];
-            out->kernel.by_column = sides[i].kernel.by_column;
+            out->kernel.by_column = by_column;
             *which = k;
             is_found = fits(&r, out, room);
         }

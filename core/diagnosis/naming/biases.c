@@ -128,11 +128,16 @@ static bool has_sign(struct bias *b, struct pe_named *out, double before)
 static bool grows_before(struct bias *b, struct pe_named *out) { return has_sign(b, out, -1); }
 static bool grows_after(struct bias *b, struct pe_named *out) { return has_sign(b, out, 1); }
 
-/* Each side has slopes of its own. */
+/* Each side has slopes of its own; equal ones are other slopes and no other form. */
 static bool two_sides(struct bias *b, struct pe_named *out)
 {
-    out->related = (struct pe_related){.numbers = 2 * (unsigned)b->lines.n_heads};
-    return b->is_alibi && new_slopes(b, out) && read_slopes(b, b->lines.found, out->predicted);
+    size_t n = b->lines.n_heads, n_equal = 0;
+    out->related = (struct pe_related){.numbers = 2 * (unsigned)n};
+    if (!b->is_alibi || !new_slopes(b, out) || !read_slopes(b, b->lines.found, out->predicted))
+        return false;
+    for (size_t h = 0; h < n; h++)
+        n_equal += pe_lines_are_near(&b->lines, out->predicted[h], out->predicted[n + h]);
+    return n_equal < n;
 }
 
 static bool set_sides(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)

@@ -73,15 +73,7 @@ static bool is_believed(const struct pe_diagnosis *d, const struct pe_edit *edit
 
 /* ---- Into an edit ---- */
 
-/* A kernel as a list of a named relation. */
-static void write_kernel(const struct pe_kernel *k, double *out)
-{
-    const double list[] = {k->kind, k->rule, k->is_wide, k->by_column, k->a, k->offset};
-    memcpy(out, list, sizeof list);
-}
-
-enum { N_OF_KERNEL = 6 };
-
+/* From the list that keep_kernel wrote. */
 static bool set_kernel(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
 {
     const double *k = named->predicted;
@@ -106,26 +98,18 @@ static bool set_word(struct pe_diagnosis *d, const struct pe_named *named, struc
     return true;
 }
 
-static bool exchange(const struct pe_diagnosis *d, struct pe_edit *edit, const char *name)
+static bool set_grid(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
 {
-    const struct pe_value *v = pe_edit_value(d, edit, name);
-    struct pe_reals list = {v ? v->array : (struct pe_tensor){.rank = 0}, 2};
-    if (!v || v->kind != PE_ARRAY || v->array.rank != 1 || v->array.shape[0] != 2)
-        return false;
-    pe_edit_set_reals(edit, name, (const double[]){pe_real_at(&list, 1), pe_real_at(&list, 0)}, 2);
+    (void)d;
+    pe_edit_set_reals(edit, "grid", named->predicted, 2);
     return true;
 }
 
-static bool exchange_grid(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
+static bool set_table(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
 {
-    (void)named;
-    return exchange(d, edit, "grid");
-}
-
-static bool exchange_table(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
-{
-    (void)named;
-    return exchange(d, edit, "table_grid");
+    (void)d;
+    pe_edit_set_reals(edit, "table_grid", named->predicted, 2);
+    return true;
 }
 
 /* Rows of the table as they are. */
@@ -145,12 +129,13 @@ static bool take_rows(struct pe_diagnosis *d, const struct pe_named *named, stru
 
 static const struct pe_relation
     unchanged = {&pe_fault_not_resized, 1, NULL, NULL},
-    other_grid =
-        {&pe_fault_axes_swapped, 1, NULL,
-         "Height and width changed places: the grid has {found} rows; in the configuration it has {believed}."},
-    other_table = {&pe_fault_axes_swapped, 1, NULL,
-                   "Height and width of the table changed places: it was read as {found} rows; in the configuration it "
-                   "has {believed}."},
+    turned_grid = {&pe_fault_axes_swapped, 1, NULL,
+                   "Height and width changed places: the grid has {found} rows; in the configuration it has "
+                   "{believed}."},
+    turned_table = {&pe_fault_axes_swapped, 1, NULL,
+                    "Height and width of the table changed places: it was read as {found} rows; in the configuration "
+                    "it has {believed}."},
+    other_sides = {&pe_fault_parameter_other, 1, NULL, NULL},
     by_column = {
         &pe_fault_axes_swapped, 1, NULL,
         "The result is transposed, column by column: its second row is at column {found}; in the configuration "
@@ -167,33 +152,49 @@ static struct pe_named *add(struct pe_diagnosis *d, const struct pe_relation *re
     return named;
 }
 
-static bool keep_kernel(struct pe_diagnosis *d, struct pe_named *named, const struct pe_kernel *kernel)
+static bool keep(struct pe_diagnosis *d, struct pe_named *named, const double *list, size_t n)
 {
-    named->predicted = malloc(N_OF_KERNEL * sizeof *named->predicted);
+    named->predicted = malloc(n * sizeof *list);
     d->no_memory |= !named->predicted;
     if (named->predicted)
-        write_kernel(kernel, named->predicted);
-    named->apply = set_kernel;
+        memcpy(named->predicted, list, n * sizeof *list);
     return named->predicted;
+}
+
+static bool keep_kernel(struct pe_diagnosis *d, struct pe_named *named, const struct pe_kernel *k)
+{
+    const double list[] = {k->kind, k->rule, k->is_wide, k->by_column, k->a, k->offset};
+    named->apply = set_kernel;
+    return keep(d, named, list, sizeof list / sizeof *list);
+}
+
+/* Sides that are not the believed ones: exchanged, or others. */
+static size_t relate_pair(struct pe_diagnosis *d, const uint64_t *found, const uint64_t *believed,
+                          const struct pe_relation *turned,
+                          bool (*apply)(struct pe_diagnosis *, const struct pe_named *, struct pe_edit *),
+                          struct pe_part *part)
+{
+    bool is_turned = found[0] == believed[1] && found[1] == believed[0];
+    if (found[0] == believed[0])
+        return 0;
+    struct pe_named *named = add(d, is_turned ? turned : &other_sides, (double)found[0], (double)believed[0], part);
+    if (!named)
+        return 0;
+    named->apply = apply;
+    return keep(d, named, (const double[]){(double)found[0], (double)found[1]}, 2);
 }
 
 static size_t relate_sides(struct pe_diagnosis *d, const struct pe_resizing *s, struct pe_part *parts)
 {
-    const struct pe_plan *plan = d->belief.plan;
     uint64_t from[2], to[2], n_prefix;
-    struct pe_named *named;
-    if (!(s->grid_exchanged || s->table_exchanged || s->kernel.by_column) ||
-        !pe_resized_sides(plan, from, to, &n_prefix))
+    if (!pe_resized_sides(d->belief.plan, from, to, &n_prefix))
         return 0;
     if (s->kernel.by_column) {
-        named = add(d, &by_column, 0, 1, parts);
+        struct pe_named *named = add(d, &by_column, 0, 1, parts);
         return named && keep_kernel(d, named, &s->kernel);
     }
-    const uint64_t *sides = s->grid_exchanged ? to : from;
-    named = add(d, s->grid_exchanged ? &other_grid : &other_table, (double)sides[1], (double)sides[0], parts);
-    if (named)
-        named->apply = s->grid_exchanged ? exchange_grid : exchange_table;
-    return named != NULL;
+    size_t n = relate_pair(d, s->to, to, &turned_grid, set_grid, parts);
+    return n + relate_pair(d, s->from, from, &turned_table, set_table, parts + n);
 }
 
 static size_t relate_kernel(struct pe_diagnosis *d, const struct pe_edit *edit, const struct pe_resizing *s,
@@ -213,13 +214,33 @@ static size_t relate_kernel(struct pe_diagnosis *d, const struct pe_edit *edit, 
     return is_word || keep_kernel(d, named, &s->kernel);
 }
 
+/* Are the first and the last rows, and some between, those of the table? */
+static bool are_rows(const struct pe_diagnosis *d)
+{
+    enum { ROWS = 16, CHANNELS = 32 };
+    const struct pe_weights *table = &d->belief.plan->weights[0];
+    uint64_t n_rows = d->evidence.n_rows, width = d->evidence.row_len;
+    size_t n = width < CHANNELS ? (size_t)width : CHANNELS;
+    double found[CHANNELS], row[CHANNELS], u = 4 * pe_evidence_noise(&d->evidence);
+    if (table->tensor.shape[0] != n_rows || table->tensor.shape[1] != width)
+        return false;
+    for (uint64_t i = 0; i < ROWS; i++) {
+        uint64_t at = i * (n_rows - 1) / (ROWS - 1);
+        pe_evidence_read(&d->evidence, 0, at, 0, n, found);
+        pe_weights_read(table, at * width, n, row);
+        for (size_t c = 0; c < n; c++)
+            if (fabs(found[c] - row[c]) > u * d->evidence.largest)
+                return false;
+    }
+    return true;
+}
+
 size_t pe_relate_table(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts)
 {
     enum { BITS = 60 }; /* 20 for one number, 20 for which kernel it is, 20 more */
     struct pe_kernel kernels[N_ROWS];
     struct pe_resizing s;
     size_t which, n;
-    const struct pe_plan *plan = d->belief.plan;
     double numbers = (double)d->evidence.n_rows * (double)d->evidence.row_len,
            bits = numbers * log2(1 / (4 * pe_evidence_noise(&d->evidence) + 1e-6));
     bool is_table = pe_same(d->belief.inheritance->scheme->info.name, "learned") && pe_edit_has(d, edit, "table_grid");
@@ -227,13 +248,14 @@ size_t pe_relate_table(struct pe_diagnosis *d, struct pe_edit *edit, bool is_fir
         return 0;
     for (size_t i = 0; i < N_ROWS; i++)
         kernels[i] = rows[i].kernel;
-    if (!pe_measure_resizing(d, edit, kernels, N_ROWS, &s, &which)) {
-        bool may = plan->weights[0].tensor.shape[0] == d->evidence.n_rows;
-        struct pe_named *named = may ? add(d, &unchanged, 0, 0, parts) : NULL;
+    if (are_rows(d)) {
+        struct pe_named *named = add(d, &unchanged, 0, 0, parts);
         if (named)
             named->apply = take_rows;
         return named != NULL;
     }
+    if (!pe_measure_resizing(d, edit, kernels, N_ROWS, &s, &which))
+        return 0;
     n = relate_sides(d, &s, parts);
     return n + relate_kernel(d, edit, &s, which, parts + n);
 }

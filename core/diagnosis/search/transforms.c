@@ -135,6 +135,8 @@ void pe_answer_transforms(const struct pe_diagnosis *d, const struct pe_transfor
     if (!isnan(t->mask_value))
         pe_put_real(put_transform(list, "mask_value"), "value", t->mask_value);
     put_kernel(list, &t->kernel);
+    if (t->mirrored)
+        pe_put_integer(put_transform(list, "mirrored"), "side", t->mirrored);
     put_strides(list, &t->strides);
     if (t->zero_row >= 0)
         pe_put_integer(put_transform(list, "zero_row"), "row", t->zero_row);

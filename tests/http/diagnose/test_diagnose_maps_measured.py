@@ -253,10 +253,13 @@ def test_a_table_is_resized_otherwise(server, name, believed):
             assert not usual or say is None or got["interpolation_other"] == say, answer["findings"]
 
 
-def test_a_table_is_not_resized(server):
+def test_a_table_is_not_resized_or_read_as_a_square(server):
     table = np.random.default_rng(1).standard_normal((16, 8)).astype(f4)
     belief = {"scheme": "learned", "table": table.tolist(), "table_grid": [2, 8], "grid": [4, 4], "interpolate": "bicubic"}
     assert list(found(ask(server, belief, encoding=table))) == ["not_resized"]
+    square = resized(table.reshape(4, 4, 8).astype(float), (6, 5), {"kind": "cubic"}).reshape(-1, 8).astype(f4)
+    said = ask(server, {**belief, "grid": [6, 5]}, encoding=square)["findings"]
+    assert [(one["pointer"], one["found"]) for one in said] == [("/table_grid", [4, 4])], said
     for wrong in (table[::-1], table + 1e-3 * np.random.default_rng(2).standard_normal(table.shape)):
         assert not ask(server, belief, encoding=wrong.astype(f4))["explained"]
 
@@ -287,3 +290,13 @@ def test_coordinates_of_sines_on_a_grid(server, style):
         assert len(got) == 1 and set(got) <= codes | {"positions_other"}, (change, answer["findings"])
     for wrong in (encoding + 1e-3 * np.random.default_rng(3).standard_normal(encoding.shape), np.random.default_rng(4).uniform(-1, 1, encoding.shape)):
         assert not ask(server, {**belief, "grid": [h, w]}, encoding=wrong.astype(f4))["explained"]
+
+
+def test_distances_without_sign(server):
+    """Conformer's encoding, from the farthest key behind to the farthest before."""
+    d = np.arange(8, -9, -1.0)
+    angle = d[:, None] * 10000.0 ** (-np.arange(0, 32, 2) / 32)
+    for sign in (1, -1):
+        one = np.stack([np.sin(abs(angle) * sign), np.cos(angle)], -1).reshape(17, 32)
+        answer = ask(server, {"scheme": "conformer", "num_heads": 2, "head_dim": 16, "len": 9}, encoding=one.astype(f4))
+        assert list(found(answer)) == ["distances_unsigned"], answer["findings"]
