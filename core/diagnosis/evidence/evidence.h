@@ -294,6 +294,14 @@ void pe_sample_drop(struct pe_sample *s);
 /* Writes what a model predicts for a sample, [s->n]. */
 void pe_sample_fill(const struct pe_sample *s, const struct pe_model *model, double *out);
 
+/* resized.c: an encoding whose table is resized by a kernel of the model's transforms. */
+enum pe_status pe_resized_prepare(struct pe_model *model, struct pe_failure *err);
+void pe_resized_fill(const struct pe_model *model, uint64_t row, uint64_t col0, size_t n, double *out);
+/* The sides of a resized table, and of its grid, of a plan; false: it has none. */
+bool pe_resized_sides(const struct pe_plan *plan, uint64_t *from, uint64_t *to, uint64_t *n_prefix);
+
+/* bias.c: the sides of a plan's window, and how many class tokens are before it; false: it has none. */
+bool pe_window_of(const struct pe_plan *plan, uint64_t *sides, uint64_t *n_class);
 /* maps.c: is a row of a map that of a query which is padding? */
 bool pe_map_is_padding(const struct pe_evidence *e, uint64_t row);
 /* The larger |position| of the query of a row and of a key. */

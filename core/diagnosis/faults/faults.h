@@ -103,6 +103,8 @@ bool pe_fault_applies(const struct pe_diagnosis *d, size_t i);
 
 /* Is the belief's sequence given by len, with an offset? */
 bool pe_belief_is_run(const struct pe_diagnosis *d);
+/* masks.c: are the positions of queries and keys runs, so that q_offset may be set? */
+bool pe_is_run_of_maps(const struct pe_diagnosis *d, const struct pe_edit *edit);
 /* The belief's position of row i on the first axis. */
 double pe_belief_position(const struct pe_diagnosis *d, uint64_t i);
 /* The coordinate of row i on an axis of a plan, in the unit of a list. */

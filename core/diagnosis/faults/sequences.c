@@ -114,6 +114,22 @@ static double *own_list(const struct pe_diagnosis *d, struct pe_edit *edit)
     return is_whole ? (double *)v->array.data : NULL;
 }
 
+/* A list has no sides to be divided by: DETR's `normalize` becomes a factor of the coordinates, that of the fastest
+ * column of each axis. */
+static void stop_normalizing(const struct pe_diagnosis *d, struct pe_edit *edit, double *x)
+{
+    const struct pe_model *m = d->belief.model;
+    double scale[PE_AXES_MAX] = {0};
+    for (size_t j = 0; j < m->n_columns; j++)
+        scale[m->columns[j].axis] = fmax(scale[m->columns[j].axis], fabs(pe_wave_radians(&m->columns[j])));
+    for (unsigned a = 0; a < sequence(d)->n_axes; a++)
+        for (uint64_t i = 0; i < d->belief.n; i++)
+            x[a * d->belief.n + i] *= scale[a];
+    pe_edit_set_boolean(edit, "normalize", false);
+    if (pe_edit_has(d, edit, "angle_scale"))
+        pe_edit_remove(edit, "angle_scale");
+}
+
 bool pe_edit_coordinates(const struct pe_diagnosis *d, struct pe_edit *edit, unsigned axes, const double *coordinates)
 {
     uint64_t n = d->belief.n;
@@ -123,6 +139,8 @@ bool pe_edit_coordinates(const struct pe_diagnosis *d, struct pe_edit *edit, uns
     for (unsigned a = 0; x && a < sequence(d)->n_axes; a++)
         if (axes & 1U << a)
             memcpy(x + a * n, coordinates + a * n, n * sizeof *x);
+    if (x && pe_edit_is_true(d, edit, "normalize", false))
+        stop_normalizing(d, edit, x);
     return x;
 }
 

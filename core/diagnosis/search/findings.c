@@ -226,7 +226,7 @@ static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candida
     pe_put_string(node, "code", info->code);
     pe_put_string(node, "pointer", change.pointer);
     const struct pe_named *named = pe_named_of(d, &c->explanation.h, i);
-    if (named)
+    if (named && named->relation->text)
         pe_named_put(d, named, node);
     else
         put_change(d, c, i, &change, node);

@@ -251,6 +251,9 @@ bool pe_answer_lists(const struct pe_diagnosis *d, const struct pe_answer *a, si
 void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad, struct pe_node *node,
                       const char *name);
 
+/* transforms.c: the list `transforms` of a candidate. */
+void pe_answer_transforms(const struct pe_diagnosis *d, const struct pe_transforms *t, struct pe_node *node);
+
 /* findings.c: the list of findings of the first candidate. */
 void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root);
 /* What a candidate changes, in words: detail and detail_zh of its faults. */
