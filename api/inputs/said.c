@@ -63,6 +63,8 @@ const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const
     return n && target->members ? row_of(target, word + 2, n) : NULL;
 }
 
+bool pasted_is_a_length(const struct pe_param *row) { return strcmp(row->name, "max_model_len") == 0; }
+
 /* ---- Flags about other things ---- */
 
 /* Is it another tool's flag about positions, or a misspelled one? */
@@ -76,8 +78,7 @@ static bool check_ignored(const struct flags *f, const char *flag, size_t n)
     for (size_t i = 0; i < pe_n_targets(); i++) {
         const struct pe_target_info *other = pe_target_at(i);
         const struct pe_param *row = other->command.programs ? row_of(other, flag, n) : NULL;
-        bool is_a_length = row && strcmp(row->name, "max_model_len") == 0; /* every version of vLLM has it */
-        if (row && !(is_a_length && strcmp(target->name, "vllm_old") == 0))
+        if (row && !(pasted_is_a_length(row) && strcmp(target->name, "vllm_old") == 0))
             return pasted_fail(f->p, "--%.*s is a flag of %s, not of %s", (int)(n < IGNORED_BYTES ? n : IGNORED_BYTES),
                                flag, other->name, target->name);
     }
@@ -159,8 +160,8 @@ static bool fail_unknown(struct pasting *p, const struct pe_param *row, const ch
 {
     char flag[PASTED_FLAG_BYTES];
     return pasted_fail(p,
-                       "%s is %.80s, in whose place a shell puts something else, which is not known: the text "
-                       "gives it no value, or several; write the value itself, in single quotes if it has such signs",
+                       "%s is %.80s, whose value is not known: the text gives it no value, or several; write the value "
+                       "itself, in single quotes if a shell would put something else there",
                        pasted_flag_spelled(row->name, flag), word);
 }
 

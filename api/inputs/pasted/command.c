@@ -41,7 +41,7 @@ static const struct pe_target_info *tool_of(const struct pasted_word *words, siz
 }
 
 /* Two versions of a program. */
-static bool is_kin(const struct pe_target_info *a, const struct pe_target_info *b)
+bool pasted_is_kin(const struct pe_target_info *a, const struct pe_target_info *b)
 {
     const char *of_a = a->command.programs ? a->command.programs : a->command.calls,
                *of_b = b->command.programs ? b->command.programs : b->command.calls;
@@ -67,15 +67,22 @@ static const struct pe_target_info *tool_of_flags(const struct pasted_word *word
     return NULL;
 }
 
-/* The version that has the flags; the first, if none has one. */
-static const struct pe_target_info *target_of(const struct pe_target_info *tool, const struct pasted_word *words,
-                                              size_t n)
+const struct pe_target_info *pasted_version(const struct pe_target_info *tool, const struct pasted_word *words,
+                                            size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < pe_n_targets(); k++)
-            if (is_kin(tool, pe_target_at(k)) && pasted_flag_of(pe_target_at(k), words[i].text))
-                return pe_target_at(k);
-    return tool;
+    const struct pe_target_info *found = tool;
+    size_t most = 0;
+    for (size_t k = 0; k < pe_n_targets(); k++) {
+        size_t n_flags = 0;
+        for (size_t i = 0; i < n; i++) {
+            const struct pe_target_info *target = pe_target_at(k);
+            const struct pe_param *row = pasted_is_kin(tool, target) ? pasted_flag_of(target, words[i].text) : NULL;
+            n_flags += row && !pasted_is_a_length(row);
+        }
+        found = n_flags > most ? pe_target_at(k) : found;
+        most = n_flags > most ? n_flags : most;
+    }
+    return found;
 }
 
 /* ---- Which of the commands ---- */
@@ -137,7 +144,7 @@ static bool is_wanted(const struct pasted_word *at, size_t n, const struct pe_ta
     if (wanted == TOOL)
         return tool && !target;
     tool = tool ? tool : tool_of_flags(at, n);
-    const struct pe_target_info *own = target ? target : tool ? target_of(tool, at, n) : NULL;
+    const struct pe_target_info *own = target ? target : tool ? pasted_version(tool, at, n) : NULL;
     return own && has_flag(own, at, n);
 }
 
@@ -262,25 +269,30 @@ static bool fail_tools(struct pasting *p)
 
 static bool read_words(struct pasting *p, const struct pe_target_info *tool, const struct pasted_words *words)
 {
-    const struct pe_target_info *target = target_of(tool, words->at, words->n);
+    const struct pe_target_info *target = pasted_version(tool, words->at, words->n);
     p->kind = PASTED_WORDS;
     p->tool = target->name;
     find_model(p, &target->command, words);
     return check_unread(p, words) && pasted_flags_put(p, target, words->at, words->n);
 }
 
-/* "--name=value". */
+/* "--name=value". An expression whose value is not known counts as what a shell would put there; it may be inside. */
 static bool add_setting(struct pasting *p, struct pasted_words *words, const struct pasted_setting *setting)
 {
     struct api_text word;
     const json_t *value = setting->value;
     char *json = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     const char *text = json_is_string(value) ? json_string_value(value) : json;
+    bool is_whole = json_is_string(value) && *text == *PASTED_UNKNOWN;
+    bool is_unknown = is_whole || (json && (strstr(json, "\\u0001") || strstr(json, "\"**")));
+    text += is_whole;
+    for (char *mark = json; is_unknown && mark && (mark = strstr(mark, "\\u0001"));)
+        memmove(mark, mark + 6, strlen(mark + 6) + 1);
     api_text_init(&word, 4 * PASTED_MAX);
     api_text_format(&word, "--%s=", setting->name);
     api_text_put(&word, text ? text : "");
     text = text && !word.state ? api_arena_string(&p->request->arena, word.bytes, word.n) : NULL;
-    words->at[words->n++] = (struct pasted_word){.text = text};
+    words->at[words->n++] = (struct pasted_word){.text = text, .is_unknown = is_unknown};
     api_text_drop(&word);
     free(json);
     return text || api_fail_memory(p->problem);

@@ -137,8 +137,8 @@ static bool place_words(struct pasting *p, struct pe_field *field, const struct 
     bool has_words = pe_said_states(value), needs_model = !has_model(p->request);
     if (!*p->model && p->unknown_model && needs_model && !api_request_find(p->request, "head_dim"))
         return pasted_fail(p,
-                           "the model is %.80s, in whose place a shell puts something else, which is not known: the "
-                           "text gives it no value, or several; write its name",
+                           "the model is %.80s, whose value is not known: the text gives it no value, or several; "
+                           "write its name",
                            p->unknown_model);
     if (*p->model && !preset && needs_model && !api_request_find(p->request, "head_dim"))
         return fail_model(p);

@@ -127,10 +127,15 @@ bool pasted_command_choose(struct pasting *p, const struct pe_target_info *targe
 /* A keyword of a call of Python, or a setting of a file: the same as a flag of a command. */
 struct pasted_setting {
     const char *name;
-    const json_t *value;
+    const json_t *value; /* a text in it that begins with PASTED_UNKNOWN is an expression whose value is not known */
 };
+#define PASTED_UNKNOWN "\x01"
 const struct pe_target_info *pasted_tool_of_call(const char *name,
                                                  size_t n); /* NULL: none has its words in this call */
+/* The version of the tool that has most of the flags. */
+const struct pe_target_info *pasted_version(const struct pe_target_info *tool, const struct pasted_word *words,
+                                            size_t n);
+bool pasted_is_kin(const struct pe_target_info *a, const struct pe_target_info *b); /* two versions of a program? */
 /* The members of an object that are not null, in the arena; NULL: no memory. */
 struct pasted_setting *pasted_settings_of(struct pasting *p, const json_t *object, size_t *n);
 bool pasted_is_setting(const char *name, size_t n); /* is it a flag of a server, as a file of settings names it? */
@@ -157,6 +162,7 @@ bool pasted_overrides_put(struct pasting *p, struct api_text *json, const char *
 /* The flags among n words of a command as members of the target's value, with braces. */
 bool pasted_flags_put(struct pasting *p, const struct pe_target_info *target, const struct pasted_word *words,
                       size_t n);
+bool pasted_is_a_length(const struct pe_param *row); /* which every version of a tool has */
 /* The member of the target that the word, behind its dashes, names; NULL: none. */
 const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const char *word);
 
