@@ -37,6 +37,7 @@ struct pasting {
     struct pe_value *ignored; /* [n_ignored]: flags about other things */
     size_t n_ignored;
     char model[PASTED_MODEL_BYTES]; /* as the text names it; "": it does not */
+    const char *other_model;        /* that the text names, too; NULL: none */
     const char *unknown_model;      /* has a variable without a value; NULL: it has not */
     int64_t length;                 /* the context that it asks for; 0: none */
     struct pasted_names skipped, unread;
@@ -119,11 +120,27 @@ struct pasted_words {
  * with the command before it. */
 bool pasted_words_split(struct pasting *p, struct pasted_words *words);
 
+/* ---- choose.c ------------------------------------------------------------------------------------------------------
+ */
+
+/* The name of a program: behind the last / of a path, without the ending of Windows. */
+const char *pasted_program(const char *word, size_t *n);
+const struct pe_target_info *pasted_tool_of_word(const char *word); /* NULL: it is no tool's program */
+/* The tool that has one of the flags; NULL: none. Of two the one that takes an object, or does not, as the value is. */
+const struct pe_target_info *pasted_tool_of_flags(const struct pasted_word *words, size_t n);
+bool pasted_has_program(const struct pasted_words *words);                  /* a tool's */
+const struct pe_target_info *pasted_tool(const struct pasted_words *words); /* by its program, else by its flags */
+/* Keeps the words of the command that counts. target NULL: of any tool; false: two differ, or the program is unknown.
+ */
+bool pasted_choose(struct pasting *p, const struct pe_target_info *target, struct pasted_words *words, bool *is_found);
+
 /* ---- command.c ------------------------------------------------------------------------------------------------------
  */
 
 /* Keeps the words of the command that has the target's flags, and finds the model that it names. */
 bool pasted_command_choose(struct pasting *p, const struct pe_target_info *target, struct pasted_words *words);
+/* Sets the model that a command names, and another one that it names, too. */
+void pasted_find_model(struct pasting *p, const struct pe_command *command, const struct pasted_words *words);
 /* A keyword of a call of Python, or a setting of a file: the same as a flag of a command. */
 struct pasted_setting {
     const char *name;
