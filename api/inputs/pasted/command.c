@@ -291,11 +291,37 @@ bool pasted_command_looks_so(const char *text)
     return false;
 }
 
-bool pasted_command_read(struct pasting *p)
+/* The lines that are given to a shell by -c; NULL: there are none. */
+static const char *given_to_shell(struct pasting *p, const struct pasted_words *words)
+{
+    struct api_text text;
+    bool is_shell = false;
+    api_text_init(&text, PASTED_MAX);
+    for (size_t i = 0; i + 1 < words->n; i++) {
+        size_t n;
+        const char *name = pasted_program(words->at[i].text, &n);
+        is_shell = (is_shell && !words->at[i].begins) || pasted_is_among("bash|sh|zsh|dash", name, n);
+        if (!is_shell || !pasted_is_among("-c|-lc|-ec", words->at[i].text, strlen(words->at[i].text)) ||
+            !strchr(words->at[i + 1].text, ' '))
+            continue;
+        api_text_put(&text, words->at[i + 1].text);
+        api_text_put(&text, "\n");
+    }
+    const char *lines = text.n && !text.state ? api_arena_string(&p->request->arena, text.bytes, text.n) : NULL;
+    api_text_drop(&text);
+    return lines;
+}
+
+static bool read_command(struct pasting *p, bool is_given)
 {
     struct pasted_words words;
     if (!pasted_words_split(p, &words))
         return false;
+    const char *given = is_given ? NULL : given_to_shell(p, &words);
+    if (given) {
+        p->text = given;
+        return check_set(p, pe_target_info_find("llama.cpp"), &words) && read_command(p, true);
+    }
     struct pasted_words all = words;
     const struct pe_target_info *tool;
     bool is_found;
@@ -306,3 +332,5 @@ bool pasted_command_read(struct pasting *p)
     tool = is_found ? pasted_tool(&words) : NULL;
     return tool ? check_set(p, tool, &all) && read_words(p, tool, &words) : fail_tools(p);
 }
+
+bool pasted_command_read(struct pasting *p) { return read_command(p, false); }

@@ -166,6 +166,11 @@ bool pasted_settings_read(struct pasting *p, const struct pe_target_info *tool, 
 
 bool pasted_object_put(struct pasting *p); /* the object that the text has, of JSON or of Python, as JSON */
 
+/* ---- yaml.c ---------------------------------------------------------------------------------------------------------
+ */
+
+const json_t *pasted_yaml_documents(struct pasting *p); /* a list of them; NULL: the problem is set */
+
 /* ---- overrides.c ----------------------------------------------------------------------------------------------------
  */
 

@@ -111,6 +111,26 @@ static const json_t *find(struct pasting *p, const char **begin, const char **en
     return NULL;
 }
 
+/* Another config behind the one that was read. */
+static bool check_second(struct pasting *p, const char *text, const char *first, size_t n_first, const json_t *object)
+{
+    enum { TRIED = 8 };
+    bool no_memory = false;
+    const char *at = text;
+    for (unsigned i = 0; i < TRIED && (at = strchr(at, '{')); i++) {
+        const char *end = end_of(at);
+        const json_t *second = end ? load(p, at, (size_t)(end - at), &no_memory) : NULL;
+        bool is_config = json_object_get(second, "model_type") || json_object_get(second, "text_config");
+        if (no_memory)
+            return api_fail_memory(p->problem);
+        if (is_config && !json_equal(object, second))
+            return pasted_fail(p, "the text has two configs that differ: %.*s and %.*s; paste one of them",
+                               (int)(n_first < 160 ? n_first : 160), first, (int)(end - at < 160 ? end - at : 160), at);
+        at = end ? end : at + 1;
+    }
+    return true;
+}
+
 static bool skip(struct pasting *p, const char *text, size_t n)
 {
     const char *line;
@@ -161,5 +181,7 @@ bool pasted_printed_read(struct pasting *p)
     if (!are_keys && !json_object_get(json, "model_type") && !json_object_get(json, "text_config"))
         return pasted_fail(p, "the object in the text has no model_type, so it is not known how its fields are meant");
     p->kind = are_keys ? PASTED_KEYS : PASTED_CONFIG;
+    if (!are_keys && !check_second(p, end, begin, (size_t)(end - begin), json))
+        return false;
     return skip(p, p->text, (size_t)(begin - p->text)) && skip(p, end, strlen(end)) && pasted_done(p);
 }
