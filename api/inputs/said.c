@@ -90,6 +90,8 @@ static bool check_ignored(const struct flags *f, const char *word, size_t n_word
         if (row)
             return pasted_fail(f->p, "%.*s is a flag of %s, not of %s", shown, word, other->name, target->name);
     }
+    if (is_name(flag, n, "max-position-embeddings")) /* Megatron-LM's, of learned positions */
+        return true;
     for (size_t i = 0; i < pe_n_targets(); i++) {
         const struct pe_target_info *kin = pe_target_at(i);
         for (const struct pe_param *row = kin->members; pasted_is_kin(target, kin) && row->name; row++)

@@ -10,7 +10,7 @@
 /* The name of a program: behind the last / of a path, without the ending of Windows. */
 const char *pasted_program(const char *word, size_t *n)
 {
-    const char *name = word;
+    const char *name = word + (*word == '!'); /* of a notebook */
     for (const char *p = word; *p; p++)
         if ((*p == '/' || *p == '\\') && p[1])
             name = p + 1;
@@ -186,39 +186,7 @@ static bool keep(struct pasting *p, struct pasted_words *words, size_t chosen)
     return true;
 }
 
-enum wanted { TOOL_WITH_FLAGS, TOOL, FLAGS };
-
-static bool is_wanted(const struct pasted_word *at, size_t n, const struct pe_target_info *target, enum wanted wanted)
-{
-    const struct pe_target_info *tool = tool_of(at, n);
-    if (wanted == FLAGS)
-        return has_flag(NULL, at, n);
-    if (wanted == TOOL)
-        return tool && !target;
-    tool = tool ? tool : pasted_tool_of_flags(at, n);
-    const struct pe_target_info *own = target ? target : tool ? pasted_version(tool, at, n) : NULL;
-    return own && has_flag(own, at, n);
-}
-
-/* The first command of a tool with one of its flags, else of a tool, else a list with them, else what has any flag;
- * words->n: none. A list that a command uses is in the command. */
-static size_t choose(const struct pasted_words *words, const struct pe_target_info *target)
-{
-    static const struct {
-        enum wanted wanted;
-        bool is_listed;
-    } rounds[] = {{TOOL_WITH_FLAGS, false}, {TOOL, false}, {TOOL_WITH_FLAGS, true}, {FLAGS, false}, {FLAGS, true}};
-    for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++)
-        for (size_t begin = 0; begin < words->n; begin = end_of(words, begin)) {
-            const struct pasted_word *at = words->at + begin;
-            if (at->is_listed == rounds[i].is_listed &&
-                is_wanted(at, end_of(words, begin) - begin, target, rounds[i].wanted))
-                return begin;
-        }
-    return words->n;
-}
-
-/* ---- Several ---- */
+/* ---- What a command states ---- */
 
 /* Those that ask a server which is running load no model. */
 static bool is_client(const struct pasted_word *at, size_t n)
@@ -250,6 +218,44 @@ static struct meaning meaning_of(const struct pasting *p, const struct pasted_wo
         m.tool = NULL;
     return m;
 }
+
+enum wanted { TOOL_WITH_FLAGS, TOOL_WITH_MODEL, TOOL, FLAGS };
+
+static bool is_wanted(const struct pasting *p, const struct pasted_word *at, size_t n,
+                      const struct pe_target_info *target, enum wanted wanted)
+{
+    const struct pe_target_info *tool = tool_of(at, n);
+    if (wanted == TOOL_WITH_MODEL)
+        return tool && !target && meaning_of(p, at, n, NULL).tool;
+    if (wanted == FLAGS)
+        return has_flag(NULL, at, n);
+    if (wanted == TOOL)
+        return tool && !target;
+    tool = tool ? tool : pasted_tool_of_flags(at, n);
+    const struct pe_target_info *own = target ? target : tool ? pasted_version(tool, at, n) : NULL;
+    return own && has_flag(own, at, n);
+}
+
+/* The first command of a tool with one of its flags, else with a model, else of a tool, else a list with them, else
+ * what has any flag; words->n: none. A list that a command uses is in the command. */
+static size_t choose(const struct pasting *p, const struct pasted_words *words, const struct pe_target_info *target)
+{
+    static const struct {
+        enum wanted wanted;
+        bool is_listed;
+    } rounds[] = {{TOOL_WITH_FLAGS, false}, {TOOL_WITH_MODEL, false}, {TOOL, false},
+                  {TOOL_WITH_FLAGS, true},  {FLAGS, false},           {FLAGS, true}};
+    for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++)
+        for (size_t begin = 0; begin < words->n; begin = end_of(words, begin)) {
+            const struct pasted_word *at = words->at + begin;
+            if (at->is_listed == rounds[i].is_listed &&
+                is_wanted(p, at, end_of(words, begin) - begin, target, rounds[i].wanted))
+                return begin;
+        }
+    return words->n;
+}
+
+/* ---- Several ---- */
 
 static const char *value_of(const struct pasted_word *at, size_t i, size_t n)
 {
@@ -310,7 +316,7 @@ static bool check_program(struct pasting *p, const struct pasted_words *words, s
 
 bool pasted_choose(struct pasting *p, const struct pe_target_info *target, struct pasted_words *words, bool *is_found)
 {
-    size_t chosen = choose(words, target);
+    size_t chosen = choose(p, words, target);
     *is_found = chosen < words->n;
     return !*is_found || ((target || check_program(p, words, chosen)) && check_several(p, words, chosen, target) &&
                           keep(p, words, chosen));

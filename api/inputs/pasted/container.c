@@ -27,12 +27,13 @@ bool pasted_container_looks_so(const char *text)
 {
     const char *line;
     size_t n;
-    bool has_command = false, has_container = false;
+    bool has_command = false, has_container = false, has_list = false;
     while (pasted_line(&text, &line, &n)) {
-        has_command |= is_key(line, n, "command|args|entrypoint|environment|env");
+        has_list |= is_key(line, n, "command|args|entrypoint|extraArgs") && line[n - 1] == ']';
+        has_command |= is_key(line, n, "command|args|entrypoint|extraArgs|environment|env");
         has_container |= is_key(line, n, "image|services|containers");
     }
-    return has_command && has_container;
+    return has_list || (has_command && has_container);
 }
 
 static bool has_blank(const char *word) { return strpbrk(word, " \t\n") != NULL; }
@@ -99,9 +100,9 @@ static bool is_command(const json_t *value)
 /* The image is the program where it is a tool's, or where the first word is a flag. */
 static void put_container(struct api_text *text, const json_t *object)
 {
-    static const char *const keys[] = {"entrypoint", "command", "args"};
+    static const char *const keys[] = {"entrypoint", "command", "args", "extraArgs"};
     const char *image = json_string_value(json_object_get(object, "image")), *first = "", *last = "";
-    for (size_t i = 3; i-- > 0;) {
+    for (size_t i = 4; i-- > 0;) {
         const json_t *value = json_object_get(object, keys[i]), *word = json_array_get(value, 0);
         first = json_is_string(value)  ? json_string_value(value)
                 : json_is_string(word) ? json_string_value(word)
@@ -111,22 +112,26 @@ static void put_container(struct api_text *text, const json_t *object)
     put_variables(text, json_object_get(object, "env"));
     if (image && (!*first || *first == '-' || pasted_tool_of_word(image)))
         put_word(text, image);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         put_words(text, json_object_get(object, keys[i]), &last);
     api_text_put(text, "\n");
 }
 
-static void walk(struct api_text *text, const json_t *value, unsigned depth)
+/* Whether there is a command, or what changes one. */
+static bool walk(struct api_text *text, const json_t *value, unsigned depth)
 {
     json_t *mutable = (json_t *)(uintptr_t)value;
-    bool is_container = json_object_get(value, "image") || is_command(json_object_get(value, "command")) ||
-                        is_command(json_object_get(value, "args"));
-    if (json_is_object(value) && is_container)
+    bool is_some = is_command(json_object_get(value, "command")) || is_command(json_object_get(value, "args")) ||
+                   is_command(json_object_get(value, "extraArgs")) || is_command(json_object_get(value, "entrypoint"));
+    const json_t *image = json_object_get(value, "image");
+    is_some |= image && (json_object_get(value, "environment") || json_object_get(value, "env"));
+    if (is_some)
         put_container(text, value);
     for (void *at = json_object_iter(mutable); at && depth < DEPTH_MAX; at = json_object_iter_next(mutable, at))
-        walk(text, json_object_iter_value(at), depth + 1);
+        is_some |= walk(text, json_object_iter_value(at), depth + 1);
     for (size_t i = 0; i < json_array_size(value) && depth < DEPTH_MAX; i++)
-        walk(text, json_array_get(value, i), depth + 1);
+        is_some |= walk(text, json_array_get(value, i), depth + 1);
+    return is_some;
 }
 
 bool pasted_container_read(struct pasting *p)
@@ -136,8 +141,12 @@ bool pasted_container_read(struct pasting *p)
     if (!documents)
         return false;
     api_text_init(&text, PASTED_MAX);
-    walk(&text, documents, 0);
+    bool is_some = walk(&text, documents, 0);
     p->json.n = 0;
+    if (!is_some && !text.state) { /* of a trainer, with such keys */
+        api_text_drop(&text);
+        return pasted_yaml_read(p);
+    }
     p->text = text.state ? NULL : api_arena_string(&p->request->arena, text.bytes ? text.bytes : "", text.n);
     bool is_long = text.state == API_TEXT_FULL;
     api_text_drop(&text);
