@@ -23,12 +23,6 @@ static const char *word_at(const struct pe_value *said, const char *name)
     return v && v->kind == PE_STRING ? v->string : "";
 }
 
-bool pe_overrides_are_nested(const struct pe_value *overrides)
-{
-    const struct pe_field *only = overrides->kind == PE_OBJECT ? overrides->object.fields : NULL;
-    return only && overrides->object.n == 1 && only->value.kind == PE_OBJECT && !pe_same(only->name, "rope_parameters");
-}
-
 /* The overrides of a value, and the object in them that is about positions. */
 static const struct pe_value *overrides_of(const struct pe_target_info *target, const struct pe_value *value)
 {

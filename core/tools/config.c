@@ -134,6 +134,17 @@ static void add_fields(struct writer *w, const struct pe_value *rope, const stru
     }
 }
 
+/* The list that the tool takes at every length. */
+static void add_list(const struct writer *w, const struct pe_value *rope, const struct pe_rope_rule *rule,
+                     struct object *to)
+{
+    const struct pe_field *original = find_at(w, rope, original_name, rule->original),
+                          *length = stated(w->config, "max_position_embeddings");
+    if (rule->has_one_list && original && length)
+        add_value(to, "list",
+                  pe_word(pe_value_number(&length->value) > pe_value_number(&original->value) ? "long" : "short"));
+}
+
 /* A number of the object that the tool takes there. One beside it stays where it is, for a class may have names of its
  * own for it. */
 static void add_inside(struct writer *w, const struct pe_value *rope, const char *name, enum pe_place place,
@@ -177,6 +188,7 @@ static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, 
             add_value(&to, "convention", pe_word(w->tool->convention));
         if (add_original(w, rope, rule, &to))
             return w->err->status;
+        add_list(w, rope, rule, &to);
     }
     add_inside(w, rope, "rope_theta", w->tool->base, &to);
     add_inside(w, rope, "partial_rotary_factor", w->tool->share, &to);
@@ -312,7 +324,8 @@ enum pe_status pe_config_view(const struct pe_tool *tool, bool is_old, const str
     *view = (struct pe_config_view){.copies = pe_values_room(values, PE_CONFIG_COPIES_MAX * sizeof *view->copies)};
     if (!view->copies)
         return pe_no_memory(err);
-    w.is_latent = pe_hf_find(&language->place, "qk_rope_head_dim") != NULL;
+    w.is_latent = pe_hf_find(&language->place, "qk_rope_head_dim") != NULL ||
+                  pe_is_among(tool->reads_magnitudes, language->model_type);
     if (write_language(&w, &inner))
         return err->status;
     return wrap(&w, config, language->place.at + strlen("/hf_config"), &inner, &view->config);

@@ -127,6 +127,7 @@ struct pe_rope_rule {
     double original_else;      /* where it finds none; 0: none */
     bool original_is_needed;   /* it stops without one */
     bool words_need_original;  /* … in its own words, which nothing completes as it does a config.json */
+    bool has_one_list;         /* of two lists the length of the model chooses, once: long beyond the original one */
     bool ratio_wins;           /* the ratio of the lengths, not a stated factor, if the object has the original one */
     const char *needed;        /* without this member there is no rule; NULL: none */
     const char *unread;        /* members without effect */
@@ -166,6 +167,7 @@ struct pe_tool {
     const struct pe_rope_rule *rules;
     const char *words; /* for a rule, which only some tools have: "deepseek_yarn" */
     enum pe_place base, share;
+    bool words_need_base;        /* its own words without one stop it; else it takes 10000 */
     const char *unread;          /* members without effect, whatever the rule, in its words */
     const char *unread_by_layer; /* … of an object for each kind of layers */
 
@@ -176,6 +178,7 @@ struct pe_tool {
     const char *lacks;            /* model_types that came later, of which it has no class; NULL: none */
     const char *types;            /* model_types whose classes are known here to read it so; NULL: any */
     const char *unread_attention; /* fields of attn_config */
+    const char *reads_magnitudes; /* model_types whose yarn it reads as that of latent attention */
     const char *scaled_sliding;   /* model_types whose sliding layers it scales too, as the model was not trained */
     bool drops_rules;             /* a rule that it has not is no rule to it; else it refuses the model */
     bool refuses_two_types;       /* type and rope_type that differ */

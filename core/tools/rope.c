@@ -337,6 +337,16 @@ static double beside(const struct pe_import *m, const char *ours)
     return 0;
 }
 
+/* Of a tool that chooses between two lists once, by the length that it is started for, else by the model's. */
+static void import_list(struct pe_import *m, double original, double length)
+{
+    for (const struct pe_lens *lens = m->tool->lenses; pe_lens_is(lens); lens++)
+        if (lens->ours && pe_same(lens->ours, "length") && pe_import_number(m, lens->theirs) > 0)
+            length = pe_import_number(m, lens->theirs);
+    if (original > 0 && length > 0)
+        pe_import_scaling(m, "list", pe_word(length > original ? "long" : "short"));
+}
+
 /* Lengths that the rule needs: inside, else beside the object. */
 static enum pe_status import_lengths(struct pe_import *m, const char *member, const struct pe_value *object,
                                      const struct pe_rope_rule *row, const struct pe_scaling_rule *rule, double length)
@@ -355,6 +365,8 @@ static enum pe_status import_lengths(struct pe_import *m, const char *member, co
         original = length;
     if (needs_original && original > 0)
         pe_import_scaling(m, original_name, pe_real(original));
+    if (row->has_one_list)
+        import_list(m, original, length);
     if (length > 0 && (is_ratio || pe_scaling_needs(rule, length_name)))
         pe_import_scaling(m, length_name, pe_real(length));
     return PE_OK;
@@ -373,6 +385,8 @@ static enum pe_status import_rope(struct pe_import *m, const char *member, const
         (m->tool->base != PE_OUTSIDE && number_inside(m, member, object, "rope_theta", &base)) ||
         (m->tool->share != PE_OUTSIDE && number_inside(m, member, object, "partial_rotary_factor", &share)))
         return m->err->status;
+    if (m->tool->words_need_base && object && !pe_stated(object, "rope_theta"))
+        return pe_import_wrong(m, member, "%s has no rope_theta, without which %s stops", member, m->tool->label);
     const struct pe_scaling_rule *rule = pe_scaling_find(row->name);
     pe_hf_put_number(m->out, "base", base);
     if (!isnan(share) && share != 1 && !rule->has_whole_head)

@@ -170,6 +170,68 @@ bool pasted_object_put(struct pasting *p); /* the object that the text has, of J
  */
 
 const json_t *pasted_yaml_documents(struct pasting *p); /* a list of them; NULL: the problem is set */
+/* ---- digits.c -------------------------------------------------------------------------------------------------------
+ */
+
+/* A piece of a text that has numbers; blanks, commas and such between them are none. A line: its end; a gap: "...". */
+struct pasted_token {
+    enum {
+        PASTED_END,
+        PASTED_NUMBER,
+        PASTED_OPEN,
+        PASTED_CLOSE,
+        PASTED_GAP,
+        PASTED_LINE,
+        PASTED_WORD,
+        PASTED_SIGN
+    } kind;
+    const char *begin, *end;
+    double value;
+    int decimals, exponent; /* digits behind the point; what it is times ten to the power of */
+    bool has_point, has_exponent;
+};
+struct pasted_token pasted_token(const char *at, const char *end);
+bool pasted_is_index(const struct pasted_token *t); /* a whole number without a sign */
+
+/* What the numbers of one tensor have at most. */
+struct pasted_digits {
+    int plain, mantissa, place; /* digits behind the point, without and with an exponent; the place of the last one */
+    bool is_mixed;              /* some number has no exponent */
+};
+void pasted_digits_add(struct pasted_digits *d, const struct pasted_token *number);
+void pasted_digits_join(struct pasted_digits *d, const struct pasted_digits *other);
+double pasted_half(const struct pasted_digits *d, bool *is_scientific); /* as of pe_print */
+
+/* ---- lists.c --------------------------------------------------------------------------------------------------------
+ */
+
+#define PASTED_NOWHERE UINT64_MAX
+enum { PASTED_REPEATED_MAX = 4096 }; /* numbers that a debugger prints once */
+
+/* A text that is read as numbers. */
+struct pasted_numbers {
+    struct api_request *request;
+    struct api_problem *problem;
+    const char *pointer, *text;
+    double *numbers;
+    double factor;           /* in front of all: 1.0e+03 * */
+    struct pe_tensor stated; /* the shape; rank 0: it is not known */
+    enum pe_dtype dtype;     /* bf16 or f16, as the text states */
+};
+
+/* Brackets with nothing but numbers in them, or lines. */
+struct pasted_list {
+    const char *end;
+    size_t first, n; /* its numbers */
+    unsigned rank;
+    uint64_t shape[PE_RANK_MAX], gap[PE_RANK_MAX]; /* gap: items before "..."; PASTED_NOWHERE: there is none */
+    bool is_whole;                                 /* no number has a point or an exponent */
+    struct pasted_digits digits;
+};
+
+bool pasted_refuse(const struct pasted_numbers *p, const char *what); /* 422 */
+/* The tensor that the text has, its factor, shape and dtype; room: for numbers. */
+bool pasted_lists_read(struct pasted_numbers *p, size_t room, struct pasted_list *list);
 
 /* ---- overrides.c ----------------------------------------------------------------------------------------------------
  */

@@ -37,7 +37,11 @@ const struct pe_fault pe_fault_scaling_missing = {
     FAULT_TEXT("scaling_missing", "ladder", LADDER, 1, "missing scaling", "The frequencies are not scaled.",
                "The frequencies are not scaled, although the configuration has a scaling."),
 
-    .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = no_scaling};
+    .schemes = "rope|xpos",
+    .evidence = OF_ROTARY,
+    .n_alternatives = 1,
+    .apply = no_scaling,
+    .cures = pe_cures_scaling};
 
 /* How much slower than without a scaling the phases turn from row to row; 1: that is not one number. */
 static struct pe_solved measured_factor(struct pe_diagnosis *d, struct pe_edit *edit)
@@ -109,7 +113,8 @@ const struct pe_fault pe_fault_scaling_other = {
     .evidence = OF_ROTARY,
     .count = count_others,
     .apply = set_other,
-    .n_fits = 1};
+    .n_fits = 1,
+    .cures = pe_cures_ladder};
 
 /* ---- Exponents ---- */
 
@@ -129,7 +134,11 @@ const struct pe_fault pe_fault_ladder_width = {
                "The exponents of the frequencies are divided by head_dim instead of by rotary_dim.",
                "The exponents of the frequencies are divided by head_dim instead of by rotary_dim."),
 
-    .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = width_of_head};
+    .schemes = "rope|xpos",
+    .evidence = OF_ROTARY,
+    .n_alternatives = 1,
+    .apply = width_of_head,
+    .cures = pe_cures_ladder};
 
 /* Writes the list of frequencies under an edit, as the field inv_freq; the factor that the scaling brought stays. */
 static bool list_frequencies(struct pe_diagnosis *d, struct pe_edit *edit, double factor, bool reversed)
@@ -160,7 +169,11 @@ const struct pe_fault pe_fault_ladder_from_one = {
                "Pair c has the frequency of pair c + 1: the exponents begin at 1 instead of 0.",
                "Each pair has the frequency of the next one: pairs are counted from 1 instead of 0."),
 
-    .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = from_one};
+    .schemes = "rope|xpos",
+    .evidence = OF_ROTARY,
+    .n_alternatives = 1,
+    .apply = from_one,
+    .cures = pe_cures_ladder};
 
 static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -173,7 +186,11 @@ const struct pe_fault pe_fault_ladder_reversed = {
                "The frequencies are in reverse order: the slowest pair comes first.",
                "The frequencies are in reverse order: the slowest pair comes first."),
 
-    .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = reverse};
+    .schemes = "rope|xpos",
+    .evidence = OF_ROTARY,
+    .n_alternatives = 1,
+    .apply = reverse,
+    .cures = pe_cures_ladder};
 
 /* ---- Base ---- */
 
@@ -357,7 +374,8 @@ const struct pe_fault pe_fault_base_other = {FAULT_TEXT("base_other", "ladder", 
                                              .apply = other_base,
                                              .surprise = surprise_of_base,
                                              .n_fits = 1,
-                                             .fit_rank = 0};
+                                             .fit_rank = 0,
+                                             .cures = pe_cures_ladder};
 
 /* ---- A free list ---- */
 
@@ -424,4 +442,5 @@ const struct pe_fault pe_fault_inv_freq_other = {
     .apply = fit_list,
     .n_fits = 1,
     .fit_rank = 0,
-    .fit_cost = 3};
+    .fit_cost = 3,
+    .cures = pe_cures_ladder};

@@ -12,7 +12,20 @@ const struct pe_named *pe_named_of(const struct pe_diagnosis *d, const struct pe
 
 bool pe_named_apply(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
 {
-    return pe_edit_coordinates(d, edit, named->axes, named->predicted);
+    return named->apply ? named->apply(d, named, edit) : pe_edit_coordinates(d, edit, named->axes, named->predicted);
+}
+
+struct pe_named *pe_named_add(struct pe_diagnosis *d)
+{
+    if (!d->naming)
+        d->naming = calloc(1, sizeof *d->naming);
+    d->no_memory |= !d->naming;
+    return d->naming && d->naming->n < PE_NAMED_MAX ? &d->naming->list[d->naming->n++] : NULL;
+}
+
+struct pe_part pe_named_part(const struct pe_diagnosis *d, const struct pe_named *named)
+{
+    return (struct pe_part){named->relation->fault, (uint16_t)(PE_NAMED + (size_t)(named - d->naming->list))};
 }
 
 void pe_naming_drop(struct pe_diagnosis *d)

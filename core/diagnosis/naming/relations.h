@@ -38,12 +38,16 @@ const struct pe_relation *pe_relate(const struct pe_lists *l, double *predicted,
 
 /* A relation that was found, as a part of a hypothesis: its choice is PE_NAMED + its number. */
 enum { PE_NAMED = 0xff00, PE_NAMED_MAX = 64 };
+struct pe_named;
 struct pe_named {
     const struct pe_relation *relation;
     struct pe_related related;
     unsigned axes; /* bits of the axes it is of */
     unsigned n_axes;
     double *predicted; /* [n_axes, n]; owned */
+    const char *word;  /* the believed value, where it is one; borrowed */
+    /* Writes it into an edit; NULL: its predicted list is of coordinates. */
+    bool (*apply)(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit);
 };
 struct pe_naming {
     struct pe_named list[PE_NAMED_MAX];
@@ -52,11 +56,35 @@ struct pe_naming {
 
 struct pe_hypothesis;
 
+/* A part of a hypothesis that was measured: an alternative of a fault, or a relation. */
+struct pe_part {
+    const struct pe_fault *fault;
+    uint16_t choice;
+};
+enum { PE_PARTS_MAX = 8 };
+
 /* named.c. The relation that part i of a hypothesis is; NULL: it is a fault that was tried. */
 const struct pe_named *pe_named_of(const struct pe_diagnosis *d, const struct pe_hypothesis *h, unsigned i);
 /* Writes it into an edit. */
 bool pe_named_apply(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit);
 void pe_naming_drop(struct pe_diagnosis *d);
+/* A new one; NULL: there is no room. And the part that it is. */
+struct pe_named *pe_named_add(struct pe_diagnosis *d);
+struct pe_part pe_named_part(const struct pe_diagnosis *d, const struct pe_named *named);
+
+/* What a kind of evidence that is no rotation shows under an edit, beside what its plan gives: writes the parts of one
+ * hypothesis, [PE_PARTS_MAX], and returns their number; 0: as believed, or nothing that has a name. is_first: nothing
+ * else is wrong yet, so that what takes long is measured too. */
+bool pe_has_no_waves(const struct pe_diagnosis *d); /* no_waves.c: it has such relations */
+size_t pe_relate_without_waves(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts);
+size_t pe_relate_scores(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts);
+size_t pe_relate_bias(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts);
+size_t pe_relate_table(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts);
+size_t pe_relate_window(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_part *parts); /* windows.c */
+/* buckets.c: the same of T5's buckets, of lines that are measured and not as believed. */
+struct pe_lines;
+size_t pe_relate_buckets(struct pe_diagnosis *d, const struct pe_edit *edit, const struct pe_lines *lines,
+                         struct pe_part *parts);
 
 /* words.c: its sentence and its values as members of a finding. */
 void pe_named_put(struct pe_diagnosis *d, const struct pe_named *named, struct pe_node *node);

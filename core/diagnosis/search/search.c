@@ -18,6 +18,7 @@
  * Reiter 1987 (A theory of diagnosis from first principles, Artificial Intelligence 32) has the order: smallest sets of
  * faults first. Which of equal explanations is named first is in hypothesis.c. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/naming/relations.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -138,7 +139,8 @@ bool pe_search_has_pairs(struct pe_search *s, const struct pe_hypothesis *h)
 {
     struct pe_hypothesis pairing = pairing_of(h);
     struct pe_trial t;
-    if (s->d->belief.is_misfit || s->d->evidence.is_typed) /* another fault may mend the shape; pairs are not known */
+    if (s->d->belief.is_misfit || s->d->evidence.is_typed ||
+        s->d->evidence.printed.has_gaps) /* another fault may mend the shape; pairs are not known */
         return true;
     struct pe_paired *slot = slot_of(s, &pairing);
     if (slot->lengths == PE_PAIRS_UNKNOWN) {
@@ -416,8 +418,10 @@ static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
 
 /* Faults under which positions are measured once more: other pairs, another direction; and, where nothing is known of
  * the positions yet, another ladder. */
-static bool is_base_of_naming(const struct pe_single *one, bool is_listed)
+static bool is_base_of_naming(const struct pe_search *s, const struct pe_single *one, bool is_listed)
 {
+    if (pe_has_no_waves(s->d))
+        return one->kind == PE_KIND_LAYOUT || (s->d->evidence.kind->id == PE_OF_BIAS && one->kind == PE_KIND_SENSE);
     bool is_rotation = one->kind == PE_KIND_LAYOUT || one->kind == PE_KIND_SENSE || one->kind == PE_KIND_WIDTH;
     return (is_rotation || (one->kind == PE_KIND_LADDER && !is_listed)) && !one->is_fit;
 }
@@ -428,7 +432,7 @@ static bool is_base_of_naming(const struct pe_single *one, bool is_listed)
 static bool measure(struct pe_search *s)
 {
     struct pe_hypothesis base = {.n = 0};
-    bool is_several = s->d->belief.model->plan->seq.n_axes > 1;
+    bool is_several = s->d->belief.model->plan->seq.n_axes > 1 || pe_has_no_waves(s->d);
     if (!s->d->belief.is_given || pe_best_fits(s->d, 1))
         return false;
     bool is_listed = pe_name(s, &base), is_named = is_listed;
@@ -436,7 +440,7 @@ static bool measure(struct pe_search *s)
     for (size_t i = 0; is_several && !pe_best_fits(s->d, 2) && i < s->n_singles && pe_search_goes_on(s); i++) {
         base.fault[0] = s->singles[i].fault;
         base.choice[0] = s->singles[i].choice;
-        if (is_base_of_naming(&s->singles[i], is_listed) && pe_search_has_pairs(s, &base))
+        if (is_base_of_naming(s, &s->singles[i], is_listed) && pe_search_has_pairs(s, &base))
             is_named |= pe_name(s, &base);
     }
     return is_named;

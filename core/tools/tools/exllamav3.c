@@ -11,8 +11,8 @@ static const struct pe_rope_rule rules[] = {
     {.name = "yarn", .original = PE_INSIDE, .ratio_wins = true, .unread = "attn_factor"},
     {.name = "longrope",
      .original = PE_INSIDE_ELSE,
-     .unread = "attention_factor|factor|short_mscale|long_mscale",
-     .has_convention = true},
+     .has_one_list = true,
+     .unread = "attention_factor|factor|short_mscale|long_mscale"},
     {.name = "llama3", .original = PE_INSIDE, .original_else = 8192},
     {.name = "proportional"},
     {.name = NULL},
@@ -21,7 +21,6 @@ static const struct pe_rope_rule rules[] = {
 const struct pe_tool pe_tool_exllamav3 = {
     .name = "exllamav3",
     .label = "ExLlamaV3",
-    .convention = "mlx",
     .rules = rules,
     .base = PE_OUTSIDE_ELSE,
     .share = PE_OUTSIDE_ELSE,

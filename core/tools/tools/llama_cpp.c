@@ -95,7 +95,7 @@ static enum pe_status import(struct pe_import *m)
 }
 
 /* attention_factor is written as yarn_attn_factor, which the program does not read; of the magnitudes only
- * mscale_all_dim is written, for latent attention. */
+ * mscale_all_dim is written, for latent attention and by the converter of Ministral 3. */
 static const struct pe_rope_rule rules[] = {
     {.name = "default"},
     {.name = "linear", .needed = "factor"},
@@ -191,6 +191,7 @@ const struct pe_tool pe_tool_llama_cpp = {
     .check = check,
     .import = import,
     .rules = rules,
+    .reads_magnitudes = "ministral3",
     .base = PE_INSIDE_ELSE,
     .share = PE_INSIDE_ELSE,
     .reads = {"as llama.cpp reads it", "llama.cpp's converter, and the program that runs its file"},

@@ -8,7 +8,7 @@
 
 static const struct pe_lens lenses[] = {
     {"json_model_override_args", "overrides", PE_LENS_OBJECT},
-    {"context_length", "length", PE_LENS_LENGTH, .direction = PE_EXPORT_ONLY},
+    {"context_length", "length", PE_LENS_LENGTH, .when = "longrope", .direction = PE_EXPORT_ONLY},
     PE_LENS_END,
 };
 
@@ -23,6 +23,13 @@ static const struct pe_rope_rule rules[] = {
     {.name = NULL},
 };
 
+/* Overrides without a base stop get_rope_config, but for a class with a number of its own: srt/models/qwen3.py at
+ * 01b5f572. */
+static const struct pe_class_base bases[] = {
+    {"qwen3", 1000000},
+    {NULL, 0},
+};
+
 const struct pe_tool pe_tool_sglang = {
     .name = "sglang",
     .label = "SGLang",
@@ -35,7 +42,8 @@ const struct pe_tool pe_tool_sglang = {
                          .models = "model-path|model|model_path"},
              .takes = PE_TAKES_OVERRIDES,
              .outer = "json_model_override_args",
-             .inner = "rope_parameters"},
+             .inner = "rope_parameters",
+             .bases = bases},
     .lenses = lenses,
     .carries = "share",
     .has_kinds = true,
@@ -43,6 +51,7 @@ const struct pe_tool pe_tool_sglang = {
     .rules = rules,
     .words = "deepseek_yarn",
     .base = PE_INSIDE_ELSE,
+    .words_need_base = true,
     .share = PE_OUTSIDE_ELSE,
     .unread = "attention_factor",
     .reads = {"as SGLang reads it", "SGLang with transformers 5: its own code computes the frequencies"},
