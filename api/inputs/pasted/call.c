@@ -21,7 +21,7 @@ struct call {
     size_t n_target, indent;
     const json_t *keywords;
     struct pasted_setting *settings; /* in the arena, with room for fields */
-    size_t n_settings;
+    size_t n_settings, n_fields;
 };
 
 /* ---- Where they are ---- */
@@ -234,13 +234,15 @@ static bool read_fields(struct pasting *p, const struct python *py, struct call 
     struct python_statement s;
     char field[PASTED_FLAG_BYTES];
     for (const char *at = py->whole; python_statement(&at, &s);) {
-        size_t i = 0, n_fields = 0;
+        size_t i = 0;
         bool is_inside = false; /* of a call: its keywords */
         for (size_t k = 0; k < n_calls; k++)
             is_inside |= s.begin <= calls[k].name && calls[k].name < s.end;
         while (i < n_calls && !is_field(&calls[i], &s, field))
             i++;
-        if (i < n_calls && n_fields++ < FIELDS_MAX) {
+        if (i < n_calls && calls[i].n_fields++ == FIELDS_MAX)
+            return pasted_fail(p, "the script sets more than %d fields of what a call returns", FIELDS_MAX);
+        if (i < n_calls) {
             if (!add_field(p, py, &calls[i], &s, field))
                 return false;
         } else if (!is_inside && changes_positions(&s)) {

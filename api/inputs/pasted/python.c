@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { DEPTH_MAX = 24 };
+enum { DEPTH_MAX = 12 };
 
 /* ---- Bytes ---- */
 
@@ -323,8 +323,9 @@ bool python_variable(const struct python *py, const char *name, size_t n, const 
 {
     struct python_statement s;
     bool is_found = false, is_known = true;
-    if (!py->whole || !py->n_left || !--*py->n_left)
+    if (!py->whole || !*py->n_left)
         return false;
+    --*py->n_left;
     for (const char *at = py->whole; python_statement(&at, &s);) {
         const char *target;
         size_t n_target;
