@@ -37,6 +37,7 @@ struct pasting {
     struct pe_value *ignored; /* [n_ignored]: flags about other things */
     size_t n_ignored;
     char model[PASTED_MODEL_BYTES]; /* as the text names it; "": it does not */
+    const char *other_model;        /* that the text names, too; NULL: none */
     const char *unknown_model;      /* has a variable without a value; NULL: it has not */
     int64_t length;                 /* the context that it asks for; 0: none */
     struct pasted_names skipped, unread;
@@ -119,18 +120,39 @@ struct pasted_words {
  * with the command before it. */
 bool pasted_words_split(struct pasting *p, struct pasted_words *words);
 
+/* ---- choose.c ------------------------------------------------------------------------------------------------------
+ */
+
+/* The name of a program: behind the last / of a path, without the ending of Windows. */
+const char *pasted_program(const char *word, size_t *n);
+const struct pe_target_info *pasted_tool_of_word(const char *word); /* NULL: it is no tool's program */
+/* The tool that has one of the flags; NULL: none. Of two the one that takes an object, or does not, as the value is. */
+const struct pe_target_info *pasted_tool_of_flags(const struct pasted_word *words, size_t n);
+bool pasted_has_program(const struct pasted_words *words);                  /* a tool's */
+const struct pe_target_info *pasted_tool(const struct pasted_words *words); /* by its program, else by its flags */
+/* Keeps the words of the command that counts. target NULL: of any tool; false: two differ, or the program is unknown.
+ */
+bool pasted_choose(struct pasting *p, const struct pe_target_info *target, struct pasted_words *words, bool *is_found);
+
 /* ---- command.c ------------------------------------------------------------------------------------------------------
  */
 
 /* Keeps the words of the command that has the target's flags, and finds the model that it names. */
 bool pasted_command_choose(struct pasting *p, const struct pe_target_info *target, struct pasted_words *words);
+/* Sets the model that a command names, and another one that it names, too. */
+void pasted_find_model(struct pasting *p, const struct pe_command *command, const struct pasted_words *words);
 /* A keyword of a call of Python, or a setting of a file: the same as a flag of a command. */
 struct pasted_setting {
     const char *name;
-    const json_t *value;
+    const json_t *value; /* a text in it that begins with PASTED_UNKNOWN is an expression whose value is not known */
 };
+#define PASTED_UNKNOWN "\x01"
 const struct pe_target_info *pasted_tool_of_call(const char *name,
                                                  size_t n); /* NULL: none has its words in this call */
+/* The version of the tool that has most of the flags. */
+const struct pe_target_info *pasted_version(const struct pe_target_info *tool, const struct pasted_word *words,
+                                            size_t n);
+bool pasted_is_kin(const struct pe_target_info *a, const struct pe_target_info *b); /* two versions of a program? */
 /* The members of an object that are not null, in the arena; NULL: no memory. */
 struct pasted_setting *pasted_settings_of(struct pasting *p, const json_t *object, size_t *n);
 bool pasted_is_setting(const char *name, size_t n); /* is it a flag of a server, as a file of settings names it? */
@@ -144,6 +166,10 @@ bool pasted_settings_read(struct pasting *p, const struct pe_target_info *tool, 
 
 bool pasted_object_put(struct pasting *p); /* the object that the text has, of JSON or of Python, as JSON */
 
+/* ---- yaml.c ---------------------------------------------------------------------------------------------------------
+ */
+
+const json_t *pasted_yaml_documents(struct pasting *p); /* a list of them; NULL: the problem is set */
 /* ---- digits.c -------------------------------------------------------------------------------------------------------
  */
 
@@ -220,6 +246,7 @@ bool pasted_overrides_put(struct pasting *p, struct api_text *json, const char *
 /* The flags among n words of a command as members of the target's value, with braces. */
 bool pasted_flags_put(struct pasting *p, const struct pe_target_info *target, const struct pasted_word *words,
                       size_t n);
+bool pasted_is_a_length(const struct pe_param *row); /* which every version of a tool has */
 /* The member of the target that the word, behind its dashes, names; NULL: none. */
 const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const char *word);
 

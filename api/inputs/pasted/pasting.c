@@ -14,6 +14,8 @@ bool pasted_fail(struct pasting *p, const char *format, ...)
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, pe_text(format), args);
     va_end(args);
+    for (char *c = sentence; *c; c++) /* of what is shown of the text */
+        *c = strchr("\n\r\t", *c) ? ' ' : *c;
     return api_fail(p->problem, 422, p->pointer, "%s", sentence);
 }
 
