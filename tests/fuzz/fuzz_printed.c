@@ -3,6 +3,7 @@
  * leave something finite open; and a text of numbers that were printed in full is what JSON has of them. */
 #include "api/inputs/inputs.h"
 #include "api/limits.h"
+#include "api/operations.h"
 #include "tests/fuzz/laws.h"
 
 #include <math.h>
