@@ -167,7 +167,8 @@ static bool read_groups(struct reading *r)
             at = pass_outside(r, &t);
             continue;
         }
-        bool is_group = read_group(r, t.begin, g);
+        bool is_call = *t.begin == '(' && t.begin > r->text && pasted_is_of_name(t.begin[-1]); /* tensor(…) */
+        bool is_group = !is_call && read_group(r, t.begin, g);
         at = is_group ? g->end : t.end;
         if (is_group && g->n == 1 && g->is_whole) /* an index, or how many there are */
             r->n = g->first;

@@ -118,10 +118,10 @@ static void put_line(struct pe_node *names, const char *name, const char *line, 
     pe_put_string(cure, name, filled ? filled->string : "");
 }
 
-void pe_answer_cure(const struct pe_diagnosis *d, const struct pe_fault *fault, struct pe_node *finding)
+void pe_answer_cure(struct pe_diagnosis *d, const struct pe_fault *fault, struct pe_node *finding)
 {
-    struct pe_values *scratch = fault && fault->cures ? pe_values_new() : NULL;
     const struct pe_cure *cure = fault ? fault->cures : NULL;
+    struct pe_values *scratch = cure ? pe_values_new() : NULL;
     struct pe_node *names = scratch ? pe_values_root(scratch) : NULL;
     if (names)
         put_names(d, finding, names);
@@ -134,5 +134,6 @@ void pe_answer_cure(const struct pe_diagnosis *d, const struct pe_fault *fault, 
     } else {
         pe_put_null(finding, "cure");
     }
+    d->no_memory |= cure && !(scratch && pe_values_done(scratch));
     pe_values_free(scratch);
 }

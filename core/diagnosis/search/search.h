@@ -268,7 +268,7 @@ void pe_answer_sentence(struct pe_diagnosis *d, struct pe_node *node, const stru
 void pe_answer_differences(struct pe_diagnosis *d, const struct pe_value *candidate, struct pe_node *root);
 
 /* cure.c: the member `cure` of a finding that has its other members; fault NULL: it is of none. */
-void pe_answer_cure(const struct pe_diagnosis *d, const struct pe_fault *fault, struct pe_node *finding);
+void pe_answer_cure(struct pe_diagnosis *d, const struct pe_fault *fault, struct pe_node *finding);
 
 /* unseen.c: codes of the mistakes that would not show in the tensor; none where the belief does not fit. */
 enum { PE_UNSEEN_MAX = 32 };
