@@ -140,10 +140,11 @@ const struct pe_fault pe_fault_softmax_scale_twice = {
                "q·k is multiplied by the softmax scale twice.",
                "The softmax scale {believed} was applied twice: the scores have {found}."),
     .evidence = OF_SCORES, .n_alternatives = 1, .apply = scale_twice};
+/* Tried only where ../naming/scores.c measures such a scale: in 16 bits a large one would excuse any probability. */
 const struct pe_fault pe_fault_softmax_scale_other = {FAULT_TEXT("softmax_scale_other", "size", SIZE, 3,
                                                                  "other softmax scale",
                                                                  "q·k is multiplied by another scale.", SCALE_IS),
-                                                      .evidence = OF_SCORES, .n_alternatives = 4, .apply = other_scale};
+                                                      .evidence = OF_SCORES, .apply = other_scale};
 
 /* ---- The magnitude of a scaling, in the softmax scale ---- */
 

@@ -68,13 +68,6 @@ static bool shifted(struct bias *b, struct pe_named *out)
     return false;
 }
 
-static bool set_shift(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
-{
-    (void)d;
-    pe_edit_set_integer(edit, "q_offset", (int64_t)named->related.found);
-    return true;
-}
-
 /* ---- Slopes of both sides ---- */
 
 /* The slope of a head to one side, of the found line or the believed one: the bias falls by it from 0 at distance 0.
@@ -167,35 +160,31 @@ static bool flattest(struct bias *b, struct pe_named *out)
            !pe_edit_has(b->d, b->edit, "slopes");
 }
 
-static bool set_flattest(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
-{
-    (void)d;
-    pe_edit_set_real(edit, "bias_max", named->related.found);
-    return true;
-}
-
 /* ---- The table ---- */
 
 /* The plainest first. A row without a sentence has that of its fault. */
 static const struct row {
     struct pe_relation relation;
     bool (*test)(struct bias *b, struct pe_named *out);
-    bool (*apply)(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit);
+    pe_apply apply; /* NULL: … */
+    const char *field;
 } rows[] = {
-    {{&pe_fault_alignment_other, 1, NULL, NULL}, shifted, set_shift},
+    {{&pe_fault_alignment_other, 1, NULL, NULL}, shifted, NULL, "q_offset"},
     {{&pe_fault_bias_signed, 1, NULL,
       "The bias is slope·(query - key) and keeps the sign of the distance: it grows before the query, where that of "
       "the "
       "configuration falls on both sides."},
      grows_before,
-     set_sides},
+     set_sides,
+     NULL},
     {{&pe_fault_bias_signed, 1, NULL,
       "The bias is slope·(key - query) and keeps the sign of the distance: it grows after the query, where that of the "
       "configuration falls on both sides."},
      grows_after,
-     set_sides},
-    {{&pe_fault_bias_max_other, 1, NULL, NULL}, flattest, set_flattest},
-    {{&pe_fault_form_other, 3, NULL, NULL}, two_sides, set_sides},
+     set_sides,
+     NULL},
+    {{&pe_fault_bias_max_other, 1, NULL, NULL}, flattest, NULL, "bias_max"},
+    {{&pe_fault_form_other, 3, NULL, NULL}, two_sides, set_sides, NULL},
 };
 
 /* Numbers that are not 0 show more than the relation takes. */
@@ -217,15 +206,14 @@ static size_t relate(struct bias *b, struct pe_part *parts)
     if (n > 0)
         return n;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct pe_named one = {.relation = &rows[i].relation, .apply = rows[i].apply},
-                        *named = rows[i].test(b, &one) && has_bits(b, one.related.numbers) ? pe_named_add(b->d) : NULL;
-        if (!named) {
-            free(one.predicted);
-            continue;
+        struct pe_named one = {.relation = &rows[i].relation, .apply = rows[i].apply, .field = rows[i].field};
+        bool holds = rows[i].test(b, &one) && has_bits(b, one.related.numbers);
+        struct pe_named *named = holds ? pe_part_add(b->d, one.relation, 0, 0, parts, &n) : NULL;
+        if (named) {
+            *named = one;
+            return n;
         }
-        *named = one;
-        parts[0] = pe_named_part(b->d, named);
-        return 1;
+        free(one.predicted);
     }
     return 0;
 }

@@ -123,33 +123,15 @@ static bool find_shape(struct pe_diagnosis *d, const struct pe_edit *edit, const
 
 /* ---- The parts ---- */
 
-static bool set_farthest(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
-{
-    (void)d;
-    pe_edit_set_integer(edit, "max_distance", (int64_t)named->related.found);
-    return true;
-}
-
-static bool set_count(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
-{
-    (void)d;
-    pe_edit_set_integer(edit, "num_buckets", (int64_t)named->related.found);
-    return true;
-}
-
 static const struct pe_relation of_farthest = {&pe_fault_max_distance_other, 1, NULL, NULL},
                                 of_count = {&pe_fault_parameter_other, 1, NULL, NULL};
 
-static size_t add(struct pe_diagnosis *d, const struct pe_relation *relation, int64_t found,
-                  bool (*apply)(struct pe_diagnosis *, const struct pe_named *, struct pe_edit *),
-                  struct pe_part *parts)
+static void add(struct pe_diagnosis *d, const struct pe_relation *relation, int64_t found, const char *field,
+                struct pe_part *parts, size_t *n)
 {
-    struct pe_named *named = pe_named_add(d);
-    if (!named)
-        return 0;
-    *named = (struct pe_named){.relation = relation, .related = {.found = (double)found, .numbers = 1}, .apply = apply};
-    *parts = pe_named_part(d, named);
-    return 1;
+    struct pe_named *named = pe_part_add(d, relation, (double)found, 0, parts, n);
+    if (named)
+        named->field = field;
 }
 
 size_t pe_relate_buckets(struct pe_diagnosis *d, const struct pe_edit *edit, const struct pe_lines *l,
@@ -166,8 +148,8 @@ size_t pe_relate_buckets(struct pe_diagnosis *d, const struct pe_edit *edit, con
     if (found.two_sides != believed.two_sides)
         parts[n++] = (struct pe_part){&pe_fault_bidirectional_other, 0};
     if (found.count != believed.count)
-        n += add(d, &of_count, found.count, set_count, parts + n);
+        add(d, &of_count, found.count, "num_buckets", parts, &n);
     if (found.farthest != believed.farthest)
-        n += add(d, &of_farthest, found.farthest, set_farthest, parts + n);
+        add(d, &of_farthest, found.farthest, "max_distance", parts, &n);
     return n;
 }

@@ -39,6 +39,7 @@ const struct pe_relation *pe_relate(const struct pe_lists *l, double *predicted,
 /* A relation that was found, as a part of a hypothesis: its choice is PE_NAMED + its number. */
 enum { PE_NAMED = 0xff00, PE_NAMED_MAX = 64 };
 struct pe_named;
+typedef bool (*pe_apply)(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit);
 struct pe_named {
     const struct pe_relation *relation;
     struct pe_related related;
@@ -46,8 +47,8 @@ struct pe_named {
     unsigned n_axes;
     double *predicted; /* [n_axes, n]; owned */
     const char *word;  /* the believed value, where it is one; borrowed */
-    /* Writes it into an edit; NULL: its predicted list is of coordinates. */
-    bool (*apply)(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit);
+    const char *field; /* of the request, that becomes the number found; or … */
+    pe_apply apply;    /* … writes it into an edit; both NULL: its predicted list is of coordinates */
 };
 struct pe_naming {
     struct pe_named list[PE_NAMED_MAX];
@@ -68,9 +69,9 @@ const struct pe_named *pe_named_of(const struct pe_diagnosis *d, const struct pe
 /* Writes it into an edit. */
 bool pe_named_apply(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit);
 void pe_naming_drop(struct pe_diagnosis *d);
-/* A new one; NULL: there is no room. And the part that it is. */
-struct pe_named *pe_named_add(struct pe_diagnosis *d);
-struct pe_part pe_named_part(const struct pe_diagnosis *d, const struct pe_named *named);
+/* Adds a relation of one number to the parts, [*n]; NULL: there is no room. Its field, or apply, is then set. */
+struct pe_named *pe_part_add(struct pe_diagnosis *d, const struct pe_relation *relation, double found, double believed,
+                             struct pe_part *parts, size_t *n);
 
 /* What a kind of evidence that is no rotation shows under an edit, beside what its plan gives: writes the parts of one
  * hypothesis, [PE_PARTS_MAX], and returns their number; 0: as believed, or nothing that has a name. is_first: nothing

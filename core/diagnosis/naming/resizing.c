@@ -141,17 +141,6 @@ static const struct pe_relation
         "The result is transposed, column by column: its second row is at column {found}; in the configuration "
         "at column {believed}."};
 
-static struct pe_named *add(struct pe_diagnosis *d, const struct pe_relation *relation, double found, double believed,
-                            struct pe_part *part)
-{
-    struct pe_named *named = pe_named_add(d);
-    if (!named)
-        return NULL;
-    *named = (struct pe_named){.relation = relation, .related = {found, believed, 0, 1}};
-    *part = pe_named_part(d, named);
-    return named;
-}
-
 static bool keep(struct pe_diagnosis *d, struct pe_named *named, const double *list, size_t n)
 {
     named->predicted = malloc(n * sizeof *list);
@@ -170,14 +159,14 @@ static bool keep_kernel(struct pe_diagnosis *d, struct pe_named *named, const st
 
 /* Sides that are not the believed ones: exchanged, or others. */
 static size_t relate_pair(struct pe_diagnosis *d, const uint64_t *found, const uint64_t *believed,
-                          const struct pe_relation *turned,
-                          bool (*apply)(struct pe_diagnosis *, const struct pe_named *, struct pe_edit *),
-                          struct pe_part *part)
+                          const struct pe_relation *turned, pe_apply apply, struct pe_part *parts)
 {
     bool is_turned = found[0] == believed[1] && found[1] == believed[0];
     if (found[0] == believed[0])
         return 0;
-    struct pe_named *named = add(d, is_turned ? turned : &other_sides, (double)found[0], (double)believed[0], part);
+    size_t n = 0;
+    struct pe_named *named =
+        pe_part_add(d, is_turned ? turned : &other_sides, (double)found[0], (double)believed[0], parts, &n);
     if (!named)
         return 0;
     named->apply = apply;
@@ -190,7 +179,8 @@ static size_t relate_sides(struct pe_diagnosis *d, const struct pe_resizing *s, 
     if (!pe_resized_sides(d->belief.plan, from, to, &n_prefix))
         return 0;
     if (s->kernel.by_column) {
-        struct pe_named *named = add(d, &by_column, 0, 1, parts);
+        size_t one = 0;
+        struct pe_named *named = pe_part_add(d, &by_column, 0, 1, parts, &one);
         return named && keep_kernel(d, named, &s->kernel);
     }
     size_t n = relate_pair(d, s->to, to, &turned_grid, set_grid, parts);
@@ -204,7 +194,8 @@ static size_t relate_kernel(struct pe_diagnosis *d, const struct pe_edit *edit, 
     bool is_word = has_word(&rows[which], &s->kernel) && !s->kernel.by_column;
     if (is_believed(d, edit, &rows[which], &s->kernel))
         return 0;
-    struct pe_named *named = add(d, is_word ? &of_word : &rows[which].relation, s->kernel.a, 0, part);
+    size_t n = 0;
+    struct pe_named *named = pe_part_add(d, is_word ? &of_word : &rows[which].relation, s->kernel.a, 0, part, &n);
     if (!named)
         return 0;
     const struct pe_value *believed = pe_edit_value(d, edit, "interpolate");
@@ -249,7 +240,8 @@ size_t pe_relate_table(struct pe_diagnosis *d, struct pe_edit *edit, bool is_fir
     for (size_t i = 0; i < N_ROWS; i++)
         kernels[i] = rows[i].kernel;
     if (are_rows(d)) {
-        struct pe_named *named = add(d, &unchanged, 0, 0, parts);
+        n = 0;
+        struct pe_named *named = pe_part_add(d, &unchanged, 0, 0, parts, &n);
         if (named)
             named->apply = take_rows;
         return named != NULL;

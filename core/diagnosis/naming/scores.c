@@ -24,21 +24,7 @@ static void add(struct scores *s, const struct pe_fault *fault, size_t choice)
         s->parts[s->n++] = (struct pe_part){fault, (uint16_t)choice};
 }
 
-/* ---- Values of the request ---- */
-
-static bool set_scale(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
-{
-    (void)d;
-    pe_edit_set_real(edit, "softmax_scale", named->related.found);
-    return true;
-}
-
-static bool set_cap(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
-{
-    (void)d;
-    pe_edit_set_real(edit, "softcap", named->related.found);
-    return true;
-}
+/* ---- Numbers ---- */
 
 static bool move_queries(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
 {
@@ -53,16 +39,14 @@ static const struct pe_relation of_scale = {&pe_fault_softmax_scale_other, 1, NU
                                             "The first query is rotated to position {found}; the configuration has it "
                                             "at {believed}."};
 
-static void add_named(struct scores *s, const struct pe_relation *relation, double found, double believed,
-                      bool (*apply)(struct pe_diagnosis *, const struct pe_named *, struct pe_edit *))
+static struct pe_named *add_named(struct scores *s, const struct pe_relation *relation, double found, double believed,
+                                  const char *field)
 {
-    struct pe_named *named = pe_named_add(s->d);
-    if (!named)
-        return;
-    *named = (struct pe_named){.relation = relation, .related = {found, believed, 0, 1}, .apply = apply};
-    struct pe_part part = pe_named_part(s->d, named);
-    add(s, part.fault, part.choice);
-    s->numbers++;
+    struct pe_named *named = pe_part_add(s->d, relation, found, believed, s->parts, &s->n);
+    if (named)
+        named->field = field;
+    s->numbers += named != NULL;
+    return named;
 }
 
 /* ---- The softmax scale ---- */
@@ -97,7 +81,7 @@ static void relate_scale(struct scores *s)
                 add(s, named_scales[i].fault, j);
                 return;
             }
-    add_named(s, &of_scale, pe_shortest_decimal(found, s->measured.error), believed, set_scale);
+    add_named(s, &of_scale, pe_shortest_decimal(found, s->measured.error), believed, "softmax_scale");
 }
 
 /* ---- The rest ---- */
@@ -112,8 +96,9 @@ static void relate_form(struct scores *s)
         add(s, &pe_fault_k_not_rotated, 0);
     if (form->is_tiled)
         add(s, &pe_fault_kv_heads_tiled, 0);
-    if (form->moved != 0)
-        add_named(s, &of_place, first + form->moved, first, move_queries);
+    struct pe_named *moved = form->moved != 0 ? add_named(s, &of_place, first + form->moved, first, NULL) : NULL;
+    if (moved)
+        moved->apply = move_queries;
 }
 
 /* false: the factor has no name. */
@@ -143,7 +128,7 @@ static void relate_cap(struct scores *s)
     if (isnan(found) && !isnan(believed))
         add(s, &pe_fault_softcap_missing, 0);
     if (!isnan(found) && found != believed)
-        add_named(s, &of_cap, pe_shortest_decimal(found, fmax(1e-3, 16 * s->measured.error)), believed, set_cap);
+        add_named(s, &of_cap, pe_shortest_decimal(found, fmax(1e-3, 16 * s->measured.error)), believed, "softcap");
 }
 
 /* Does a row of probabilities that is whole in the sample sum to less than 1? */

@@ -5,24 +5,13 @@
 
 #include <math.h>
 
-static bool set_rows(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
-{
-    (void)d;
-    edit->transforms.strides.by[0] = named->related.found;
-    return true;
-}
+enum { ROWS, COLUMNS, FIRST };
 
-static bool set_columns(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
+static bool set_stride(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
 {
+    struct pe_strides *s = &edit->transforms.strides;
     (void)d;
-    edit->transforms.strides.by[1] = named->related.found;
-    return true;
-}
-
-static bool set_first(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
-{
-    (void)d;
-    edit->transforms.strides.first = named->related.found;
+    *(named->related.row == FIRST ? &s->first : &s->by[named->related.row]) = named->related.found;
     return true;
 }
 
@@ -48,22 +37,20 @@ static double beginning(const struct pe_strides *s, const uint64_t *sides)
 static const struct row {
     struct pe_relation relation;
     double (*value)(const struct pe_strides *s, const uint64_t *sides);
-    bool (*apply)(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit);
 } rows[] = {
-    {{&pe_fault_index_strides, 1, NULL,
-      "The index of the window moves by {found} from one row of patches to the next; in the configuration by "
-      "{believed}."},
-     row_stride,
-     set_rows},
-    {{&pe_fault_index_strides, 1, NULL,
-      "The index of the window moves by {found} from one column of patches to the next; in the configuration by "
-      "{believed}."},
-     column_stride,
-     set_columns},
-    {{&pe_fault_index_strides, 1, NULL,
-      "The index of the window is {found} where query and key are one patch; in the configuration {believed}."},
-     beginning,
-     set_first},
+    [ROWS] = {{&pe_fault_index_strides, 1, NULL,
+               "The index of the window moves by {found} from one row of patches to the next; in the configuration by "
+               "{believed}."},
+              row_stride},
+    [COLUMNS] =
+        {{&pe_fault_index_strides, 1, NULL,
+          "The index of the window moves by {found} from one column of patches to the next; in the configuration by "
+          "{believed}."},
+         column_stride},
+    [FIRST] =
+        {{&pe_fault_index_strides, 1, NULL,
+          "The index of the window is {found} where query and key are one patch; in the configuration {believed}."},
+         beginning},
 };
 
 size_t pe_relate_window(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_part *parts)
@@ -74,15 +61,15 @@ size_t pe_relate_window(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_
         return 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double found = rows[i].value(&index.found, index.sides), believed = rows[i].value(&index.believed, index.sides);
-        struct pe_named *named = found != believed ? pe_named_add(d) : NULL;
+        bool is_first = i == FIRST;
+        struct pe_named *named = found == believed
+                                     ? NULL
+                                     : pe_part_add(d, &rows[i].relation, is_first ? index.found.first : found,
+                                                   is_first ? index.believed.first : believed, parts, &n);
         if (!named)
             continue;
-        bool is_first = rows[i].apply == set_first;
-        *named = (struct pe_named){
-            .relation = &rows[i].relation,
-            .related = {is_first ? index.found.first : found, is_first ? index.believed.first : believed, 0, 1},
-            .apply = rows[i].apply};
-        parts[n++] = pe_named_part(d, named);
+        named->related.row = i;
+        named->apply = set_stride;
     }
     return n;
 }

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from believed import rounded
 from diagnosing import ask, check_form, named
 from truth import evidence
 
@@ -96,7 +97,7 @@ def test_the_query_of_a_decoding_step(server):
 def test_scores_that_follow_no_rule(server, kind):
     """Noise, one number, a row, random numbers: no scale, shift or cap explains them, and a right map has none."""
     rng = np.random.default_rng(11)
-    for n in (1, 3, 20):
+    for n in (1, 20):
         q, k = rng.standard_normal((1, 2, n, 32)), rng.standard_normal((1, 2, 24, 32))
         right = map_of(q, k, causal=False, kind=kind)
         assert set(found(ask(server, {"scheme": "rope", "layout": "half"}, q=q, k=k, **{kind: right}))) == set()
@@ -107,6 +108,8 @@ def test_scores_that_follow_no_rule(server, kind):
         for wrong in (right * (1 + 3e-3 * rng.standard_normal(right.shape)), one, row, garbage):
             answer = ask(server, {"scheme": "rope", "layout": "half"}, q=q, k=k, **{kind: wrong.astype(f4)})
             assert not answer["explained"], (n, answer["findings"])
+        narrow = {name: rounded(x, "bf16").astype(f4) for name, x in (("q", q), ("k", k), (kind, garbage))}
+        assert not ask(server, {"scheme": "rope", "layout": "half"}, **narrow)["explained"], n  # a large scale would excuse any probability
 
 
 # ---- Biases ---------------------------------------------------------------------------------------------------------------------
