@@ -132,7 +132,6 @@ struct pe_transforms {
     const struct pe_value *scaling_behind; /* of rows from switched_at on; NULL: there are none. Of the edit */
     int64_t switched_at;                   /* number of the position */
     bool is_growing;                       /* each of these rows has the length of the sequence up to it */
-    int64_t zero_row;                      /* this row is 0 (the position, for every head); -1: none */
     unsigned n_axes;                       /* `axes`: axis i of the ids is axis order[i] of the plan's; 0: not */
     unsigned char order[PE_AXES_MAX];
 };

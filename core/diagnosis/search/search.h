@@ -244,6 +244,23 @@ void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struc
 /* What a candidate changes, in words: detail and detail_zh of its faults. */
 void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
 
+/* where.c: numbers that are not finite; rows that are zero where the first candidate is not, true: there are some, and
+ * the transform that they are; the part that is as believed, with what the rest is; where the belief fits. */
+void pe_answer_not_finite(struct pe_diagnosis *d, struct pe_node *list);
+void pe_answer_sizes(struct pe_diagnosis *d, struct pe_node *list); /* rows that are more, or fewer, than believed */
+bool pe_answer_zeros(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list);
+void pe_answer_zero_rows(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list);
+void pe_answer_part(struct pe_diagnosis *d, struct pe_node *list);
+void pe_answer_where(struct pe_diagnosis *d, struct pe_node *root);
+/* Is it known what the rest is, so that both parts explain the tensor? Its code; the indices of a part, and what the
+ * rest is; the candidate of a diagnosis that explains the rest, NULL: there is none. */
+bool pe_answer_is_in_parts(const struct pe_diagnosis *d);
+const char *pe_answer_part_code(const struct pe_diagnosis *d);
+void pe_answer_piece(struct pe_diagnosis *d, bool is_rest, struct pe_node *node);
+const struct pe_value *pe_answer_of_rest(const struct pe_diagnosis *d);
+/* answer.c: does the first candidate fit? */
+bool pe_answer_fits(const struct pe_diagnosis *d);
+
 /* unseen.c: codes of the mistakes that would not show in the tensor; none where the belief does not fit. */
 enum { PE_UNSEEN_MAX = 32 };
 enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list,
