@@ -252,7 +252,8 @@ static enum pe_status plan_other_size(struct pe_diagnosis *d, struct pe_failure 
         return status;
     pe_plan_free(d->belief.plan);
     d->belief.plan = other;
-    return check_shape(d, err);
+    status = check_shape(d, err);
+    return status == PE_INVALID && d->evidence.n_sizes < PE_SIZES_MAX ? plan_other_size(d, err) : status;
 }
 
 enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_failure *err)

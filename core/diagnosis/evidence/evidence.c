@@ -46,7 +46,7 @@ void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint6
     read_some(&e->tensors[t], is_text, pe_evidence_element(e, t, row, col0), step, n, out);
     for (size_t i = 0; e->view.is_negative[t] && i < n; i++)
         out[i] = -out[i];
-    for (size_t i = 0; e->aside && e->aside[row] & PE_ASIDE_NOT_FINITE && i < n; i++)
+    for (size_t i = 0; e->aside && e->aside[row] & (PE_ASIDE_NOT_FINITE | PE_ASIDE_MISSING) && i < n; i++)
         out[i] = isfinite(out[i]) ? out[i] : 0;
 }
 
@@ -421,10 +421,29 @@ static void look_over_tokens(struct pe_evidence *e)
     }
 }
 
+/* Of heads that the tensor has not. */
+static enum pe_status set_missing(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    struct pe_evidence *e = &d->evidence;
+    for (size_t i = 0; i < e->n_sizes; i++) {
+        const struct pe_size *s = &e->sizes[i];
+        uint64_t n = s->n_believed ? e->n_rows / s->n_believed : 0; /* rows of a head */
+        if (s->of != PE_SIZE_OF_HEADS || s->left == PE_LEFT_NONE || s->n_found > s->n_believed)
+            continue;
+        if (open_aside(d, err))
+            return err->status;
+        for (uint64_t row = 0; row < e->n_rows; row++)
+            e->aside[row] |= row / n < s->first || row / n >= s->first + s->n_found ? PE_ASIDE_MISSING : 0;
+    }
+    return PE_OK;
+}
+
 enum pe_status pe_evidence_look_over(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_evidence *e = &d->evidence;
-    enum pe_status status = look_over_all(d, err);
+    enum pe_status status = set_missing(d, err);
+    if (!status)
+        status = look_over_all(d, err);
     if (status)
         return status;
     if (e->padding)

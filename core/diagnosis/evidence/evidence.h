@@ -117,14 +117,21 @@ struct pe_moved {
 };
 
 /* More rows than the belief has, or fewer (sizes.c). */
-enum pe_left_is { PE_LEFT_OTHER, PE_LEFT_ZERO, PE_LEFT_REPEATED, PE_LEFT_GOING_ON };
-enum pe_size_of { PE_SIZE_OF_ROWS, PE_SIZE_OF_BATCH, PE_SIZE_OF_CHANNELS, PE_SIZE_OF_GRID };
+enum pe_left_is { PE_LEFT_OTHER, PE_LEFT_ZERO, PE_LEFT_REPEATED, PE_LEFT_GOING_ON, PE_LEFT_NONE };
+enum pe_size_of {
+    PE_SIZE_OF_ROWS,
+    PE_SIZE_OF_BATCH,
+    PE_SIZE_OF_CHANNELS,
+    PE_SIZE_OF_HEADS,
+    PE_SIZE_OF_MAP,
+    PE_SIZE_OF_GRID
+};
 struct pe_size {
     enum pe_size_of of;
     uint64_t n_found, n_believed;
     uint64_t first;       /* the row of the longer one that the first row of the shorter one is compared with */
-    enum pe_left_is left; /* what is left out of a tensor */
-    double sides[3], believed_sides[3]; /* PE_SIZE_OF_GRID: of so many axes */
+    enum pe_left_is left; /* what is left out of a tensor; NONE: the belief has taken its size over */
+    double sides[3], believed_sides[3]; /* PE_SIZE_OF_GRID, PE_SIZE_OF_MAP: of so many axes */
     unsigned n_sides;
 };
 enum { PE_SIZES_MAX = 2 };
@@ -133,6 +140,7 @@ enum { PE_SIZES_MAX = 2 };
 enum {
     PE_ASIDE_NOT_FINITE = 1, /* it has such a number, which reads as 0, so that no measurement meets it */
     PE_ASIDE_ZERO = 2,       /* it is 0, which shows nothing of a rotation or a wave: whatever predicts 0 there fits */
+    PE_ASIDE_MISSING = 8,    /* the tensor has no such row, where fewer heads came than are believed */
     PE_ASIDE_FITS = 4        /* of the diagnosis of a rest: it is as believed */
 };
 
@@ -219,6 +227,8 @@ enum pe_status pe_evidence_move(struct pe_diagnosis *d, const unsigned char *ord
 /* The same with indices first … first+n-1 of an axis alone. */
 enum pe_status pe_evidence_cut(struct pe_diagnosis *d, unsigned axis, uint64_t first, uint64_t n,
                                struct pe_failure *err);
+/* The same with so many indices of its first axis, of which those from `first` on are the tensor's. */
+enum pe_status pe_evidence_pad(struct pe_diagnosis *d, uint64_t first, uint64_t n, struct pe_failure *err);
 /* sizes.c: after the belief's plan has another shape: leaves out what one of both has more. Else err as it is. */
 enum pe_status pe_sizes_mend(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_failure *err);
 /* The tensor has another number of rotated channels than the belief, which takes it over. */

@@ -74,17 +74,19 @@ static enum pe_status copy_all(struct pe_diagnosis *d, const struct part *p, str
 /* The copy's elements in the tensor sent, which may be seen through an earlier copy. */
 static void note(struct pe_moved *m, const struct pe_tensor *t, const struct part *p, const unsigned char *order)
 {
-    struct pe_moved before = *m;
-    if (!before.n)
-        find_steps(t, before.step);
-    m->n = p->rank;
-    m->first = before.first;
-    for (unsigned a = 0; a < p->rank; a++) {
-        m->order[a] = order ? order[a] : before.n ? before.order[a] : (unsigned char)a;
-        m->shape[a] = p->shape[a];
-        m->step[a] = before.step[order ? order[a] : a];
+    uint64_t step[PE_RANK_MAX] = {0};
+    find_steps(t, step);
+    for (unsigned a = 0; a < p->rank && a < PE_RANK_MAX; a++) {
+        step[a] = m->n ? m->step[a] : step[a];
+        m->order[a] = m->n ? m->order[a] : (unsigned char)a;
     }
-    m->is_other_order = before.is_other_order || order;
+    for (unsigned a = 0; a < p->rank && a < PE_RANK_MAX; a++) {
+        m->order[a] = order ? order[a] : m->order[a];
+        m->shape[a] = p->shape[a];
+        m->step[a] = step[order ? order[a] : a];
+    }
+    m->n = p->rank;
+    m->is_other_order |= order != NULL;
 }
 
 enum pe_status pe_evidence_move(struct pe_diagnosis *d, const unsigned char *order, struct pe_failure *err)
@@ -131,6 +133,30 @@ enum pe_status pe_evidence_cut(struct pe_diagnosis *d, unsigned axis, uint64_t f
     note(&e->moved, &t, &p, NULL);
     e->moved.first += first * e->moved.step[axis];
     return copy_all(d, &p, err);
+}
+
+enum pe_status pe_evidence_pad(struct pe_diagnosis *d, uint64_t first, uint64_t n, struct pe_failure *err)
+{
+    struct pe_evidence *e = &d->evidence;
+    struct pe_tensor *t = &e->tensors[0];
+    uint64_t shape[PE_RANK_MAX], count, size = pe_dtype_size(t->dtype);
+    struct part p = {.rank = t->rank};
+    pe_shape_count(t->shape + 1, t->rank - 1, &count); /* numbers of an index */
+    memcpy(shape, t->shape, sizeof shape);
+    if (e->moved.n || e->view.sent.rank || pe_diagnosis_admit(d, (double)(n * count * size), err))
+        return err->status;
+    char *to = calloc(n * count, size);
+    if (!to)
+        return pe_no_memory(err);
+    memcpy(to + first * count * size, t->data, t->shape[0] * count * size);
+    shape[0] = n;
+    memcpy(p.shape, shape, sizeof p.shape);
+    note(&e->moved, t, &p, NULL);
+    e->moved.first -= first * count; /* modulo 2^64: indices of the tensor are again those that were sent */
+    e->moved.owned[0] = to;
+    t->data = to;
+    pe_evidence_fold(e, t->rank, shape);
+    return PE_OK;
 }
 
 uint64_t pe_moved_element(const struct pe_evidence *e, uint64_t i)

@@ -271,6 +271,91 @@ static bool find_grid(struct pe_diagnosis *d, struct pe_size *s)
     return found;
 }
 
+/* ---- A map ---- */
+
+/* Are the maps of the tensor those of the plan's heads from `first` on, or the reverse? One row of each tells. */
+static bool are_heads(const struct pe_evidence *e, const struct pe_plan *plan, const struct pe_size *s, uint64_t first)
+{
+    enum { SOME = 64 };
+    double x[SOME], y[SOME];
+    uint64_t n_rows = plan->seq.q->n, row = n_rows - 1, more = s->n_found > s->n_believed;
+    size_t n = e->row_len < SOME ? (size_t)e->row_len : SOME;
+    for (uint64_t h = 0; h < (more ? s->n_believed : s->n_found); h++) {
+        pe_evidence_read(e, 0, (h + (more ? first : 0)) * n_rows + row, 0, n, x);
+        pe_fill(plan, 0, ((h + (more ? 0 : first)) * n_rows + row) * e->row_len, n, y);
+        for (size_t j = 0; j < n; j++)
+            if (x[j] != y[j] && !(fabs(x[j] - y[j]) <= 1e-2 * fabs(y[j])))
+                return false;
+    }
+    return true;
+}
+
+/* Fewer heads are some of the believed ones, as on one rank of a tensor-parallel model; more heads begin with them. */
+static enum pe_status mend_heads(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_size *s,
+                                 struct pe_failure *err)
+{
+    struct pe_evidence *e = &d->evidence;
+    uint64_t last = s->n_found > s->n_believed ? s->n_found - s->n_believed : s->n_believed - s->n_found;
+    while (s->first <= last && !are_heads(e, plan, s, s->first))
+        s->first++;
+    if (s->first > last) { /* another number of heads has other slopes */
+        s->first = 0;
+        s->left = PE_LEFT_NONE;
+        pe_belief_replace(d, "num_heads", (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)s->n_found});
+        return PE_OK;
+    }
+    return s->n_found > s->n_believed ? pe_evidence_cut(d, 0, s->first, s->n_believed, err)
+                                      : pe_evidence_pad(d, s->first, s->n_believed, err);
+}
+
+static bool replace_length(struct pe_diagnosis *d, const char *name, uint64_t n)
+{
+    const struct pe_value *v = pe_belief_given(d, name);
+    if (!v || v->kind != PE_INTEGER)
+        return false;
+    pe_belief_replace(d, name, (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)n});
+    return true;
+}
+
+/* Queries and keys, where lengths alone give them. false: they are as many. */
+static bool take_lengths(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_size *s)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    uint64_t q = t->shape[t->rank - 2], k = t->shape[t->rank - 1];
+    *s = (struct pe_size){
+        .of = PE_SIZE_OF_MAP, .n_found = q * k, .n_believed = plan->seq.q->n * plan->seq.k->n, .n_sides = 2};
+    memcpy(s->sides, (double[]){(double)q, (double)k, 0}, sizeof s->sides);
+    memcpy(s->believed_sides, (double[]){(double)plan->seq.q->n, (double)plan->seq.k->n, 0}, sizeof s->sides);
+    if (q == plan->seq.q->n && k == plan->seq.k->n)
+        return false;
+    if (q == k && replace_length(d, "len", q))
+        return true;
+    return replace_length(d, "q_len", q) & replace_length(d, "k_len", k);
+}
+
+static enum pe_status mend_map(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_failure *err)
+{
+    struct pe_evidence *e = &d->evidence;
+    const struct pe_tensor *t = &e->tensors[0];
+    const struct pe_output *o = pe_plan_output(plan, 0);
+    struct pe_size s;
+    if (e->is_turned || t->rank < 2 || pe_belief_given(d, "key_mask"))
+        return err->status;
+    if (take_lengths(d, plan, &s)) {
+        e->sizes[e->n_sizes++] = s;
+        return PE_OK;
+    }
+    s = (struct pe_size){
+        .of = PE_SIZE_OF_HEADS, .n_found = t->shape[0], .n_believed = o->rank > 2 ? o->shape[o->rank - 3] : 0};
+    if (e->kind->id != PE_OF_BIAS || t->rank != 3 || s.n_found == s.n_believed || !s.n_believed ||
+        e->row_len != plan->seq.k->n || t->shape[1] != plan->seq.q->n)
+        return err->status;
+    enum pe_status status = mend_heads(d, plan, &s, err);
+    if (!status)
+        e->sizes[e->n_sizes++] = s;
+    return status;
+}
+
 /* ---- Both ---- */
 
 /* How many positions the tensor has, and its belief; false: their number is not all that differs. */
@@ -300,6 +385,8 @@ enum pe_status pe_sizes_mend(struct pe_diagnosis *d, const struct pe_plan *plan,
 {
     struct pe_size s;
     struct pe_evidence *e = &d->evidence;
+    if (e->n_sizes < PE_SIZES_MAX && (e->kind->id == PE_OF_BIAS || e->kind->id == PE_OF_BUCKETS))
+        return mend_map(d, plan, err);
     if (!compare_rows(d, plan, &s) || e->n_sizes == PE_SIZES_MAX)
         return err->status;
     if (s.of == PE_SIZE_OF_ROWS && find_grid(d, &s)) {
@@ -325,6 +412,6 @@ void pe_sizes_take_width(struct pe_diagnosis *d, const char *field, uint64_t val
     struct pe_evidence *e = &d->evidence;
     pe_belief_replace(d, field, (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)value});
     if (e->n_sizes < PE_SIZES_MAX)
-        e->sizes[e->n_sizes++] =
-            (struct pe_size){.of = PE_SIZE_OF_CHANNELS, .n_found = n_found, .n_believed = n_believed};
+        e->sizes[e->n_sizes++] = (struct pe_size){
+            .of = PE_SIZE_OF_CHANNELS, .left = PE_LEFT_NONE, .n_found = n_found, .n_believed = n_believed};
 }

@@ -61,8 +61,10 @@ const struct pe_fault pe_fault_not_finite = {FAULT_TEXTS("not_finite", "finding"
 /* Their sentences state what is measured: ../search/where.c. */
 #define PART(name, label, summary)                                                                                     \
     const struct pe_fault pe_fault_##name = {FAULT_TEXT(#name, "finding", FINDING, 0, label, summary, summary)}
-PART(rows_extra, "more than believed", "The tensor has more rows, batch rows or channels than the configuration.");
-PART(rows_missing, "fewer than believed", "The tensor has fewer rows, batch rows or channels than the configuration.");
+PART(rows_extra, "more than believed",
+     "The tensor has more rows, batch rows, heads or channels than the configuration.");
+PART(rows_missing, "fewer than believed",
+     "The tensor has fewer rows, batch rows, heads or channels than the configuration.");
 PART(rows_zero, "rows of zeros", "Rows are zero.");
 PART(rows_other, "rows differ", "Some rows are as believed, others are not.");
 PART(batch_rows_other, "batch rows differ", "Some rows of the batch are as believed, others are not.");

@@ -102,7 +102,7 @@ bool pe_parts_measure(struct pe_diagnosis *d);
 void pe_parts_describe(struct pe_diagnosis *d);
 /* Is there a part that fits, or does every row but for a factor? */
 bool pe_parts_tell(const struct pe_diagnosis *d);
-/* Does all but a number or two fit? That is no part. */
+/* Does all but one number fit? That is no part. */
 bool pe_parts_are_single(const struct pe_diagnosis *d);
 void pe_parts_drop(struct pe_diagnosis *d);
 

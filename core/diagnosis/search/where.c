@@ -230,7 +230,7 @@ void pe_answer_not_finite(struct pe_diagnosis *d, struct pe_node *list)
 /* What is left out of the longer one, before and behind what is compared. */
 static void put_left(struct pe_node *node, const struct pe_size *s, uint64_t n, uint64_t n_longer)
 {
-    static const char *const lists[] = {"rows", "batch_rows", "channels"};
+    static const char *const lists[] = {"rows", "batch_rows", "channels", "heads"};
     struct pe_node *list = pe_put_list(node, lists[s->of]);
     uint64_t end = s->first + n;
     if (s->first)
@@ -239,20 +239,21 @@ static void put_left(struct pe_node *node, const struct pe_size *s, uint64_t n, 
         pe_put_integers(list, NULL, (const int64_t[]){(int64_t)end, (int64_t)n_longer - 1}, 2);
 }
 
-/* A tensor that is longer, by what is left; a belief that is longer; other channels. */
-enum { MISSING = PE_LEFT_GOING_ON + 1, WIDTH };
+/* A tensor that is longer, by what is left; a size that is taken over; a belief that is longer. */
+enum { MISSING = PE_LEFT_NONE + 1 };
 static const char *const of_sizes[] = {
     "The tensor has %s %s, the configuration gives %s: %s %s to %s of the tensor are compared.",
-    "The tensor has %s %s, the configuration gives %s: %s %s to %s of the tensor are compared, the others are "
-    "zero.",
-    "The tensor has %s %s, the configuration gives %s: %s %s to %s of the tensor are compared, the others are "
-    "the same again (repeated).",
-    "The tensor has %s %s, the configuration gives %s: %s %s to %s of the tensor are compared, the others "
-    "go on from there.",
+    "The tensor has %s %s, the configuration gives %s: %s %s to %s of the tensor are compared, the others are zero.",
+    "The tensor has %s %s, the configuration gives %s: %s %s to %s of the tensor are compared, the others are the same "
+    "again (repeated).",
+    "The tensor has %s %s, the configuration gives %s: %s %s to %s of the tensor are compared, the others go on from "
+    "there.",
+    "The tensor has %s %s, the configuration gives %s: it is compared with as many as the tensor has.",
     "The tensor has %s %s, the configuration gives %s: they are compared with %s %s to %s of the configuration.",
-    "The tensor has %s rotated channels, the configuration gives %s: it is compared with as many as the tensor "
-    "has.",
 };
+
+/* What there are more of, or fewer. */
+static const char *const of_nouns[] = {"rows", "batch rows", "rotated channels", "heads"};
 
 /* Of a config: head_dim as it is where it is not read. */
 static bool is_of_hidden_size(const struct pe_diagnosis *d, uint64_t width)
@@ -266,20 +267,17 @@ static bool is_of_hidden_size(const struct pe_diagnosis *d, uint64_t width)
 
 static void write_size(enum pe_lang lang, const struct pe_size *s, bool is_of_hidden, char *text)
 {
-    bool is_more = s->n_found > s->n_believed;
+    bool is_more = s->n_found > s->n_believed, is_taken = s->left == PE_LEFT_NONE;
     uint64_t n = is_more ? s->n_believed : s->n_found,
              numbers[] = {s->n_found, s->n_believed, s->first, s->first + n - 1};
     char digits[4][24];
     for (size_t i = 0; i < 4; i++)
         snprintf(digits[i], sizeof digits[i], "%llu", (unsigned long long)numbers[i]);
-    const char *noun = s->of == PE_SIZE_OF_BATCH ? pe_text_in(lang, "batch rows") : pe_text_in(lang, "rows");
-    const char *const of_rows[] = {digits[0], noun, digits[1], noun, digits[2], digits[3]}, *const of_channels[] = {
-                                                                                                digits[0], digits[1]};
-    bool are_channels = s->of == PE_SIZE_OF_CHANNELS;
-    size_t which = are_channels ? WIDTH : is_more ? (size_t)s->left : MISSING;
-    write_text(text, pe_text_in(lang, of_sizes[which]), are_channels ? of_channels : of_rows);
+    const char *noun = pe_text_in(lang, of_nouns[s->of]);
+    const char *const parts[] = {digits[0], noun, digits[1], noun, digits[2], digits[3]};
+    write_text(text, pe_text_in(lang, of_sizes[is_more || is_taken ? (size_t)s->left : MISSING]), parts);
     size_t length = strlen(text);
-    if (are_channels && is_of_hidden)
+    if (s->of == PE_SIZE_OF_CHANNELS && is_of_hidden)
         snprintf(text + length, SENTENCE - length,
                  pe_text_in(lang, " %llu is hidden_size / num_attention_heads: head_dim was not read."),
                  (unsigned long long)s->n_found);
@@ -302,40 +300,40 @@ static void put_sides(struct pe_node *node, const char *name, const double *side
     pe_put_integers(node, name, x, n);
 }
 
-/* A grid of other sides. */
+/* A grid, or a map, of other sides. */
+static const char *const of_grid =
+    "The tensor has %s rows, %s times the %s of the configuration: its grid is %s, that of the configuration %s.";
+static const char *const of_map =
+    "The tensor has %s queries and keys, the configuration gives %s: as many as the tensor has are compared.";
+
 static void put_grid(struct pe_diagnosis *d, const struct pe_size *s, struct pe_node *list)
 {
-    char text[PE_N_LANGS][SENTENCE], found[64], believed[64];
-    const char *texts[PE_N_LANGS];
-    struct pe_node *node = pe_put_object(list, NULL);
-    pe_put_string(node, "code",
-                  (s->n_found > s->n_believed ? &pe_fault_rows_extra : &pe_fault_rows_missing)->info.code);
-    pe_put_string(node, "pointer", "/grid");
+    enum { DIGITS = 64 };
+    char text[PE_N_LANGS][SENTENCE], found[DIGITS], believed[DIGITS], n[DIGITS], times[DIGITS], n_believed[DIGITS];
+    const char *const parts[] = {n, times, n_believed, found, believed};
+    bool is_grid = s->of == PE_SIZE_OF_GRID;
+    struct pe_node *node =
+        put_finding(d, list, s->n_found > s->n_believed ? &pe_fault_rows_extra : &pe_fault_rows_missing, 0);
     put_sides(node, "found", s->sides, s->n_sides);
     put_sides(node, "believed", s->believed_sides, s->n_sides);
     pe_put_null(node, "meaning");
     write_sides(s->sides, s->n_sides, found, sizeof found);
     write_sides(s->believed_sides, s->n_sides, believed, sizeof believed);
-    for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
-        snprintf(
-            text[lang], SENTENCE,
-            pe_text_in(lang,
-                       "The tensor has %llu rows, %.4g times the %llu of the configuration: its grid is %s, that of "
-                       "the configuration %s."),
-            (unsigned long long)s->n_found, (double)s->n_found / (double)s->n_believed,
-            (unsigned long long)s->n_believed, found, believed);
-        texts[lang] = text[lang];
-    }
-    pe_put_details(node, d->request->lang, texts);
+    snprintf(n, sizeof n, "%llu", (unsigned long long)s->n_found);
+    snprintf(times, sizeof times, "%.4g", (double)s->n_found / (double)s->n_believed);
+    snprintf(n_believed, sizeof n_believed, "%llu", (unsigned long long)s->n_believed);
+    for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++)
+        write_text(text[lang], pe_text_in(lang, is_grid ? of_grid : of_map), is_grid ? parts : parts + 3);
+    put_sentence(d, node, text);
 }
 
 static void put_size(struct pe_diagnosis *d, const struct pe_size *s, struct pe_node *list)
 {
-    if (s->of == PE_SIZE_OF_GRID) {
+    if (s->of == PE_SIZE_OF_GRID || s->of == PE_SIZE_OF_MAP) {
         put_grid(d, s, list);
         return;
     }
-    static const char *const lefts[] = {"other", "zero", "repeated", "going_on"};
+    static const char *const lefts[] = {"other", "zero", "repeated", "going_on", "other"};
     char text[PE_N_LANGS][SENTENCE];
     bool is_more = s->n_found > s->n_believed;
     struct pe_node *node = put_finding(d, list, is_more ? &pe_fault_rows_extra : &pe_fault_rows_missing, 0),

@@ -259,3 +259,17 @@ def test_ids(server):
     more = ask(server, {"preset": "flux.1", "grid": [1, 2, 3]}, position_ids=whole)
     assert more["explained"] and codes_of(more) == ["rows_extra"] and "4 times" in more["findings"][0]["detail"], more["findings"]
     assert (more["findings"][0]["found"], more["findings"][0]["believed"]) == ([1, 4, 6], [1, 2, 3])
+
+
+def test_heads_and_maps(server):
+    """Heads of one rank; a number of heads of its own; a map of other lengths."""
+    bias = KINDS["bias"][2](P[:12])["bias"]
+    belief = {"scheme": "alibi", "num_heads": 8}
+    rank = ask(server, belief, bias=bias[4:])
+    assert rank["explained"] and codes_of(rank) == ["rows_missing"] and rank["findings"][0]["found"]["heads"] == [[0, 3]], rank["findings"]
+    more = ask(server, belief, bias=np.concatenate([bias, bias[:3]]))
+    assert more["explained"] and codes_of(more) == ["rows_extra"] and more["findings"][0]["found"]["heads"] == [[8, 10]], more["findings"]
+    four = ask(server, belief, bias=(-(4.0 ** -np.arange(1, 5))[:, None, None] * abs(P[:12, None] - P[:12])).astype(f4))
+    assert four["explained"] and codes_of(four) == ["rows_missing"] and four["candidates"][0]["config"]["num_heads"] == 4, four["findings"]
+    longer = ask(server, {**belief, "len": 10}, bias=bias)
+    assert longer["explained"] and codes_of(longer) == ["rows_extra"] and longer["findings"][0]["found"] == [12, 12], longer["findings"]
