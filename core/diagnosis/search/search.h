@@ -244,10 +244,18 @@ void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struc
 /* What a candidate changes, in words: detail and detail_zh of its faults. */
 void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
 
+/* where.c: a finding of a part of the tensor, which points to tensor t; a pattern with each %s replaced by the next
+ * part; its sentence in each language, whose first letter becomes a capital. */
+enum { PE_PART_SENTENCE = 1600 };
+struct pe_fault;
+struct pe_node *pe_part_finding(struct pe_diagnosis *d, struct pe_node *list, const struct pe_fault *fault, size_t t);
+void pe_part_write(char *text, const char *pattern, const char *const *parts);
+void pe_part_sentence(struct pe_diagnosis *d, struct pe_node *node, char text[PE_N_LANGS][PE_PART_SENTENCE]);
+/* sizes.c: rows that are more, or fewer, than believed. */
+void pe_answer_sizes(struct pe_diagnosis *d, struct pe_node *list);
 /* where.c: numbers that are not finite; rows that are zero where the first candidate is not, true: there are some, and
  * the transform that they are; the part that is as believed, with what the rest is; where the belief fits. */
 void pe_answer_not_finite(struct pe_diagnosis *d, struct pe_node *list);
-void pe_answer_sizes(struct pe_diagnosis *d, struct pe_node *list); /* rows that are more, or fewer, than believed */
 bool pe_answer_zeros(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list);
 void pe_answer_zero_rows(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list);
 void pe_answer_part(struct pe_diagnosis *d, struct pe_node *list);
