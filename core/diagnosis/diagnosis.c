@@ -3,8 +3,10 @@
  * 1. check: the tensors of the request (evidence/find.c), the belief with the sizes that they fix, the belief's plan,
  *    the sample. Everything that is wrong with a request is refused here, before the work begins.
  * 2. pe_search: hypotheses, level by level, against the sample (search/search.c).
- * 3. pe_diagnosis_state: the best of them against every number, which of them have the same numbers, what they mean
- *    (search/answer.c), as a tree of values.
+ * 3. pe_diagnosis_compare: the best of them against every number, which of them have the same numbers
+ *    (search/compare.c). Where nothing explains them all and a part is as believed (measure/parts.c), the rest is
+ *    diagnosed alone.
+ * 4. pe_diagnosis_state: what they mean (search/answer.c), as a tree of values.
  *
  * Three requests differ from that. Numbers that were typed replace the tensor in step 1. A probe, which asks what to
  * type, has no search: its answer are the numbers that separate the most hypotheses (search/probe.c). Queries and keys
@@ -13,6 +15,7 @@
  * Work is counted in multiply-adds, against the request's limit, and never timed: the same request has the same answer
  * on every machine. Memory is admitted by the caller before it is allocated. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/measure/profile.h"
 #include "core/diagnosis/naming/relations.h"
 
 #include <math.h>
@@ -43,19 +46,51 @@ static void step(const struct pe_diagnosis *d, const char *name)
         d->request->step(d->request->caller, name);
 }
 
+static enum pe_status diagnose_rest(struct pe_diagnosis *d, struct pe_failure *err);
+
 /* Every step, for d->request. */
 static enum pe_status take_steps(struct pe_diagnosis *d, struct pe_failure *err)
 {
     enum pe_status status = check(d, err);
     step(d, "diagnose");
-    if (!status && (d->sample.n || !d->evidence.not_finite.n)) /* else there is nothing to compare */
+    if (!status && (d->sample.n || !d->evidence.aside)) /* else there is nothing to compare */
         status = pe_search(d, err);
+    if (!status)
+        status = pe_diagnosis_compare(d, err);
+    if (!status && !d->as_believed && !pe_answer_fits(d) && pe_parts_tell(d))
+        status = diagnose_rest(d, err);
     if (!status)
         status = pe_diagnosis_state(d, err);
     step(d, NULL);
     if (status)
         pe_belief_blame(d, err);
     return status;
+}
+
+/* What the rows are that differ, where others are as believed: what measure/parts.c states of them, or single mistakes
+ * and positions of their own. A rest that cannot be diagnosed is only described. */
+static enum pe_status diagnose_rest(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    pe_parts_describe(d);
+    if (pe_answer_is_in_parts(d) || d->no_memory)
+        return d->no_memory ? pe_no_memory(err) : PE_OK;
+    d->rest = calloc(1, sizeof *d->rest);
+    if (!d->rest)
+        return pe_no_memory(err);
+    d->of_rest = *d->request;
+    d->of_rest.max_work = fmax(0, d->request->max_work - d->work);
+    d->of_rest.step = NULL;
+    d->rest->request = &d->of_rest;
+    d->rest->bytes = d->bytes;
+    d->rest->as_believed = d->parts->rows;
+    enum pe_status status = take_steps(d->rest, err);
+    d->searched += d->rest->searched;
+    d->work += d->rest->work;
+    if (status) {
+        pe_diagnosis_free(d->rest);
+        d->rest = NULL;
+    }
+    return status == PE_CANCELLED || status == PE_NO_MEMORY ? status : PE_OK;
 }
 
 /* ---- Without the belief ---- */
@@ -72,7 +107,7 @@ static bool is_worth_it(const struct pe_diagnosis *d)
     const struct pe_evidence *e = &d->evidence;
     bool are_many = e->n_tensors * e->n_rows * e->row_len >= FEW && pe_evidence_informative(e) >= PE_INFORMATIVE_MIN;
     return d->belief.is_given && !e->is_typed && e->kind->id != PE_OF_MAPS && !e->not_finite.n && are_many &&
-           !member(d->stated, "explained")->boolean;
+           !d->rest && !pe_answer_is_in_parts(d) && !member(d->stated, "explained")->boolean;
 }
 
 /* Its tensors and where they are. */
@@ -363,13 +398,26 @@ static void put_findings_of(const struct pe_diagnosed_side *side, const char *na
         copy_with_side(list, &findings->list.items[i], name);
 }
 
-/* What is no part of the reading that the sides may share. */
-static void put_not_finite_of(const struct pe_diagnosed_side *side, const char *name, struct pe_node *list)
+static bool has_code(const struct pe_diagnosed_side *side, const char *code)
 {
+    const struct pe_value *codes = side->candidate ? member(side->candidate, "codes") : NULL;
+    for (size_t i = 0; codes && i < codes->list.n; i++)
+        if (pe_same(codes->list.items[i].string, code))
+            return true;
+    return false;
+}
+
+/* What is no part of the reading that the sides may share: rows that are not finite, zero, too many. */
+static void put_own_of(const struct pe_diagnosed_side *side, const char *name, struct pe_node *list)
+{
+    static const char shared[] =
+        "as_believed|identified|undecided|unexplained|angles_f32|coordinates_f32|table_dtype|axes_moved";
     const struct pe_value *findings = member(side->diagnosis->stated, "findings");
-    for (size_t i = 0; i < findings->list.n; i++)
-        if (pe_same(member(&findings->list.items[i], "code")->string, pe_fault_not_finite.info.code))
+    for (size_t i = 0; i < findings->list.n; i++) {
+        const char *code = member(&findings->list.items[i], "code")->string;
+        if (!pe_is_among(shared, code) && !has_code(side, code))
             copy_with_side(list, &findings->list.items[i], name);
+    }
 }
 
 static void put_sides_differ(const struct pe_diagnosis *d, struct pe_node *list)
@@ -406,7 +454,7 @@ static void put_findings(const struct pe_diagnosis *d, bool is_one, int main_sid
     const struct pe_diagnosed_side *other = &d->sides[1 - main_side];
     put_findings_of(&d->sides[main_side], is_one ? NULL : inputs[main_side], list);
     if (is_one || is_as_believed(other))
-        put_not_finite_of(other, inputs[1 - main_side], list);
+        put_own_of(other, inputs[1 - main_side], list);
     else
         put_findings_of(other, inputs[1 - main_side], list);
     if (is_one)
@@ -536,6 +584,8 @@ void pe_diagnosis_free(struct pe_diagnosis *d)
     pe_values_free(d->values);
     pe_values_free(d->before);
     drop_sides(d);
+    pe_diagnosis_free(d->rest);
+    pe_parts_drop(d);
     pe_measure_drop(d);
     pe_naming_drop(d);
     pe_evidence_drop(d);

@@ -15,6 +15,7 @@
 #include "core/values.h"
 
 struct pe_measure;
+struct pe_parts;
 struct pe_naming;
 struct pe_answer;
 
@@ -37,6 +38,7 @@ struct pe_diagnosis {
     struct pe_sample sample;
     struct pe_measure *measure; /* faults/measure.c: what the numbers show, computed when it is asked for */
     struct pe_naming *naming;   /* search/named.c: the relations that were found */
+    struct pe_parts *parts;     /* measure/parts.c: where the belief fits; NULL: not measured */
     struct pe_explanation of_belief;
     struct pe_explanation best[PE_BEST_MAX]; /* sorted, each signature once; the belief (n = 0) may
                                          be among them */
@@ -56,12 +58,16 @@ struct pe_diagnosis {
     double *factors;               /* evidence/waves.c: of rows that were scaled before (xPos); NULL: none is */
     void *cached;                  /* faults/scalings.c: the alternatives of scalings; freed with free() */
     struct pe_diagnosed_side sides[PE_N_SIDES]; /* of a request with both; nothing else but the tree is used then */
+    struct pe_diagnosis *rest;                  /* of the rows that differ, where others are as believed; owned */
+    struct pe_diagnosis_request of_rest;
+    const unsigned char *as_believed; /* of such a diagnosis: [n_rows], 1: the row is not looked at; borrowed */
 };
 
 /* Asks request->admit for more bytes, before they are allocated. */
 enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_failure *err);
 
-/* search/answer.c: compares d->best with all numbers and states the answer in d->values. */
+/* search/answer.c: compares d->best with all numbers; states the answer in d->values. */
+enum pe_status pe_diagnosis_compare(struct pe_diagnosis *d, struct pe_failure *err);
 enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_failure *err);
 void pe_answer_drop(struct pe_diagnosis *d); /* before pe_values_free */
 void pe_measure_drop(struct pe_diagnosis *d);

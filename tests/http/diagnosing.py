@@ -179,8 +179,10 @@ def by_recipe(columns, rows, code):
 
 
 def zeroed(a, transform):
-    a = a.copy()
-    a[..., transform["row"], :] = 0
+    """Rows of positions, of the batch and of heads: the axes before the last that are longer than 1."""
+    a, named = a.copy(), iter([transform[name] for name in ("batch_rows", "heads", "rows") if transform[name] is not None])
+    at = [np.arange(n) if n == 1 else np.concatenate([np.arange(i, j + 1) for i, j in next(named)]) for n in a.shape[:-1]]
+    a[np.ix_(*at)] = 0
     return a
 
 
@@ -197,7 +199,7 @@ AFTER = {
     "scaled": lambda a, t: np.where(np.isfinite(a), a * t["factor"], a),
     "transposed": lambda a, t: a.swapaxes(-1, -2),
     "mask_value": lambda a, t: np.where(np.isneginf(a), t["value"], a),
-    "zero_row": zeroed,
+    "zero_rows": zeroed,
     "axes": axes,
 }
 

@@ -477,6 +477,8 @@ void pe_belief_replace(struct pe_diagnosis *d, const char *name, struct pe_value
     struct pe_belief *b = &d->belief;
     if (!pe_belief_given(d, name))
         pe_belief_set(d, name, value);
+    if (!pe_field_find(b->asked, b->n_asked, name) && b->n_asked < PE_FIELDS_MAX) /* its model has it */
+        b->asked[b->n_asked++] = (struct pe_field){name, value};
     replace_in(b->asked, b->n_asked, name, value);
     replace_in(b->inheritance->fields, b->inheritance->n, name, value);
 }

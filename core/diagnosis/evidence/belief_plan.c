@@ -158,7 +158,7 @@ static enum pe_status check_shape(struct pe_diagnosis *d, struct pe_failure *err
     char pointer[48], shape[96], expected[96];
     if (rotated)
         found = has_places(d, &e->axes) ? rows : 0;
-    else if (!d->belief.positions && (e->kind->id == PE_OF_TABLES || e->kind->id == PE_OF_ANGLES))
+    else if (!d->belief.positions && pe_evidence_is_shared(e))
         found = pe_evidence_has_rows(e, rows) ? rows : found;
     if (e->kind->id == PE_OF_MAPS)
         return check_map(d, o, err);
@@ -241,6 +241,21 @@ static void fold_grid(struct pe_diagnosis *d)
         pe_evidence_fold(e, 2, (uint64_t[]){e->n_rows, e->row_len});
 }
 
+/* The same for a tensor with more rows or fewer. */
+static enum pe_status plan_other_size(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    struct pe_plan *other = NULL;
+    enum pe_status status = pe_sizes_mend(d, d->belief.plan, err);
+    if (!status)
+        status = plan_given(d, &other, err);
+    if (status)
+        return status;
+    pe_plan_free(d->belief.plan);
+    d->belief.plan = other;
+    status = check_shape(d, err);
+    return status == PE_INVALID && d->evidence.n_sizes < PE_SIZES_MAX ? plan_other_size(d, err) : status;
+}
+
 enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_edit none;
@@ -254,6 +269,8 @@ enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_failure *err)
         b->is_misfit = true;
         status = PE_OK;
     }
+    if (status == PE_INVALID && b->plan)
+        status = plan_other_size(d, err);
     if (status)
         return status;
     bool is_of_ids = d->evidence.kind->id == PE_OF_IDS;

@@ -129,7 +129,7 @@ static enum pe_status read_bias(struct pe_diagnosis *d, struct pe_failure *err)
         return pe_fail(err, "/bias", "%s has no bias; " HAVE_BIAS, d->belief.inheritance->scheme->info.name);
     fold_heads(d);
     enum pe_status status = move_heads(d, err);
-    if (!status)
+    if (!status && given_length(d, "num_heads") <= 0) /* other heads: sizes.c */
         status = pe_belief_fix(d, "num_heads", t->shape[t->rank - 3], "bias", err);
     if (status)
         return status;

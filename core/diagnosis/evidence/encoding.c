@@ -3,13 +3,15 @@
 #include "core/request/request.h"
 
 #include <math.h>
+#include <string.h>
 
 static enum pe_status wrong_shape(const struct pe_diagnosis *d, struct pe_failure *err)
 {
     char shape[96];
     const struct pe_tensor *t = &d->evidence.sent;
     pe_shape_print(t->shape, t->rank, shape, sizeof shape);
-    return pe_fail(err, "/encoding", "encoding has the shape %s; needed: [n, dim], or [dim, ...grid]", shape);
+    return pe_fail(err, "/encoding", "encoding has the shape %s; needed: [n, dim], [batch, n, dim], or [dim, ...grid]",
+                   shape);
 }
 
 /* Does the belief state a width that is the other axis? */
@@ -91,6 +93,40 @@ static void read_grid(struct pe_diagnosis *d)
         e->is_turned = is_turned(d, &e->tensors[0]);
 }
 
+/* ---- [batch, n, dim] ---- */
+
+/* Are n blocks of so many bytes equal, bit for bit? */
+static bool are_equal(const char *data, size_t n_bytes, uint64_t n)
+{
+    for (uint64_t i = 1; i < n; i++)
+        if (memcmp(data, data + i * n_bytes, n_bytes) != 0)
+            return false;
+    return true;
+}
+
+/* The same rows in each row of the batch are one; rows that are the same along the second axis follow the first one, as
+ * where they were added along the batch. */
+static enum pe_status fold_batch(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    enum { BATCHED = 3 };
+    struct pe_evidence *e = &d->evidence;
+    const struct pe_tensor *t = &e->tensors[0];
+    if (t->rank != BATCHED && !pe_evidence_squeeze(e, BATCHED))
+        return PE_OK;
+    size_t row = (size_t)t->shape[2] * pe_dtype_size(t->dtype), block = row * (size_t)t->shape[1];
+    bool are_alike = are_equal(t->data, block, t->shape[0]), are_still = !are_alike;
+    for (uint64_t i = 0; are_still && i < t->shape[0] && !pe_is_cancelled(); i++)
+        are_still = are_equal((const char *)t->data + i * block, row, t->shape[1]);
+    const struct pe_value *len = pe_belief_given(d, "len");
+    if (are_still && len && len->kind == PE_INTEGER && (uint64_t)len->integer == t->shape[1]) /* of the other axis */
+        pe_belief_replace(d, "len", (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)t->shape[0]});
+    if (are_still && pe_evidence_move(d, (const unsigned char[]){1, 0, 2}, err))
+        return err->status;
+    if (are_alike || are_still)
+        pe_evidence_fold(e, 2, t->shape + 1);
+    return PE_OK;
+}
+
 /* [n, dim], with other axes of length 1; or [dim, ...grid]. */
 static enum pe_status read(struct pe_diagnosis *d, struct pe_failure *err)
 {
@@ -104,7 +140,9 @@ static enum pe_status read(struct pe_diagnosis *d, struct pe_failure *err)
     if (t->rank < 2)
         return wrong_shape(d, err);
     read_grid(d);
-    if (t->rank != 2)
+    if (t->rank > 2 && !pe_belief_given(d, "grid") && fold_batch(d, err))
+        return err->status;
+    if (t->rank > 3)
         return wrong_shape(d, err);
     if (!pe_belief_given(d, "grid"))
         d->evidence.is_turned = is_turned(d, t);
@@ -130,8 +168,12 @@ static uint64_t mirror(const struct pe_model *m, uint64_t row)
     return m->transforms.mirrored && is_wrong ? 2 * zero - row : row;
 }
 
+/* Rows of a batch are at the same positions. */
+static uint64_t row_of(const struct pe_model *m, uint64_t row) { return row % pe_plan_output(m->plan, 0)->n_rows; }
+
 static void fill(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
+    row = row_of(m, row);
     if (m->transforms.recipe || m->transforms.sinusoid)
         pe_wave_row(m, row, col0, n, out);
     else if (m->transforms.kernel.kind)
@@ -146,6 +188,7 @@ static void phases(const struct pe_model *m, size_t t, uint64_t row, uint64_t co
     const struct pe_plan *plan = m->plan;
     double largest = m->d->evidence.largest;
     (void)t;
+    row = row_of(m, row);
     if (m->columns)
         pe_wave_phases(m, row, col0, n, out);
     if (!plan->scheme->coordinate_loss || plan->sources[0].transposed || largest == 0)

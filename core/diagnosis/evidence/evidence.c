@@ -46,7 +46,7 @@ void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint6
     read_some(&e->tensors[t], is_text, pe_evidence_element(e, t, row, col0), step, n, out);
     for (size_t i = 0; e->view.is_negative[t] && i < n; i++)
         out[i] = -out[i];
-    for (size_t i = 0; e->not_finite.rows && e->not_finite.rows[row] && i < n; i++)
+    for (size_t i = 0; e->aside && e->aside[row] & (PE_ASIDE_NOT_FINITE | PE_ASIDE_MISSING) && i < n; i++)
         out[i] = isfinite(out[i]) ? out[i] : 0;
 }
 
@@ -176,6 +176,12 @@ uint64_t pe_evidence_width(const struct pe_evidence *e)
     return e->is_turned ? t->shape[t->rank - 2] : t->shape[t->rank - 1];
 }
 
+bool pe_evidence_is_shared(const struct pe_evidence *e)
+{
+    enum pe_evidence_id id = e->kind->id;
+    return e->tensors[0].rank > 2 && (id == PE_OF_TABLES || id == PE_OF_ANGLES || id == PE_OF_ENCODING);
+}
+
 bool pe_evidence_has_rows(const struct pe_evidence *e, uint64_t n)
 {
     return n == e->n_rows || (e->tensors[0].rank > 2 && n == pe_evidence_length(e));
@@ -246,6 +252,18 @@ static bool may_be_infinite(const struct pe_evidence *e)
     return e->kind->id == PE_OF_BIAS || e->kind->id == PE_OF_MAPS;
 }
 
+/* Room for the reasons why rows are set aside. */
+static enum pe_status open_aside(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    struct pe_evidence *e = &d->evidence;
+    if (e->aside)
+        return PE_OK;
+    if (pe_diagnosis_admit(d, (double)e->n_rows, err))
+        return err->status;
+    e->aside = calloc(e->n_rows, 1);
+    return e->aside ? PE_OK : pe_no_memory(err);
+}
+
 /* The rows with numbers that are not finite; those of padding may hold anything. */
 static enum pe_status find_not_finite(struct pe_diagnosis *d, struct pe_failure *err)
 {
@@ -254,13 +272,11 @@ static enum pe_status find_not_finite(struct pe_diagnosis *d, struct pe_failure 
     struct pe_not_finite found = {.n = 0};
     bool passes_infinities = may_be_infinite(e);
     double x[SOME];
-    if (pe_diagnosis_admit(d, (double)e->n_rows, err))
+    if (open_aside(d, err))
         return err->status;
-    found.rows = calloc(e->n_rows, 1);
-    if (!found.rows)
-        return pe_no_memory(err);
     for (uint64_t row = 0; row < e->n_rows; row++) {
-        for (size_t t = 0; t < e->n_tensors && !pe_evidence_is_padding(e, row); t++)
+        bool is_padding = pe_evidence_is_padding(e, row);
+        for (size_t t = 0; t < e->n_tensors && !is_padding; t++)
             for (uint64_t col = 0; col < e->row_len; col += SOME) {
                 size_t n = e->row_len - col < SOME ? (size_t)(e->row_len - col) : SOME;
                 pe_evidence_read(e, t, row, col, n, x);
@@ -274,13 +290,11 @@ static enum pe_status find_not_finite(struct pe_diagnosis *d, struct pe_failure 
                         found.value = x[i];
                     }
                     found.n++;
-                    found.rows[row] = 1;
+                    e->aside[row] |= PE_ASIDE_NOT_FINITE;
                 }
             }
-        if (row % 64 == 0 && pe_is_cancelled()) {
-            free(found.rows);
+        if (row % 64 == 0 && pe_is_cancelled())
             return pe_cancelled(err);
-        }
     }
     e->not_finite = found;
     return PE_OK;
@@ -321,18 +335,62 @@ bool pe_evidence_is_zero(const struct pe_evidence *e, uint64_t row)
     return true;
 }
 
-static void find_zero_row(struct pe_evidence *e)
+/* A row before the rotation that is 0 is 0 after it. */
+static bool is_input_zero(const struct pe_evidence *e, uint64_t row)
 {
-    bool has_rows = e->kind->id == PE_OF_ENCODING || e->kind->id == PE_OF_TABLES;
-    for (uint64_t row = 0; has_rows && !e->is_turned && row < e->n_rows && e->zero_row < 0; row++)
-        if (!pe_evidence_is_padding(e, row) && pe_evidence_is_zero(e, row))
-            e->zero_row = (int64_t)row;
+    double x[PE_HEAD_DIM_MAX];
+    bool is_zero = e->kind->input != NULL;
+    if (is_zero)
+        pe_evidence_input(e, row, x);
+    for (uint64_t j = 0; is_zero && j < e->row_len; j++)
+        is_zero = x[j] == 0;
+    return is_zero;
+}
+
+/* Rows of 0, where others are not: they show nothing but themselves. */
+static enum pe_status find_zero_rows(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    struct pe_evidence *e = &d->evidence;
+    unsigned kinds =
+        PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(BIAS);
+    uint64_t n_others = 0;
+    e->n_zero = 0;
+    for (uint64_t row = 0; (kinds >> e->kind->id & 1) && !e->is_turned && row < e->n_rows; row++) {
+        if (row % 64 == 0 && pe_is_cancelled())
+            return pe_cancelled(err);
+        if (pe_evidence_is_padding(e, row))
+            continue;
+        bool is_zero = pe_evidence_is_zero(e, row) && !is_input_zero(e, row);
+        n_others += !is_zero;
+        e->n_zero += is_zero;
+        if (is_zero && open_aside(d, err))
+            return err->status;
+        if (is_zero)
+            e->aside[row] |= PE_ASIDE_ZERO;
+    }
+    for (uint64_t row = 0; e->n_zero && !n_others && row < e->n_rows; row++)
+        e->aside[row] &= (unsigned char)~PE_ASIDE_ZERO;
+    e->n_zero = n_others ? e->n_zero : 0;
+    return PE_OK;
+}
+
+/* Of the diagnosis of a rest. */
+static enum pe_status set_aside(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    struct pe_evidence *e = &d->evidence;
+    if (!d->as_believed)
+        return PE_OK;
+    if (open_aside(d, err))
+        return err->status;
+    for (uint64_t row = 0; row < e->n_rows; row++)
+        e->aside[row] |= d->as_believed[row] ? PE_ASIDE_FITS : 0;
+    return PE_OK;
 }
 
 bool pe_evidence_is_padding(const struct pe_evidence *e, uint64_t row)
 {
     const struct pe_operand *a = &e->axes;
-    if ((e->not_finite.rows && e->not_finite.rows[row]) || (e->printed.left_out && e->printed.left_out[row]))
+    if ((e->aside && e->aside[row]) || (e->printed.left_out && e->printed.left_out[row]))
         return true;
     if (!e->padding)
         return false;
@@ -366,16 +424,56 @@ static void look_over_tokens(struct pe_evidence *e)
     }
 }
 
+/* Of heads that the tensor has not. */
+static enum pe_status set_missing(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    struct pe_evidence *e = &d->evidence;
+    for (size_t i = 0; i < e->n_sizes; i++) {
+        const struct pe_size *s = &e->sizes[i];
+        uint64_t n = s->n_believed ? e->n_rows / s->n_believed : 0; /* rows of a head */
+        if (s->of != PE_SIZE_OF_HEADS || s->left == PE_LEFT_NONE || s->n_found > s->n_believed)
+            continue;
+        if (open_aside(d, err))
+            return err->status;
+        for (uint64_t row = 0; row < e->n_rows; row++)
+            e->aside[row] |= row / n < s->first || row / n >= s->first + s->n_found ? PE_ASIDE_MISSING : 0;
+    }
+    return PE_OK;
+}
+
 enum pe_status pe_evidence_look_over(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_evidence *e = &d->evidence;
-    enum pe_status status = look_over_all(d, err);
+    enum pe_status status = set_missing(d, err);
+    if (!status)
+        status = look_over_all(d, err);
     if (status)
         return status;
     if (e->padding)
         look_over_tokens(e);
-    find_zero_row(e);
-    return PE_OK;
+    status = set_aside(d, err);
+    return status ? status : find_zero_rows(d, err);
+}
+
+struct pe_place pe_evidence_places(const struct pe_evidence *e)
+{
+    const struct pe_tensor *t = &e->tensors[0];
+    const struct pe_operand *a = &e->axes;
+    bool has_heads = e->kind->id == PE_OF_BIAS || e->kind->id == PE_OF_MAPS;
+    if (a->n)
+        return (struct pe_place){a->n, a->n_batches, a->n_heads};
+    uint64_t n = t->rank > 1 ? t->shape[t->rank - 2] : 1, heads = has_heads && t->rank > 2 ? t->shape[t->rank - 3] : 1;
+    return (struct pe_place){n, e->n_rows / (n * heads), heads};
+}
+
+struct pe_place pe_evidence_place(const struct pe_evidence *e, const struct pe_place *sizes, uint64_t row)
+{
+    const struct pe_operand *a = &e->axes;
+    uint64_t at = row * a->width;
+    if (a->n)
+        return (struct pe_place){at / a->row_step % a->n, at / a->batch_step % a->n_batches,
+                                 at / a->head_step % a->n_heads};
+    return (struct pe_place){row % sizes->row, row / sizes->row / sizes->head, row / sizes->row % sizes->head};
 }
 
 void pe_evidence_drop(struct pe_diagnosis *d)
@@ -386,11 +484,11 @@ void pe_evidence_drop(struct pe_diagnosis *d)
     free(d->evidence.norms[PE_KEYS]);
     free((void *)d->evidence.tiled_keys.array.data);
     free(d->evidence.typed);
-    free(d->evidence.not_finite.rows);
+    free(d->evidence.aside);
     free(d->evidence.printed.left_out);
     free(d->evidence.places);
-    free(d->evidence.moved.owned[0]);
-    free(d->evidence.moved.owned[1]);
+    for (size_t i = 0; i <= PE_EVIDENCE_TENSORS_MAX; i++)
+        free(d->evidence.moved.owned[i]);
 }
 
 enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_failure *err)

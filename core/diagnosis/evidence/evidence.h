@@ -60,7 +60,7 @@ struct pe_evidence_kind {
     /* Prepares a model: may set model->state. NULL: nothing. */
     enum pe_status (*prepare)(struct pe_model *model, struct pe_failure *err);
     /* Writes n predicted numbers, f64, from element col0 of a row on, without transforms that pe_model_fill applies
-     * itself (negated, transposed, scaled, mask_value, zero_row, exchanged tensors of cos and sin). NULL: pe_fill of
+     * itself (negated, transposed, scaled, mask_value, exchanged tensors of cos and sin). NULL: pe_fill of
      * output t. Rows are the last axis of the tensor as sent. */
     void (*fill)(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
     /* Writes numbers of positions that the evidence does not have, so that hypotheses which differ only there keep
@@ -106,20 +106,49 @@ struct pe_typed_fields {
     int64_t count, decimals;
 };
 
-/* The axes of the tensor in another order: axis i is axis order[i] of the one sent (moved.c). n = 0: they are not. */
+/* A copy of the tensor in place of it: its axes in another order, axis i is axis order[i] of the one sent, or some
+ * indices of one axis (moved.c). n = 0: there is none. */
 struct pe_moved {
     unsigned n;
+    bool is_other_order;
     unsigned char order[PE_RANK_MAX];
     uint64_t shape[PE_RANK_MAX], step[PE_RANK_MAX]; /* of axis i: its length; elements of the tensor sent */
-    void *owned[2];                                 /* the numbers, and those of the input */
+    uint64_t first;                                 /* the element of the tensor sent that is the first one */
+    void *owned[PE_EVIDENCE_TENSORS_MAX + 1];       /* the numbers, and those of the input */
 };
 
-/* NaN and infinities, of which maps and biases may have infinities. A row that has one is not compared, as one of
- * padding is not, and reads as 0 there, so that no measurement meets it. */
+/* More rows than the belief has, or fewer (sizes.c). */
+enum pe_left_is { PE_LEFT_OTHER, PE_LEFT_ZERO, PE_LEFT_REPEATED, PE_LEFT_GOING_ON, PE_LEFT_NONE };
+enum pe_size_of {
+    PE_SIZE_OF_ROWS,
+    PE_SIZE_OF_BATCH,
+    PE_SIZE_OF_CHANNELS,
+    PE_SIZE_OF_HEADS,
+    PE_SIZE_OF_MAP,
+    PE_SIZE_OF_GRID
+};
+struct pe_size {
+    enum pe_size_of of;
+    uint64_t n_found, n_believed;
+    uint64_t first;       /* the row of the longer one that the first row of the shorter one is compared with */
+    enum pe_left_is left; /* what is left out of a tensor; NONE: the belief has taken its size over */
+    double sides[3], believed_sides[3]; /* PE_SIZE_OF_GRID, PE_SIZE_OF_MAP: of so many axes */
+    unsigned n_sides;
+};
+enum { PE_SIZES_MAX = 2 };
+
+/* Rows that are not compared, as those of padding are not, and why. */
+enum {
+    PE_ASIDE_NOT_FINITE = 1, /* it has such a number, which reads as 0, so that no measurement meets it */
+    PE_ASIDE_ZERO = 2,       /* it is 0, which shows nothing of a rotation or a wave: whatever predicts 0 there fits */
+    PE_ASIDE_MISSING = 8,    /* the tensor has no such row, where fewer heads came than are believed */
+    PE_ASIDE_FITS = 4        /* of the diagnosis of a rest: it is as believed */
+};
+
+/* NaN and infinities, of which maps and biases may have infinities. */
 struct pe_not_finite {
-    uint64_t n;          /* numbers; 0: every one is finite */
-    unsigned char *rows; /* [n_rows]: has it one? owned; NULL: none has */
-    size_t t;            /* the first */
+    uint64_t n; /* numbers; 0: every one is finite */
+    size_t t;   /* the first */
     uint64_t row, col;
     double value;
 };
@@ -157,8 +186,9 @@ struct pe_evidence {
     double largest;         /* the largest finite magnitude, called S */
     bool is_channels_first; /* as believed: the channel is the slowest axis, a row is spread over the tensor */
     bool is_turned;         /* its last two axes, exchanged, are what the belief gives: [dim, n] */
-    int64_t zero_row;       /* the first position whose row is 0, -1: none (encoding, cos and sin) */
     bool has_infinity;
+    unsigned char *aside; /* [n_rows] PE_ASIDE_…, 0: compared; owned; NULL: every row is */
+    uint64_t n_zero;      /* rows that are 0 and set aside */
     struct pe_not_finite not_finite;
     const struct pe_padding *padding; /* rows of padding, and keys, are not compared; NULL: there is none */
     bool is_typed;          /* no tensor was sent: of its numbers those typed are known; a probe has none of them */
@@ -168,6 +198,8 @@ struct pe_evidence {
     double *places; /* positions of the belief; owned */
     struct pe_moved moved;
     struct pe_printed printed;
+    struct pe_size sizes[PE_SIZES_MAX];
+    size_t n_sizes;
 };
 
 /* Writes numbers col0 … col0+n-1 of a row of tensor t as doubles (JSON numbers rounded to f32). */
@@ -181,8 +213,16 @@ size_t pe_evidence_informative(const struct pe_evidence *e);
 bool pe_evidence_is_whole(const struct pe_evidence *e);
 /* Is a row 0 in every tensor? */
 bool pe_evidence_is_zero(const struct pe_evidence *e, uint64_t row);
-/* Is it a row of padding, or one with a number that is not finite, of which nothing is known? */
+/* Is it a row of padding, or one that is set aside? */
 bool pe_evidence_is_padding(const struct pe_evidence *e, uint64_t row);
+
+/* Where a row of the evidence is: its place in the sequence, in the batch, and its head. */
+struct pe_place {
+    uint64_t row, batch, head;
+};
+/* How many of each there are. 1: there is no such axis, or one of length 1. */
+struct pe_place pe_evidence_places(const struct pe_evidence *e);
+struct pe_place pe_evidence_place(const struct pe_evidence *e, const struct pe_place *sizes, uint64_t row);
 /* A row of the input q. */
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out);
 
@@ -210,6 +250,18 @@ uint64_t pe_axes_row(const struct pe_operand *axes, uint64_t head, uint64_t i);
 
 /* moved.c: gives the tensor, and the input, its axes in this order; before anything is read of it. */
 enum pe_status pe_evidence_move(struct pe_diagnosis *d, const unsigned char *order, struct pe_failure *err);
+/* The same with indices first … first+n-1 of an axis alone. */
+enum pe_status pe_evidence_cut(struct pe_diagnosis *d, unsigned axis, uint64_t first, uint64_t n,
+                               struct pe_failure *err);
+/* The same with so many indices of its first axis, of which those from `first` on are the tensor's. */
+enum pe_status pe_evidence_pad(struct pe_diagnosis *d, uint64_t first, uint64_t n, struct pe_failure *err);
+/* sizes.c: after the belief's plan has another shape: leaves out what one of both has more. Else err as it is. */
+enum pe_status pe_sizes_mend(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_failure *err);
+/* The tensor has another number of rotated channels than the belief, which takes it over. */
+void pe_sizes_take_width(struct pe_diagnosis *d, const char *field, uint64_t value, uint64_t n_found,
+                         uint64_t n_believed);
+/* The coordinate of row i on an axis of a plan, in the unit of a list. */
+double pe_coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i);
 /* The element of the tensor sent that is number i of the tensor in the order of the belief. */
 uint64_t pe_moved_element(const struct pe_evidence *e, uint64_t i);
 /* The first order, not that of the tensor, in which its axes have this shape; false: there is none. And the one that
@@ -226,7 +278,9 @@ const char *pe_evidence_name(const struct pe_evidence *e, size_t t);
 /* Its last two axes as the belief has them. */
 uint64_t pe_evidence_length(const struct pe_evidence *e);
 uint64_t pe_evidence_width(const struct pe_evidence *e);
-/* Tables and angles: has it n rows, or n in each row of a batch that shares its positions? */
+/* May its rows be those of a batch that shares its positions? */
+bool pe_evidence_is_shared(const struct pe_evidence *e);
+/* Tables, angles and encodings: has it n rows, or n in each row of a batch that shares its positions? */
 bool pe_evidence_has_rows(const struct pe_evidence *e, uint64_t n);
 /* Relative standard error of its numbers: the unit roundoff of the narrowest dtype that they fit. */
 double pe_evidence_noise(const struct pe_evidence *e);

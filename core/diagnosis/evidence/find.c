@@ -213,7 +213,6 @@ static void set_rows(struct pe_evidence *e)
     if (e->kind->id == PE_OF_LADDER && e->dtype != PE_F64)
         e->dtype = PE_F32; /* few bits of a frequency are a mistake, in whatever dtype they are sent */
     e->narrow = PE_DTYPE_NONE;
-    e->zero_row = -1;
 }
 
 /* How the tensors were printed; by the field `decimals`, if it is there. */

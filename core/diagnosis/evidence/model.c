@@ -179,7 +179,7 @@ static bool has_shape(const struct pe_model *m)
     const struct pe_output *o = pe_plan_output(m->plan, 0);
     const struct pe_tensor *t = &e->tensors[0];
     uint64_t length = t->rank > 1 ? t->shape[t->rank - 2] : 1, rows = e->n_rows, columns = e->row_len;
-    bool is_shared = t->rank > 2 && (e->kind->id == PE_OF_TABLES || e->kind->id == PE_OF_ANGLES) && !m->is_by_batch;
+    bool is_shared = pe_evidence_is_shared(e) && !m->is_by_batch;
     if (e->kind->id == PE_OF_ROTATED)
         return m->plan->seq.k->n == m->axes.n * (m->is_by_batch ? m->axes.n_batches : 1);
     if (e->kind->id == PE_OF_LADDER)
@@ -390,13 +390,6 @@ static void transpose(fill_row fill, const struct pe_model *m, size_t t, uint64_
         fill(m, t, row / rows * columns + col0 + j, row % rows, 1, out + j);
 }
 
-static bool is_row_zero(const struct pe_model *m, uint64_t row)
-{
-    const struct pe_tensor *t = &m->d->evidence.tensors[0];
-    uint64_t n = t->rank > 1 ? t->shape[t->rank - 2] : 1;
-    return m->transforms.zero_row >= 0 && (uint64_t)m->transforms.zero_row == row % n;
-}
-
 static void wrap(double from, size_t n, double *x)
 {
     const double turn = 0x1.921fb54442d18p+2;
@@ -439,8 +432,6 @@ void pe_model_fill(const struct pe_model *m, size_t t, uint64_t row, uint64_t co
     else
         fill_plain(m, tensor_of(m, t), row, col0, n, out);
     change(&m->transforms, n, out);
-    if (is_row_zero(m, row))
-        memset(out, 0, n * sizeof *out);
 }
 
 void pe_model_phases(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)

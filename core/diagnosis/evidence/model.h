@@ -158,8 +158,7 @@ struct pe_transforms {
     struct pe_strides strides;
     int mirrored; /* distances of an encoding without their sign: 1 all as on the first side, -1 as on the last; 0: not
                    */
-    int64_t zero_row; /* this row is 0 (the position, for every head); -1: none */
-    unsigned n_axes;  /* `axes`: axis i of the ids is axis order[i] of the plan's; 0: not */
+    unsigned n_axes; /* `axes`: axis i of the ids is axis order[i] of the plan's; 0: not */
     unsigned char order[PE_AXES_MAX];
 };
 

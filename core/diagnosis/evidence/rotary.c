@@ -162,6 +162,24 @@ static enum pe_status wrong_width(const struct pe_diagnosis *d, double width, st
                    width, pe_evidence_name(e, 0), len, width / 2, width);
 }
 
+/* So many channels are rotated as the tensor has. false: those of several axes are not one number. */
+static bool take_width(struct pe_diagnosis *d, double width, double found)
+{
+    const struct pe_value *head_dim = pe_belief_given(d, "head_dim");
+    bool has_width = pe_belief_given(d, "rotary_dim") != NULL;
+    double of_head = head_dim && head_dim->kind == PE_INTEGER ? (double)head_dim->integer : 0;
+    double needed = has_width ? found : of_head * found / width;
+    if (pe_belief_given(d, "axes_dim") || pe_belief_given(d, "mrope_section") || needed != floor(needed) ||
+        (has_width && of_head != width && found > of_head) || width > PE_HEAD_DIM_MAX || of_head > PE_HEAD_DIM_MAX)
+        return false;
+    if (has_width && of_head == width) { /* all of a head, in two fields */
+        pe_belief_replace(d, "head_dim", (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)found});
+        of_head = found;
+    }
+    pe_sizes_take_width(d, has_width ? "rotary_dim" : "head_dim", (uint64_t)needed, (uint64_t)found, (uint64_t)width);
+    return true;
+}
+
 static enum pe_status choose_form(struct pe_diagnosis *d, struct pe_failure *err)
 {
     const struct pe_evidence *e = &d->evidence;
@@ -179,8 +197,11 @@ static enum pe_status choose_form(struct pe_diagnosis *d, struct pe_failure *err
                                 : has_halves(e) || has_neighbours(e);
     if (states && !pe_is_among("pairs|expanded", form->string))
         return pe_fail(err, "/form", "form is \"%s\"; cos and sin come as pairs or expanded", form->string);
-    if (width > 0 && width != (expanded ? len : 2 * len))
-        return wrong_width(d, width, err);
+    if (width > 0 && width != (expanded ? len : 2 * len)) {
+        if (!take_width(d, width, expanded ? len : 2 * len))
+            return wrong_width(d, width, err);
+        width = expanded ? len : 2 * len;
+    }
     pe_rotary_set_form(d, expanded ? "expanded" : "pairs");
     if (expanded)
         set_layout(d);

@@ -77,6 +77,37 @@ static enum pe_status move_channels(struct pe_diagnosis *d, struct pe_failure *e
     return pe_evidence_move(d, order, err);
 }
 
+static int64_t given_integer(const struct pe_diagnosis *d, const char *name)
+{
+    const struct pe_value *v = pe_belief_given(d, name);
+    return v && v->kind == PE_INTEGER ? v->integer : -1;
+}
+
+/* The rotated part of a head alone, as DeepSeek's q_pe of 64 channels of 192, is as believed. */
+static void take_part(struct pe_diagnosis *d)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    int64_t found = (int64_t)t->shape[t->rank - 1], head_dim = given_integer(d, "head_dim");
+    if (head_dim < 0 || head_dim == found || given_integer(d, "rotary_dim") != found)
+        return;
+    pe_belief_replace(d, "head_dim", (struct pe_value){.kind = PE_INTEGER, .integer = found});
+    pe_belief_replace(d, "rotary_offset", (struct pe_value){.kind = PE_INTEGER});
+}
+
+/* Another width takes the believed one's place, where a head has no other parts. */
+static void take_width(struct pe_diagnosis *d)
+{
+    int64_t found = (int64_t)d->evidence.row_len, head_dim = given_integer(d, "head_dim");
+    int64_t rotated = given_integer(d, "rotary_dim");
+    bool is_whole =
+        (rotated < 0 || rotated == head_dim) && !pe_belief_given(d, "axes_dim") && !pe_belief_given(d, "mrope_section");
+    if (head_dim <= 0 || head_dim > PE_HEAD_DIM_MAX || head_dim == found || !is_whole)
+        return;
+    if (rotated > 0)
+        pe_belief_replace(d, "rotary_dim", (struct pe_value){.kind = PE_INTEGER, .integer = found});
+    pe_sizes_take_width(d, "head_dim", (uint64_t)found, (uint64_t)found, (uint64_t)head_dim);
+}
+
 static enum pe_status read_rotated(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_operand axes;
@@ -87,6 +118,7 @@ static enum pe_status read_rotated(struct pe_diagnosis *d, struct pe_failure *er
     if (is_flat(d) && !pe_belief_given(d, "head_dim"))
         return pe_fail(err, "/head_dim", "the tensor_layout %s needs head_dim, which the shape of q_out does not tell",
                        d->belief.tensor_layout);
+    take_part(d);
     status = move_channels(d, err);
     if (status)
         return status;
@@ -98,6 +130,7 @@ static enum pe_status read_rotated(struct pe_diagnosis *d, struct pe_failure *er
             "the axes of another tensor_layout",
             err);
     }
+    take_width(d);
     status = pe_belief_fix(d, "head_dim", d->evidence.row_len, pe_evidence_name(&d->evidence, 0), err);
     if (!status && form && !(form->kind == PE_STRING && pe_same(form->string, "concat")))
         return pe_fail(err, "/form", "form is for tables; leave it out with %s and %s", d->evidence.kind->input,

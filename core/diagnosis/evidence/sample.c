@@ -53,7 +53,7 @@ static size_t choose_rows(const struct pe_evidence *e, const struct spread *s, u
     size_t n = 0, m = 0;
     unsigned char *seen = (unsigned char *)(order + s->n); /* [n] */
     for (uint64_t k = 0; m < s->n && k < 16 * s->n + 64; k++) {
-        uint64_t r = e->zero_row >= 0 && k == 0 ? (uint64_t)e->zero_row : candidate(k, s->n);
+        uint64_t r = candidate(k, s->n);
         if (r < s->n && !seen[r]) {
             seen[r] = 1;
             order[m++] = r;

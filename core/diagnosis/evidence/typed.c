@@ -248,7 +248,6 @@ enum pe_status pe_typed_find(struct pe_diagnosis *d, struct pe_failure *err)
     e->n_rows = e->row_len = 1;
     e->dtype = PE_F32;
     e->narrow = PE_DTYPE_NONE;
-    e->zero_row = -1;
     if (d->request->n_fields > PE_FIELDS_MAX)
         return pe_fail(err, "", "the request has %zu fields; allowed: at most %d", d->request->n_fields, PE_FIELDS_MAX);
     enum pe_status status = pe_params_read(d->is_probe ? probe_rows : typed_rows, &d->typed_fields, d->request->fields,

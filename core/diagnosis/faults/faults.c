@@ -58,6 +58,19 @@ static const char *const of_not_finite[] = {
     "Every row has numbers that are NaN or infinite, {found.count} in all, so nothing could be compared."};
 const struct pe_fault pe_fault_not_finite = {FAULT_TEXTS("not_finite", "finding", FINDING, 0, "NaN or infinite numbers",
                                                          "The tensor has NaN or infinities.", of_not_finite)};
+/* Their sentences state what is measured: ../search/where.c. */
+#define PART(name, label, summary)                                                                                     \
+    const struct pe_fault pe_fault_##name = {FAULT_TEXT(#name, "finding", FINDING, 0, label, summary, summary)}
+PART(rows_extra, "more than believed",
+     "The tensor has more rows, batch rows, heads or channels than the configuration.");
+PART(rows_missing, "fewer than believed",
+     "The tensor has fewer rows, batch rows, heads or channels than the configuration.");
+PART(rows_zero, "rows of zeros", "Rows are zero.");
+PART(rows_other, "rows differ", "Some rows are as believed, others are not.");
+PART(batch_rows_other, "batch rows differ", "Some rows of the batch are as believed, others are not.");
+PART(heads_other, "heads differ", "Some heads are as believed, others are not.");
+PART(pairs_other, "pairs differ", "Some pairs are as believed in every row, others are not.");
+
 /* Far; nearly the belief; nearly something else; too few numbers; the belief but for single numbers. */
 static const char *const of_unexplained[] = {
     "No configuration that was tried gives the tensor; `ruled_out` lists the best of each kind.",

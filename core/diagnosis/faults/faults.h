@@ -107,8 +107,6 @@ bool pe_belief_is_run(const struct pe_diagnosis *d);
 bool pe_is_run_of_maps(const struct pe_diagnosis *d, const struct pe_edit *edit);
 /* The belief's position of row i on the first axis. */
 double pe_belief_position(const struct pe_diagnosis *d, uint64_t i);
-/* The coordinate of row i on an axis of a plan, in the unit of a list. */
-double pe_coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i);
 
 /* Moves all positions. */
 bool pe_edit_shift(const struct pe_diagnosis *d, struct pe_edit *edit, double by);
@@ -180,6 +178,8 @@ struct pe_reading {
 /* The reading under a model's pairing, computed once for each pairing; NULL: the evidence has no waves, or memory is
  * short. Borrowed until some later calls. */
 const struct pe_reading *pe_read_waves(struct pe_diagnosis *d, const struct pe_model *model);
+/* Has row i no phase at all, as one that is set aside? */
+bool pe_reading_is_unknown(const struct pe_reading *r, size_t i);
 /* Multiply-adds of one reading. */
 double pe_reading_work(double n, double n_waves);
 /* Radians per position of the first n waves of the model (0 beyond them); and how many it has. */
@@ -240,7 +240,7 @@ void pe_fit_close(struct pe_fit *fit);
 struct pe_solved pe_fit_shift(const struct pe_fit *fit, const double *position, size_t first, size_t n);
 /* The nearest integer if x is one within its error; else x. */
 double pe_fit_tidy(struct pe_solved s);
-/* The position of row i. A row of zeros has no phases: it stays where it is believed. */
+/* The position of row i. One that is set aside has no phases: it stays where it is believed. */
 bool pe_fit_row(const struct pe_fit *fit, size_t i, double *position);
 
 /* faults.c: the field that fault i of an edit changes; value NULL: unset. */

@@ -1,9 +1,16 @@
 /* Every fault, one line each, in the order of findings: FAULT(name) is the row pe_fault_name in the file of its kind.
- * not_finite, axes_moved, table_dtype, coordinates_f32 and the last six are findings that no hypothesis has: they
- * have no alternatives. Faults of one kind are not combined with each other. The plausibility of a row is how unlikely
- * the mistake is for somebody who ports a model, from 1 (the first to be expected) to 8: of explanations with the same
- * numbers the least surprising one is named first. */
+ * not_finite, those of rows and parts, axes_moved, table_dtype, coordinates_f32 and the last six are findings that no
+ * hypothesis has: they have no alternatives. Faults of one kind are not combined with each other. The plausibility of a
+ * row is how unlikely the mistake is for somebody who ports a model, from 1 (the first to be expected) to 8: of
+ * explanations with the same numbers the least surprising one is named first. */
 FAULT(not_finite)
+FAULT(rows_extra)
+FAULT(rows_missing)
+FAULT(rows_zero)
+FAULT(rows_other)
+FAULT(batch_rows_other)
+FAULT(heads_other)
+FAULT(pairs_other)
 FAULT(tensor_layout_other)
 FAULT(axes_moved)
 FAULT(layout_swapped)
@@ -44,7 +51,6 @@ FAULT(scaled)
 FAULT(scheme_other)
 FAULT(scale_base_other)
 FAULT(center_other)
-FAULT(zero_row)
 FAULT(mask_value)
 FAULT(interpolation_other)
 FAULT(not_resized)

@@ -323,8 +323,7 @@ enum { TRIED_ROWS = 6 };
 
 bool pe_fit_row(const struct pe_fit *f, size_t i, double *position)
 {
-    int64_t zero_row = f->model ? f->model->transforms.zero_row : -1;
-    if (zero_row >= 0 && (size_t)zero_row == i)
+    if (f->reading && pe_reading_is_unknown(f->reading, i))
         return true;
     struct pe_solved s = pe_fit_shift(f, NULL, i, 1);
     *position = s.score >= PE_FIT_SCORE_MIN ? pe_fit_tidy(s) : (double)INFINITY;

@@ -109,17 +109,19 @@ static void read_found(const struct pe_model *m, uint64_t row, double *out)
         out[channels->order[j]] = found[j];
 }
 
-/* Adds what some heads have at position number i: z and |in|² of each pair, [n_pairs, 3]. Returns their number. */
+/* Adds what the first heads that are not set aside have at position number i: z and |in|² of each pair, [n_pairs, 3].
+ * Returns how many heads are read where all are. */
 static uint64_t add_heads(const struct pe_model *m, const struct pe_rotation *rot, size_t n, size_t i, double *z)
 {
     const struct pe_evidence *e = &m->d->evidence;
     double in[PE_HEAD_DIM_MAX], out[PE_HEAD_DIM_MAX];
-    uint64_t heads = e->n_rows / n < HEADS_READ ? e->n_rows / n : HEADS_READ;
+    uint64_t heads = e->n_rows / n < HEADS_READ ? e->n_rows / n : HEADS_READ, n_read = 0;
     memset(z, 0, 3 * rot->n_pairs * sizeof *z);
-    for (uint64_t h = 0; h < heads; h++) {
+    for (uint64_t h = 0; h < e->n_rows / n && n_read < heads; h++) {
         uint64_t row = pe_model_row(m, h, i);
         if (pe_evidence_is_padding(e, row))
             continue;
+        n_read++;
         pe_input_in_order(m->d, &m->transforms.channels, row, in);
         read_found(m, row, out);
         (rot->is_tiled ? add_tiled : add_head)(rot, in, out, z);
@@ -155,12 +157,13 @@ void pe_reading_passed(const struct pe_model *m, size_t n, size_t i, double *all
     const struct pe_evidence *e = &m->d->evidence;
     struct pe_rotation rot;
     double in[PE_HEAD_DIM_MAX], out[PE_HEAD_DIM_MAX];
-    uint64_t heads = e->n_rows / n < HEADS_READ ? e->n_rows / n : HEADS_READ;
+    uint64_t n_read = 0;
     m->plan->scheme->rotate(m->plan, &rot, NULL);
-    for (uint64_t h = 0; h < heads; h++) {
+    for (uint64_t h = 0; h < e->n_rows / n && n_read < HEADS_READ; h++) {
         uint64_t row = pe_model_row(m, h, i);
         if (pe_evidence_is_padding(e, row))
             continue;
+        n_read++;
         pe_input_in_order(m->d, &m->transforms.channels, row, in);
         read_found(m, row, out);
         for (size_t j = 0; j < e->row_len; j++) /* a scale of queries is undone */
@@ -199,16 +202,35 @@ static void read_row(const struct pe_model *m, size_t t, uint64_t row, size_t co
         pe_evidence_read(e, t, col0 + j, row, 1, out + j);
 }
 
+/* Position number i in the first row of a batch where it is not set aside. */
+static uint64_t shown_row(const struct pe_model *m, size_t n, size_t i)
+{
+    const struct pe_evidence *e = &m->d->evidence;
+    for (uint64_t row = i; !m->transforms.transposed && e->aside && row < e->n_rows; row += n)
+        if (!e->aside[row])
+            return row;
+    return i;
+}
+
+/* What is known of it. */
+static double weight_of(const struct pe_model *m, uint64_t row)
+{
+    const unsigned char *aside = m->d->evidence.aside;
+    return m->transforms.transposed || !aside || !aside[row];
+}
+
 static bool read_tables(struct pe_reading *r, const struct pe_model *m)
 {
     double cosines[PE_HEAD_DIM_MAX], sines[PE_HEAD_DIM_MAX];
     bool is_backward = is_turned_back(m);
     for (size_t i = 0; i < r->n; i++) {
-        read_row(m, 0, i, 0, r->n_waves, cosines);
-        read_row(m, 1, i, 0, r->n_waves, sines);
+        uint64_t row = shown_row(m, r->n, i);
+        read_row(m, 0, row, 0, r->n_waves, cosines);
+        read_row(m, 1, row, 0, r->n_waves, sines);
         for (size_t k = 0; k < r->n_waves; k++) {
             straighten(m, is_backward, &cosines[k], &sines[k]);
-            put(r, k, i, cosines[k], sines[k], cosines[k] != 0 || sines[k] != 0); /* 0: nothing is known */
+            put(r, k, i, cosines[k], sines[k],
+                cosines[k] != 0 || sines[k] != 0 ? weight_of(m, row) : 0); /* 0: nothing is known */
         }
         if (i % ROWS_BETWEEN == 0 && pe_is_cancelled())
             return false;
@@ -226,10 +248,11 @@ void pe_reading_row(const struct pe_model *m, size_t n, size_t i, double *z)
         add_heads(m, &rot, n, i, z);
         return;
     }
-    read_row(m, 0, i, 0, n_waves, cosines);
-    read_row(m, 1, i, 0, n_waves, sines);
+    uint64_t row = shown_row(m, n, i);
+    read_row(m, 0, row, 0, n_waves, cosines);
+    read_row(m, 1, row, 0, n_waves, sines);
     for (size_t k = 0; k < n_waves; k++)
-        memcpy(z + 3 * k, (double[]){cosines[k], sines[k], 1}, 3 * sizeof *z);
+        memcpy(z + 3 * k, (double[]){cosines[k], sines[k], weight_of(m, row)}, 3 * sizeof *z);
 }
 
 static bool read_angles(struct pe_reading *r, const struct pe_model *m)
@@ -237,9 +260,10 @@ static bool read_angles(struct pe_reading *r, const struct pe_model *m)
     double angles[PE_HEAD_DIM_MAX], sign = (m->transforms.negated ? -1 : 1) / m->transforms.scaled;
     sign = is_turned_back(m) ? -sign : sign;
     for (size_t i = 0; i < r->n; i++) {
-        read_row(m, 0, i, 0, r->n_waves, angles);
+        uint64_t row = shown_row(m, r->n, i);
+        read_row(m, 0, row, 0, r->n_waves, angles);
         for (size_t k = 0; k < r->n_waves; k++)
-            put(r, k, i, cos(sign * angles[k]), sin(sign * angles[k]), 1);
+            put(r, k, i, cos(sign * angles[k]), sin(sign * angles[k]), weight_of(m, row));
         if (i % ROWS_BETWEEN == 0 && pe_is_cancelled())
             return false;
     }
@@ -288,11 +312,12 @@ static bool read_encoding(struct pe_reading *r, const struct pe_model *m)
         if (m->columns[j].quarter != 1)
             continue;
         for (size_t i = 0; i < r->n; i++) {
+            uint64_t row = shown_row(m, r->n, i);
             x[1] = 0;
-            read_row(m, 0, i, j, 1, &x[0]);
+            read_row(m, 0, row, j, 1, &x[0]);
             if (sine != SIZE_MAX)
-                read_row(m, 0, i, sine, 1, &x[1]);
-            put(r, k, i, sign * x[0], sign * x[1], sine != SIZE_MAX);
+                read_row(m, 0, row, sine, 1, &x[1]);
+            put(r, k, i, sign * x[0], sign * x[1], sine != SIZE_MAX ? weight_of(m, row) : 0);
         }
         k++;
     }
@@ -307,6 +332,14 @@ static bool fill_waves(struct pe_reading *r, const struct pe_model *m)
     case PE_OF_ANGLES: return read_angles(r, m);
     default: return read_encoding(r, m);
     }
+}
+
+bool pe_reading_is_unknown(const struct pe_reading *r, size_t i)
+{
+    bool is_unknown = true;
+    for (size_t k = 0; is_unknown && k < r->n_waves; k++)
+        is_unknown = !(r->weight[k * r->n + i] > 0);
+    return is_unknown;
 }
 
 /* ---- Readings that are kept ---- */

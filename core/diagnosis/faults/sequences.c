@@ -1,6 +1,5 @@
 /* Sequences of hypotheses. */
 #include "core/diagnosis/diagnosis.h"
-#include "core/schemes/rotary/rotary.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,12 +14,6 @@ bool pe_belief_is_run(const struct pe_diagnosis *d)
 }
 
 double pe_belief_position(const struct pe_diagnosis *d, uint64_t i) { return pe_position_at(&sequence(d)->k[0], i); }
-
-double pe_coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i)
-{
-    double p = pe_position_at(&plan->seq.k[axis], i);
-    return plan->scheme->rotate ? ((const struct pe_rotary *)plan->tables)->unit[axis].hi * p : p;
-}
 
 /* How many positions a sequence under the edit has: as many as the belief, or as another tensor_layout gives. */
 static uint64_t count_positions(const struct pe_diagnosis *d, const struct pe_edit *edit)

@@ -1,4 +1,4 @@
-/* Faults of size: factors, and rows or masks of other values. */
+/* Faults of size: factors, masks of other values, tables resized otherwise. */
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
@@ -46,67 +46,6 @@ static double map_factor(struct pe_diagnosis *d, const struct pe_edit *edit)
     if (!common_factor(d, d->evidence.dtype, &factor) && is_narrow)
         common_factor(d, d->evidence.narrow, &factor);
     return isfinite(factor) && factor != 0 ? factor : 1;
-}
-
-/* ---- A row of zeros ---- */
-
-static uint64_t n_queries(const struct pe_diagnosis *d)
-{
-    const struct pe_tensor *t = &d->evidence.tensors[0];
-    return t->rank > 1 ? t->shape[t->rank - 2] : 1;
-}
-
-enum { COLUMNS = 64 };
-
-static bool are_zero(const double *found, size_t n)
-{
-    for (size_t j = 0; j < n; j++)
-        if (found[j] != 0)
-            return false;
-    return true;
-}
-
-/* A mask may be missing too, so hidden keys do not count, unless all are hidden. */
-static bool should_be_zero(const double *expected, size_t n)
-{
-    size_t n_finite = 0;
-    for (size_t j = 0; j < n; j++) {
-        n_finite += !isinf(expected[j]);
-        if (!isinf(expected[j]) && expected[j] != 0)
-            return false;
-    }
-    return n_finite > 0;
-}
-
-/* Is the row of this query zero in every head, where the model has something else? */
-static bool is_odd_row(const struct pe_diagnosis *d, const struct pe_model *model, uint64_t query)
-{
-    const struct pe_evidence *e = &d->evidence;
-    double found[COLUMNS], expected[COLUMNS];
-    size_t n = e->row_len < COLUMNS ? (size_t)e->row_len : COLUMNS;
-    bool should_be = true;
-    for (uint64_t row = query; row < e->n_rows; row += n_queries(d)) {
-        pe_evidence_read(e, 0, row, 0, n, found);
-        if (!are_zero(found, n))
-            return false;
-        pe_model_fill(model, 0, row, 0, n, expected);
-        should_be = should_be && should_be_zero(expected, n);
-    }
-    return !should_be;
-}
-
-/* The first query whose row is 0 in all heads, where the edit gives something else; -1: none. */
-static int64_t map_zero_row(struct pe_diagnosis *d, const struct pe_edit *edit)
-{
-    struct pe_model *model;
-    struct pe_failure err;
-    int64_t found = -1;
-    if (pe_model_new(d, edit, &model, &err))
-        return -1;
-    for (uint64_t query = 0; query < n_queries(d) && found < 0 && !pe_is_cancelled(); query++)
-        found = is_odd_row(d, model, query) ? (int64_t)query : -1;
-    pe_model_free(model);
-    return found;
 }
 
 /* ---- The faults ---- */
@@ -276,50 +215,7 @@ const struct pe_fault pe_fault_scaled = {
     .fit_rank = 2,
     .cures = pe_cures_scaled};
 
-/* ---- Rows and masks ---- */
-
-static bool has_zero_row(const struct pe_model *m, uint64_t row)
-{
-    double x;
-    for (size_t t = 0; t < m->d->evidence.n_tensors; t++)
-        for (uint64_t j = 0; j < m->d->evidence.row_len; j++) {
-            pe_model_fill(m, t, row, j, 1, &x);
-            if (x != 0)
-                return false;
-        }
-    return true;
-}
-
-/* The first row of zeros that is none under the edit: sines alone are 0 at position 0. */
-static int64_t zero_row_of(struct pe_diagnosis *d, struct pe_edit *edit)
-{
-    const struct pe_evidence *e = &d->evidence;
-    struct pe_model *m;
-    int64_t row = e->zero_row;
-    if (row < 0 || !pe_edit_model(d, edit, &m))
-        return -1;
-    while ((uint64_t)row < e->n_rows && !(pe_evidence_is_zero(e, (uint64_t)row) && !has_zero_row(m, (uint64_t)row)))
-        row++;
-    pe_model_free(m);
-    return (uint64_t)row < e->n_rows ? row : -1;
-}
-
-static bool zero_row(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    bool is_bias = d->evidence.kind->id == PE_OF_BIAS;
-    edit->transforms.zero_row = is_bias ? map_zero_row(d, edit) : zero_row_of(d, edit);
-    return edit->transforms.zero_row >= 0;
-}
-
-const struct pe_fault pe_fault_zero_row = {FAULT_TEXT("zero_row", "size", SIZE, 5, "row of zeros", "One row is zero.",
-                                                      "Row {found} (counted from 0) is zero."),
-                                           .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ENCODING) |
-                                                       PE_EVIDENCE_BIT(BIAS),
-                                           .n_alternatives = 1,
-                                           .apply = zero_row,
-                                           .n_fits = 1,
-                                           .fit_rank = 0};
+/* ---- Masks ---- */
 
 /* The number found where the model has -infinity first. */
 static double mask_of(const struct pe_diagnosis *d, const struct pe_model *m)

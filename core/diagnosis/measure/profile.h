@@ -47,4 +47,72 @@ size_t pe_measure_coordinates(const struct pe_sheet *sheet, const struct pe_prof
 size_t pe_measure_frequencies(const struct pe_sheet *sheet, const struct pe_profile *at, struct pe_profile *found,
                               double *work);
 
+/* ---- Parts: where the believed configuration fits ---- */
+
+/* The axes that indices are of; those of whole rows first, the largest groups first. */
+enum pe_part_axis { PE_PART_BATCH, PE_PART_HEADS, PE_PART_ROWS, PE_PART_PAIRS, PE_N_PART_AXES };
+
+/* Of each index: has it a number that fits, has it one that does not? */
+enum { PE_FITS_HERE = 1, PE_DIFFERS_HERE = 2 };
+struct pe_marks {
+    uint64_t n[PE_N_PART_AXES];        /* 0: there is no such axis */
+    unsigned char *of[PE_N_PART_AXES]; /* [n] PE_FITS_HERE, PE_DIFFERS_HERE; owned, one block */
+};
+
+/* What the numbers are that differ. */
+enum pe_rest_is {
+    PE_REST_OTHER,    /* no multiple, copy or constant */
+    PE_REST_ZERO,     /* said of rows that are set aside */
+    PE_REST_NUMBER,   /* one number everywhere */
+    PE_REST_REPEATED, /* one row again and again, which is none of the believed ones */
+    PE_REST_MOVED,    /* believed rows of other indices */
+    PE_REST_SCALED    /* believed rows, each times a factor of its own */
+};
+
+struct pe_parts {
+    struct pe_marks marks;
+    unsigned char *rows; /* [n_rows] of the evidence: 1, every number is as believed; owned */
+    uint64_t n_fit;      /* of them */
+    uint64_t n_compared;
+    uint64_t n_bad; /* numbers that do not fit, of which the farthest is */
+    struct {
+        size_t t;
+        uint64_t row, col;
+        double found, expected, times; /* times: its error, of what it may be */
+    } farthest;
+    double bits;         /* that their numbers carry */
+    uint64_t n, n_equal; /* numbers of them; those that are equal */
+    double max_error;    /* of them */
+    bool is_exact;
+    enum pe_part_axis axis; /* whose indices tell most; PE_N_PART_AXES: none, no part fits */
+    bool is_clean;          /* each index of it fits whole, or in no number */
+    enum pe_rest_is rest;
+    double number, mean, deviation; /* of the rest */
+    uint64_t n_scaled;              /* rows that differ by a factor of their own */
+    double least, most;             /* of these factors */
+    bool are_normal;                /* such rows have the root mean square 1, as a norm gives it */
+    uint64_t *moved;                /* [n_moved] of each row of the rest the believed one; owned */
+    size_t n_moved;
+};
+
+/* parts.c: compares the belief with every number, once, into d->parts. false: it has no numbers to compare, or no
+ * memory is left, or no client waits. */
+bool pe_parts_measure(struct pe_diagnosis *d);
+/* What the rows are that differ: d->parts->rest. */
+void pe_parts_describe(struct pe_diagnosis *d);
+/* Is there a part that fits, or does every row but for a factor? */
+bool pe_parts_tell(const struct pe_diagnosis *d);
+/* Does all but one number fit? That is no part. */
+bool pe_parts_are_single(const struct pe_diagnosis *d);
+void pe_parts_drop(struct pe_diagnosis *d);
+
+/* Marks of no number yet, for pairs, too, where n_pairs is not 0. false: no memory. */
+bool pe_marks_new(struct pe_marks *marks, const struct pe_evidence *e, uint64_t n_pairs);
+void pe_marks_drop(struct pe_marks *marks);
+/* A row of the evidence fits whole, or it differs. */
+void pe_marks_row(struct pe_marks *marks, const struct pe_evidence *e, uint64_t row, bool fits);
+/* The axis of whole rows by whose indices most fits, at least a fifth; those that fit whole or not at all come first.
+ * PE_N_PART_AXES: none. */
+enum pe_part_axis pe_marks_choose(const struct pe_marks *marks, bool *is_clean);
+
 #endif

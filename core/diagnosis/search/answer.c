@@ -11,6 +11,7 @@
  * it with /encode; nothing in the answer needs to be believed. Rows behind a switch of scaling have a configuration of
  * their own. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/measure/profile.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,37 +19,6 @@
 #include <string.h>
 
 /* ---- Their members ---- */
-
-void pe_answer_put_index(const struct pe_diagnosis *d, struct pe_node *node, size_t t, uint64_t row, uint64_t col)
-{
-    int64_t index[PE_RANK_MAX];
-    uint64_t element = pe_moved_element(&d->evidence, pe_evidence_element(&d->evidence, t, row, col));
-    const struct pe_tensor *tensor = pe_evidence_sent(&d->evidence);
-    for (unsigned axis = tensor->rank; axis-- > 0; element /= tensor->shape[axis])
-        index[axis] = (int64_t)(element % tensor->shape[axis]);
-    pe_put_integers(node, "index", index, tensor->rank);
-}
-
-void pe_answer_put_number(struct pe_node *node, const char *name, double x)
-{
-    if (isfinite(x))
-        pe_put_real(node, name, x);
-    else
-        pe_put_string(node, name, isnan(x) ? "NaN" : x > 0 ? "Infinity" : "-Infinity");
-}
-
-double pe_answer_shortest(enum pe_dtype dtype, double x)
-{
-    enum { DIGITS_MAX = 9 };
-    char text[32];
-    for (int digits = 1; digits <= DIGITS_MAX && dtype != PE_F64 && isfinite(x); digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, x);
-        double y = strtod(text, NULL);
-        if (pe_round_to(dtype, y) == x)
-            return y;
-    }
-    return x;
-}
 
 void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad, struct pe_node *node, const char *name)
 {
@@ -143,6 +113,12 @@ void pe_answer_config(const struct pe_diagnosis *d, const struct pe_candidate *c
         pe_put_value(copy, "query_scale", scale);
 }
 
+static void put_request(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node)
+{
+    pe_answer_config(d, c, c->model->plan, node);
+    put_sequence(d, c, node);
+}
+
 /* Of rows first … end-1. */
 static void put_rows(struct pe_diagnosis *d, const struct pe_candidate *c, uint64_t first, uint64_t end,
                      struct pe_node *node)
@@ -210,8 +186,7 @@ static void put_also(struct pe_diagnosis *d, const struct pe_answer *a, size_t h
         put_codes(&c->explanation.h, other);
         pe_put_boolean(other, "everywhere", c->likeness == PE_ALIKE);
         pe_answer_detail(d, c, other);
-        pe_answer_config(d, c, c->model->plan, other);
-        put_sequence(d, c, other);
+        put_request(d, c, other);
         pe_answer_transforms(d, &c->edit.transforms, other);
     }
 }
@@ -232,8 +207,9 @@ static const struct pe_member candidate[] = {
          "other mistakes with the same numbers, at most 8: codes, everywhere, detail, config, sequence, transforms"},
     {.name = "pieces",
      .types = "array",
-     .summary =
-         "where some rows have another scaling than the others: rows (from, to), config and sequence of each part",
+     .summary = "where some rows have another scaling than the others: rows (from, to), config and sequence of each "
+                "part; where "
+                "a part is as believed: its rows, batch_rows or heads, as [first, last], and what the rest is",
      .is_optional = true},
     {.name = NULL},
 };
@@ -244,9 +220,10 @@ static enum pe_status put_candidate(struct pe_diagnosis *d, struct pe_answer *a,
     struct pe_candidate *c = &a->candidates[i];
     struct pe_node *node = pe_put_object(list, NULL), *presets;
     enum pe_status status = pe_answer_presets(d, c, err);
-    pe_answer_config(d, c, c->model->plan, node);
-    put_sequence(d, c, node);
-    pe_answer_transforms(d, &c->edit.transforms, node);
+    put_request(d, c, node);
+    struct pe_node *transforms = pe_answer_transforms(d, &c->edit.transforms, node);
+    if (i == 0)
+        pe_answer_zero_rows(d, a, transforms);
     put_codes(&c->explanation.h, node);
     presets = pe_put_list(node, "presets");
     for (size_t k = 0; k < c->n_presets; k++)
@@ -258,11 +235,56 @@ static enum pe_status put_candidate(struct pe_diagnosis *d, struct pe_answer *a,
     return status;
 }
 
+/* ---- A candidate of two parts ---- */
+
+static const struct pe_value *member(const struct pe_value *v, const char *name)
+{
+    return pe_field_find(v->object.fields, v->object.n, name);
+}
+
+/* The part that fits has the belief's request; the rest its own, or what it is. */
+static void put_parts(struct pe_diagnosis *d, const struct pe_candidate *belief, struct pe_node *node)
+{
+    static const char *const names[] = {"config", "sequence", "transforms"};
+    const struct pe_value *rest = pe_answer_of_rest(d);
+    struct pe_node *list = pe_put_list(node, "pieces"), *first = pe_put_object(list, NULL),
+                   *second = pe_put_object(list, NULL);
+    pe_answer_piece(d, false, first);
+    put_request(d, belief, first);
+    pe_answer_piece(d, true, second);
+    for (size_t i = 0; rest && i < sizeof names / sizeof *names; i++)
+        if (member(rest, names[i]))
+            pe_put_value(second, names[i], member(rest, names[i]));
+}
+
+/* Each of its parts has been compared with all of its numbers. */
+static void put_in_parts(struct pe_diagnosis *d, const struct pe_candidate *belief, struct pe_node *list)
+{
+    const struct pe_parts *p = d->parts;
+    const struct pe_value *rest = pe_answer_of_rest(d), *error = rest ? member(rest, "max_error") : NULL;
+    struct pe_node *node = pe_put_object(list, NULL);
+    bool is_exact = p->is_exact && (!rest || pe_same(member(rest, "verdict")->string, "exact"));
+    double n_rest =
+        (double)(d->evidence.n_rows - p->n_fit) * (double)d->evidence.n_tensors * (double)d->evidence.row_len;
+    double equal = (double)p->n_equal + (rest ? member(rest, "equal")->real : 1) * n_rest;
+    put_request(d, belief, node);
+    pe_put_list(node, "transforms");
+    pe_put_string(pe_put_list(node, "codes"), NULL, pe_answer_part_code(d));
+    pe_put_list(node, "presets");
+    pe_put_string(node, "verdict", verdicts[is_exact ? PE_EXACT : PE_ROUNDING]);
+    pe_put_real(node, "max_error", error ? fmax(p->max_error, pe_value_number(error)) : p->max_error);
+    pe_put_null(node, "max_ulp");
+    pe_put_real(node, "equal", equal / ((double)p->n + n_rest));
+    pe_put_null(node, "first_bad");
+    pe_put_list(node, "also");
+    put_parts(d, belief, node);
+}
+
 /* The best single fault of each kind, when nothing fits. */
 static void put_ruled_out(const struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root)
 {
     struct pe_node *list = pe_put_list(root, "ruled_out");
-    bool fits = a->n > 0 && pe_fits(a->candidates[0].all.verdict);
+    bool fits = (a->n > 0 && pe_fits(a->candidates[0].all.verdict)) || pe_answer_is_in_parts(d);
     for (int kind = 0; !fits && kind < PE_KIND_FINDING; kind++) {
         const struct pe_explanation *best = &d->of_kind[kind];
         if (best->h.n == 0)
@@ -285,6 +307,13 @@ static void put_undecided(const struct pe_undecided *u, struct pe_node *root)
     pe_put_integer(pe_put_object(node, "decide"), "position", (int64_t)u->position);
 }
 
+static const struct pe_member groups[] = {
+    {.name = "batch_rows", .types = "array|null"}, {.name = "heads", .types = "array|null"}, {.name = NULL}};
+static const struct pe_member where_members[] = {{.name = "rows", .types = "array|null"},
+                                                 {.name = "pairs", .types = "array|null"},
+                                                 {.name = "groups", .types = "object", .members = groups},
+                                                 {.name = NULL}};
+
 const struct pe_member pe_diagnosis_members[] = {
     {.name = "explained", .types = "boolean"},
     {.name = "belief", .types = "object|null", .members = comparison},
@@ -295,6 +324,11 @@ const struct pe_member pe_diagnosis_members[] = {
      .items = "object",
      .members = candidate},
     {.name = "findings", .types = "array", .items = "object", .members = pe_finding_members},
+    {.name = "where",
+     .types = "object|null",
+     .summary = "of a belief that does not fit: where it does, as stretches [first, last] of rows, pairs and groups "
+                "(batch_rows, heads); null where there is one",
+     .members = where_members},
     {.name = "undecided", .types = "object|null"},
     {.name = "ruled_out", .types = "array"},
     {.name = "searched", .types = "integer", .summary = "hypotheses tried"},
@@ -334,15 +368,19 @@ static enum pe_status put_answer(struct pe_diagnosis *d, struct pe_answer *a, st
 {
     struct pe_node *root = pe_values_root(d->values);
     enum pe_status status = pe_answer_decide(d, a, &a->undecided, err);
-    pe_put_boolean(root, "explained", a->n > 0 && pe_fits(a->candidates[0].all.verdict));
+    bool fits = pe_answer_fits(d), is_in_parts = !fits && pe_answer_is_in_parts(d);
+    pe_put_boolean(root, "explained", fits || is_in_parts);
     if (a->belief.model)
         put_comparison(d, &a->belief.all, pe_put_object(root, "belief"));
     else
         pe_put_null(root, "belief");
     struct pe_node *list = pe_put_list(root, "candidates");
-    for (size_t i = 0; !status && i < a->n_shown; i++)
+    if (is_in_parts)
+        put_in_parts(d, &a->belief, list);
+    for (size_t i = 0; !status && !is_in_parts && i < a->n_shown; i++)
         status = put_candidate(d, a, i, list, err);
     pe_answer_findings(d, a, root);
+    pe_answer_where(d, root);
     put_undecided(&a->undecided, root);
     put_ruled_out(d, a, root);
     pe_put_integer(root, "searched", (int64_t)d->searched);
@@ -382,18 +420,31 @@ void pe_answer_drop(struct pe_diagnosis *d)
     free(a);
 }
 
-enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_failure *err)
+bool pe_answer_fits(const struct pe_diagnosis *d)
 {
-    d->values = pe_values_new();
+    return d->answer->n > 0 && pe_fits(d->answer->candidates[0].all.verdict);
+}
+
+enum pe_status pe_diagnosis_compare(struct pe_diagnosis *d, struct pe_failure *err)
+{
     d->answer = calloc(1, sizeof *d->answer);
-    if (!d->values || !d->answer)
+    if (!d->answer)
         return pe_no_memory(err);
     enum pe_status status = pe_answer_compare(d, d->answer, err);
     if (!status)
         status = pe_answer_join(d, d->answer, err);
     d->answer->n_shown = count_shown(d->answer);
-    if (!status)
-        status = put_answer(d, d->answer, err);
+    if (!status && !d->as_believed && d->answer->belief.model && !pe_fits(d->answer->belief.all.verdict))
+        pe_parts_measure(d);
+    return status;
+}
+
+enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    d->values = pe_values_new();
+    if (!d->values)
+        return pe_no_memory(err);
+    enum pe_status status = put_answer(d, d->answer, err);
     if (status)
         return status;
     d->stated = d->no_memory ? NULL : pe_values_done(d->values);

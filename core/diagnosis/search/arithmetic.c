@@ -51,7 +51,7 @@ static bool reads_length(const struct pe_model *m)
 static bool is_plain(const struct pe_transforms *t)
 {
     return !t->channels.order && !t->sinusoid && !t->inverted && !t->transposed && isnan(t->wrapped_from) &&
-           t->scaled == 1 && t->zero_row < 0 && t->n_axes == 0;
+           t->scaled == 1 && t->n_axes == 0;
 }
 
 static bool has_arithmetic(const struct pe_diagnosis *d, const struct pe_candidate *c)

@@ -292,7 +292,7 @@ static enum pe_status compare(struct pe_diagnosis *d, struct pe_model *model, co
         else if (!pe_evidence_is_padding(&d->evidence, i))
             compare_row(d, model, i, rows, &tally, own, out);
     }
-    out->verdict = d->evidence.not_finite.n && out->n == 0 ? PE_NO_FIT : pe_tally_verdict(&tally);
+    out->verdict = d->evidence.aside && out->n == 0 ? PE_NO_FIT : pe_tally_verdict(&tally);
     if (tally.has_infinity_elsewhere)
         out->max_error = (double)INFINITY;
     if (!status)

@@ -163,7 +163,6 @@ void pe_go_on(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_tr
     on->edit = c->edit;
     on->edit.n_owned = 0;
     on->edit.transforms.transposed = false;
-    on->edit.transforms.zero_row = -1;
     on->edit.transforms.scaling_behind = NULL;
     on->model = NULL;
     if (goes_on(d, c) && set_rows(d, c, &on->edit) && pe_model_new(d, &on->edit, &on->model, &err))
@@ -234,8 +233,8 @@ static bool are_equal_everywhere(struct pe_diagnosis *d, const struct pe_nearnes
 {
     const struct pe_transforms *x = &a->edit.transforms, *y = &b->edit.transforms;
     bool is_map = d->evidence.kind->fill_beyond;
-    if (d->evidence.kind->id == PE_OF_IDS || x->transposed != y->transposed || x->zero_row != y->zero_row ||
-        x->scaling_behind || y->scaling_behind || a->model->plan->seq.n_axes != b->model->plan->seq.n_axes)
+    if (d->evidence.kind->id == PE_OF_IDS || x->transposed != y->transposed || x->scaling_behind || y->scaling_behind ||
+        a->model->plan->seq.n_axes != b->model->plan->seq.n_axes)
         return false;
     return is_map ? are_equal_beyond(d, near, a, b) : are_equal_onward(d, near, a, b, room);
 }
@@ -434,7 +433,7 @@ static enum pe_status find_position(struct pe_diagnosis *d, const struct pe_cand
  * meaning at another position. */
 static bool is_comparable(const struct pe_candidate *c)
 {
-    bool fine = !c->edit.transforms.transposed && c->edit.transforms.zero_row < 0 && !c->edit.transforms.scaling_behind;
+    bool fine = !c->edit.transforms.transposed && !c->edit.transforms.scaling_behind;
     for (unsigned i = 0; i < c->explanation.h.n; i++) {
         enum pe_fault_kind kind = pe_fault_kind_of(c->explanation.h.fault[i]);
         fine = fine && kind != PE_KIND_ARITHMETIC && kind != PE_KIND_POSITIONS;

@@ -10,9 +10,11 @@
  *
  * After the faults of the first candidate come findings that no hypothesis has: axes in another order, angles or
  * coordinates in float32, a table rounded to fewer bits, uninitialised memory, a rival that this tensor cannot
- * exclude. Before them come numbers that are not finite. If nothing fits, one finding states that and how near the
+ * exclude. Before them come numbers that are not finite and rows that
+ * are zero (where.c). If nothing fits, the part that does is stated, and one finding states that and how near the
  * nearest was. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/measure/profile.h"
 #include "core/diagnosis/naming/relations.h"
 
 #include <math.h>
@@ -82,8 +84,6 @@ static void put_transformed(const struct pe_candidate *c, const char *code, stru
         pe_put_string(node, "found", pe_stage_words[t->stage]);
     else if (strcmp(code, "scaling_switch") == 0)
         put_switch(c, node);
-    else if (strcmp(code, "zero_row") == 0)
-        pe_put_integer(node, "found", t->zero_row);
     else
         pe_put_null(node, "found");
     pe_put_null(node, "believed");
@@ -396,6 +396,12 @@ static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, s
     if (d->belief.is_given && a->belief.all.is_alone) { /* whatever else is as near */
         pe_answer_misfit(d, &a->belief.all.worst, node, "worst");
         sentence = ALONE;
+    } else if (pe_parts_are_single(d)) {
+        const struct pe_parts *p = d->parts;
+        const struct pe_misfit worst = {
+            true, p->farthest.t, p->farthest.row, p->farthest.col, p->farthest.found, p->farthest.expected};
+        pe_answer_misfit(d, &worst, node, "worst");
+        sentence = ALONE;
     } else if (a->n > 0 && first->all.verdict == PE_NEAR && first->all.worst.is_any) {
         pe_answer_misfit(d, &first->all.worst, node, "worst");
         sentence = first->explanation.h.n > 0 ? NEARLY_OTHER : d->belief.is_given ? NEARLY_BELIEVED : FAR;
@@ -414,7 +420,7 @@ static void put_moved(struct pe_diagnosis *d, struct pe_node *list)
     const struct pe_moved *moved = &d->evidence.moved;
     int64_t order[PE_RANK_MAX];
     char pointer[32];
-    if (!moved->n)
+    if (!moved->is_other_order)
         return;
     for (unsigned i = 0; i < moved->n; i++)
         order[i] = moved->order[i];
@@ -422,94 +428,6 @@ static void put_moved(struct pe_diagnosis *d, struct pe_node *list)
     struct pe_node *node = put_finding(list, &pe_fault_axes_moved.info, pointer);
     pe_put_integers(node, "found", order, moved->n);
     finish_finding(d, node, pe_fault_axes_moved.info.details[0], NULL);
-}
-
-/* ---- Numbers that are not finite ---- */
-
-/* Where a row of the evidence is: its place in the sequence, in the batch, and its head. */
-struct place {
-    uint64_t row, batch, head;
-};
-
-/* How many of each there are. 1: there is no such axis, or one of length 1. */
-static struct place sizes_of(const struct pe_evidence *e)
-{
-    const struct pe_tensor *t = &e->tensors[0];
-    const struct pe_operand *a = &e->axes;
-    bool has_heads = e->kind->id == PE_OF_BIAS || e->kind->id == PE_OF_MAPS;
-    if (a->n)
-        return (struct place){a->n, a->n_batches, a->n_heads};
-    uint64_t n = t->rank > 1 ? t->shape[t->rank - 2] : 1, heads = has_heads && t->rank > 2 ? t->shape[t->rank - 3] : 1;
-    return (struct place){n, e->n_rows / (n * heads), heads};
-}
-
-static struct place place_of(const struct pe_evidence *e, const struct place *sizes, uint64_t row)
-{
-    const struct pe_operand *a = &e->axes;
-    uint64_t at = row * a->width;
-    if (a->n)
-        return (struct place){at / a->row_step % a->n, at / a->batch_step % a->n_batches,
-                              at / a->head_step % a->n_heads};
-    return (struct place){row % sizes->row, row / sizes->row / sizes->head, row / sizes->row % sizes->head};
-}
-
-/* Marks the rows, batch rows and heads in which a number is not finite. */
-static void mark_places(const struct pe_evidence *e, const struct place *sizes, unsigned char *rows,
-                        unsigned char *batches, unsigned char *heads)
-{
-    for (uint64_t i = 0; i < e->n_rows; i++)
-        if (e->not_finite.rows[i]) {
-            struct place at = place_of(e, sizes, i);
-            rows[at.row] = batches[at.batch] = heads[at.head] = 1;
-        }
-}
-
-/* The marked ones as stretches [first, last], at most 16; null where there is one at all. Returns their number. */
-static int64_t put_stretches(struct pe_node *node, const char *name, const unsigned char *marks, uint64_t n)
-{
-    enum { STRETCHES_MAX = 16 };
-    int64_t count = 0;
-    size_t listed = 0;
-    struct pe_node *list = n > 1 ? pe_put_list(node, name) : NULL;
-    if (!list)
-        pe_put_null(node, name);
-    for (uint64_t i = 0, end; i < n; i = end + 1) {
-        for (end = i; end < n && marks[end];)
-            end++;
-        count += (int64_t)(end - i);
-        if (end > i && list && listed++ < STRETCHES_MAX)
-            pe_put_integers(list, NULL, (const int64_t[]){(int64_t)i, (int64_t)end - 1}, 2);
-    }
-    return count;
-}
-
-static void put_not_finite(struct pe_diagnosis *d, struct pe_node *list)
-{
-    enum { SOME_ROWS, EVERY_ROW };
-    const struct pe_evidence *e = &d->evidence;
-    const struct pe_not_finite *bad = &e->not_finite;
-    if (!bad->n)
-        return;
-    struct place sizes = sizes_of(e), first = place_of(e, &sizes, bad->row);
-    unsigned char *rows = calloc(sizes.row + sizes.batch + sizes.head, 1);
-    char pointer[32];
-    d->no_memory |= !rows;
-    if (!rows)
-        return;
-    mark_places(e, &sizes, rows, rows + sizes.row, rows + sizes.row + sizes.batch);
-    snprintf(pointer, sizeof pointer, "/%s", pe_evidence_name(e, bad->t));
-    struct pe_node *node = put_finding(list, &pe_fault_not_finite.info, pointer);
-    struct pe_node *found = pe_put_object(node, "found");
-    pe_put_integer(found, "count", (int64_t)bad->n);
-    pe_answer_put_number(found, "value", e->view.is_negative[bad->t] ? -bad->value : bad->value);
-    pe_answer_put_index(d, found, bad->t, bad->row, bad->col);
-    pe_put_integer(found, "first", (int64_t)first.row);
-    pe_put_integer(found, "n_rows", put_stretches(found, "rows", rows, sizes.row));
-    pe_put_integer(found, "of_rows", (int64_t)sizes.row);
-    put_stretches(found, "batch_rows", rows + sizes.row, sizes.batch);
-    put_stretches(found, "heads", rows + sizes.row + sizes.batch, sizes.head);
-    free(rows);
-    finish_finding(d, node, pe_fault_not_finite.info.details[d->sample.n ? SOME_ROWS : EVERY_ROW], NULL);
 }
 
 static void put_plain(struct pe_diagnosis *d, struct pe_node *list, const struct pe_fault_info *info)
@@ -540,7 +458,7 @@ static void put_identified(struct pe_diagnosis *d, const struct pe_candidate *c,
 }
 
 /* The words of the first candidate, which fits: its faults in the order of the table, then what is no mistake. */
-static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list)
+static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, bool has_zeros, struct pe_node *list)
 {
     bool is_given = d->belief.is_given, has_angles = has_angles_f32(c), has_coordinates = has_coordinates_f32(c);
     if (!is_given)
@@ -553,19 +471,24 @@ static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, 
     if (has_coordinates)
         put_coordinates(d, c, list);
     put_narrow(d, c, list);
-    if (is_given && c->explanation.h.n == 0 && !has_angles && !has_coordinates && !d->evidence.moved.n &&
-        !d->evidence.not_finite.n)
+    if (is_given && c->explanation.h.n == 0 && !has_angles && !has_coordinates && !d->evidence.moved.is_other_order &&
+        !d->evidence.n_sizes && !d->evidence.not_finite.n && !has_zeros)
         put_plain(d, list, &pe_fault_as_believed.info);
 }
 
 void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root)
 {
     struct pe_node *list = pe_put_list(root, "findings");
-    put_not_finite(d, list);
+    pe_answer_not_finite(d, list);
+    pe_answer_sizes(d, list);
+    bool has_zeros = pe_answer_zeros(d, a, list);
     put_moved(d, list);
     if (a->n > 0 && pe_fits(a->candidates[0].all.verdict)) {
-        put_explained(d, &a->candidates[0], list);
+        put_explained(d, &a->candidates[0], has_zeros, list);
+    } else if (pe_answer_is_in_parts(d)) {
+        pe_answer_part(d, list);
     } else {
+        pe_answer_part(d, list);
         put_uninitialised(d, list);
         put_unexplained(d, a, list);
     }

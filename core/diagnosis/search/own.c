@@ -295,7 +295,7 @@ void pe_own_add(struct pe_own *o, uint64_t row, const struct pe_row *rows)
     const struct pe_evidence *e = &o->m->d->evidence;
     if (o->judge.id == PE_OF_MAPS)
         add_map_row(o, row, rows, (size_t)e->row_len);
-    uint64_t place = o->judge.id == PE_OF_ENCODING ? row : pe_model_position(o->m, row);
+    uint64_t place = o->judge.id == PE_OF_ENCODING ? row % o->m->plan->outputs[0].n_rows : pe_model_position(o->m, row);
     for (size_t t = 0; o->couples && t < e->n_tensors; t += 2)
         for (size_t i = 0; i < o->n_couples; i++) {
             const struct couple *c = &o->couples[i];

@@ -18,6 +18,7 @@
  * Reiter 1987 (A theory of diagnosis from first principles, Artificial Intelligence 32) has the order: smallest sets of
  * faults first. Which of equal explanations is named first is in hypothesis.c. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/measure/profile.h"
 #include "core/diagnosis/naming/relations.h"
 
 #include <stdlib.h>
@@ -366,14 +367,14 @@ static double work_of_one(const struct pe_diagnosis *d)
     return pe_model_plan_work(m) + kept_work(m) + (double)d->sample.n * m->number_work;
 }
 
-/* The answer compares the best with all numbers, each with another one on the sample and where its sequence goes on,
- * and plans two candidates at a hundred positions to decide between them. */
+/* The answer compares the best with all numbers, the belief twice (measure/parts.c), each with another one on the
+ * sample and where its sequence goes on, and plans two candidates at a hundred positions to decide between them. */
 static double work_of_answer(const struct pe_diagnosis *d)
 {
     enum { DECIDING = 208, GOING_ON = 2 * PE_BEST_MAX };
     const struct pe_model *m = d->belief.model;
     double all = (double)d->evidence.n_tensors * (double)d->evidence.n_rows * (double)d->evidence.row_len;
-    double numbers = (PE_BEST_MAX + 1) * all + GOING_ON * (double)d->sample.n;
+    double numbers = (PE_BEST_MAX + 2) * all + GOING_ON * (double)d->sample.n;
     return numbers * m->number_work + (DECIDING + GOING_ON) * PE_WORK_OF_A_NS * m->plan->cost.ns +
            pe_arithmetic_work(d);
 }
@@ -446,6 +447,22 @@ static bool measure(struct pe_search *s)
     return is_named;
 }
 
+/* Is half of the tensor or more as believed, by whole rows? Then no mistake of all rows explains the rest. Masks and
+ * forms of biases keep many rows. */
+static bool is_partly_believed(struct pe_search *s)
+{
+    struct pe_diagnosis *d = s->d;
+    const struct pe_evidence *e = &d->evidence;
+    unsigned kinds =
+        PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ANGLES) | PE_EVIDENCE_BIT(ENCODING);
+    uint64_t n_aside = 0;
+    if (!(kinds >> e->kind->id & 1) || pe_best_fits(d, PE_FAULTS_MAX) || !pe_parts_measure(d) || !pe_parts_tell(d))
+        return false;
+    for (uint64_t i = 0; i < e->n_rows; i++)
+        n_aside += pe_evidence_is_padding(e, i);
+    return d->parts->axis == PE_N_PART_AXES || 2 * d->parts->n_fit >= e->n_rows - n_aside;
+}
+
 static void run(struct pe_search *s)
 {
     level_one(s);
@@ -458,6 +475,10 @@ static void run(struct pe_search *s)
         return;
     }
     bool is_named = measure(s), is_several = s->d->belief.model->plan->seq.n_axes > 1;
+    if (s->d->as_believed || is_partly_believed(s)) { /* of a rest, single mistakes */
+        pe_best_trim(s->d);
+        return;
+    }
     if (!(is_named && is_several) && !pe_best_fits(s->d, 2))
         level_two(s);
     if (!is_named && !pe_best_fits(s->d, PE_FAULTS_MAX))

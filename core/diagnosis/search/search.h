@@ -252,7 +252,7 @@ void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad,
                       const char *name);
 
 /* transforms.c: the list `transforms` of a candidate. */
-void pe_answer_transforms(const struct pe_diagnosis *d, const struct pe_transforms *t, struct pe_node *node);
+struct pe_node *pe_answer_transforms(const struct pe_diagnosis *d, const struct pe_transforms *t, struct pe_node *node);
 
 /* findings.c: the list of findings of the first candidate. */
 void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root);
@@ -269,6 +269,30 @@ void pe_answer_differences(struct pe_diagnosis *d, const struct pe_value *candid
 
 /* cure.c: the member `cure` of a finding that has its other members; fault NULL: it is of none. */
 void pe_answer_cure(struct pe_diagnosis *d, const struct pe_fault *fault, struct pe_node *finding);
+/* where.c: a finding of a part of the tensor, which points to tensor t; a pattern with each %s replaced by the next
+ * part; its sentence in each language, whose first letter becomes a capital. */
+enum { PE_PART_SENTENCE = 1600 };
+struct pe_fault;
+struct pe_node *pe_part_finding(struct pe_diagnosis *d, struct pe_node *list, const struct pe_fault *fault, size_t t);
+void pe_part_write(char *text, const char *pattern, const char *const *parts);
+void pe_part_sentence(struct pe_diagnosis *d, struct pe_node *node, char text[PE_N_LANGS][PE_PART_SENTENCE]);
+/* sizes.c: rows that are more, or fewer, than believed. */
+void pe_answer_sizes(struct pe_diagnosis *d, struct pe_node *list);
+/* where.c: numbers that are not finite; rows that are zero where the first candidate is not, true: there are some, and
+ * the transform that they are; the part that is as believed, with what the rest is; where the belief fits. */
+void pe_answer_not_finite(struct pe_diagnosis *d, struct pe_node *list);
+bool pe_answer_zeros(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list);
+void pe_answer_zero_rows(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list);
+void pe_answer_part(struct pe_diagnosis *d, struct pe_node *list);
+void pe_answer_where(struct pe_diagnosis *d, struct pe_node *root);
+/* Is it known what the rest is, so that both parts explain the tensor? Its code; the indices of a part, and what the
+ * rest is; the candidate of a diagnosis that explains the rest, NULL: there is none. */
+bool pe_answer_is_in_parts(const struct pe_diagnosis *d);
+const char *pe_answer_part_code(const struct pe_diagnosis *d);
+void pe_answer_piece(struct pe_diagnosis *d, bool is_rest, struct pe_node *node);
+const struct pe_value *pe_answer_of_rest(const struct pe_diagnosis *d);
+/* answer.c: does the first candidate fit? */
+bool pe_answer_fits(const struct pe_diagnosis *d);
 
 /* unseen.c: codes of the mistakes that would not show in the tensor; none where the belief does not fit. */
 enum { PE_UNSEEN_MAX = 32 };

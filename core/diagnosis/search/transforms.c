@@ -110,7 +110,7 @@ static void put_moved(struct pe_node *list, const struct pe_moved *moved)
 }
 
 /* In the order in which they are applied. */
-void pe_answer_transforms(const struct pe_diagnosis *d, const struct pe_transforms *t, struct pe_node *node)
+struct pe_node *pe_answer_transforms(const struct pe_diagnosis *d, const struct pe_transforms *t, struct pe_node *node)
 {
     static const char *const changes[] = {NULL, "exponent_per_column", "exponent_doubled", "ladder_from_one",
                                           "sine_only"};
@@ -138,9 +138,8 @@ void pe_answer_transforms(const struct pe_diagnosis *d, const struct pe_transfor
     if (t->mirrored)
         pe_put_integer(put_transform(list, "mirrored"), "side", t->mirrored);
     put_strides(list, &t->strides);
-    if (t->zero_row >= 0)
-        pe_put_integer(put_transform(list, "zero_row"), "row", t->zero_row);
     put_axes(list, t);
     put_map_changes(list, t);
     put_moved(list, &d->evidence.moved);
+    return list;
 }

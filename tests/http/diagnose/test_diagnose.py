@@ -279,7 +279,7 @@ def test_the_description_and_the_catalogue_have_the_codes(server):
         assert set(fault) == {"code", "kind", "surprise", "label", "label_zh", "summary", "summary_zh"} and fault["kind"].islower()
         assert fault["surprise"] in range(1, 9) or (fault["kind"], fault["surprise"]) == ("finding", 0), fault
     surprise = {fault["code"]: fault["surprise"] for fault in faults}
-    assert [surprise[code] for code in ("layout_swapped", "scaling_other", "position_stride", "negated", "zero_row", "inv_freq_other")] == [1, 2, 3, 4, 5, 8]
+    assert [surprise[code] for code in ("layout_swapped", "scaling_other", "position_stride", "negated", "attention_factor_other", "inv_freq_other")] == [1, 2, 3, 4, 5, 8]
     schemas = document["components"]["schemas"]
 
     def fits(value, schema):

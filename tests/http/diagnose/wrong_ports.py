@@ -201,7 +201,7 @@ def of_sinusoid(b, sent):
     for factor in (b["dim"] ** 0.5, 3.217):
         yield {"scaled"}, {}, [["times", factor]]
     for row in (0, 2, count(b) - 1):
-        yield {"zero_row"}, {}, [["put", [row], 0]]
+        yield {"rows_zero"}, {}, [["put", [row], 0]]
     if "grid" not in b:
         yield {"base_other"}, {"base": 54320}, []
 
@@ -230,7 +230,7 @@ def of_bias(b, sent):
         yield {"transposed"}, {}, [["axes", [0, 2, 1]]]
     yield {"negated"}, {}, [["times", -1]]
     yield {"scaled", "slopes_other"}, {}, [["times", 0.375]]
-    yield {"zero_row"}, {}, [["put", [slice(None), q // 2], 0]]
+    yield {"rows_zero"}, {}, [["put", [slice(None), q // 2], 0]]
     yield {"alignment_other"}, {"q_offset": k - q + 1}, []
     if {"causal", "window", "key_mask"} & set(b):
         yield {"mask_value"}, {}, [["hidden", -10000]]
@@ -269,7 +269,7 @@ def of_ids(b, sent):
 
 
 # Mistakes that the numbers of sixteen bits show as well: no value must be fitted.
-COARSE = {"layout_swapped", "negated", "scaled", "off_by_one", "direction_reversed", "sin_cos_swapped", "transposed", "zero_row", "form_other",
+COARSE = {"layout_swapped", "negated", "scaled", "off_by_one", "direction_reversed", "sin_cos_swapped", "transposed", "rows_zero", "form_other",
           "mask_missing", "mask_extra", "mask_value", "slopes_order", "positions_reversed", "position_reset", "position_no_reset", "not_rotated",
           "rotated_twice", "alignment_other", "bias_max_other", "axes_swapped", "window_other", "kind_other", "ladder_reversed"}
 
