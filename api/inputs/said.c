@@ -27,27 +27,9 @@ struct flags {
 
 /* ---- Flags ---- */
 
-static bool is_same_letter(char a, char b) { return a == b || (strchr("-_", a) && strchr("-_", b)); }
-
-static bool is_name(const char *flag, size_t n, const char *member)
-{
-    bool is_same = strlen(member) == n;
-    for (size_t i = 0; is_same && i < n; i++)
-        is_same = is_same_letter(flag[i], member[i]);
-    return is_same;
-}
-
-static const struct pe_param *row_of(const struct pe_target_info *target, const char *flag, size_t n)
-{
-    for (const struct pe_param *row = target->members; row->name; row++)
-        if (is_name(flag, n, row->name))
-            return row;
-    return NULL;
-}
-
 static bool is_near_letter(char a, char b)
 {
-    return is_same_letter(a, b) || ((a ^ b) == 32 && (a | 32) >= 'a' && (a | 32) <= 'z');
+    return a == b || (strchr("-_", a) && strchr("-_", b)) || ((a ^ b) == 32 && (a | 32) >= 'a' && (a | 32) <= 'z');
 }
 
 /* Is it the beginning or the end of the member's name, or the name but for a letter or two that are neighbours? */
@@ -64,14 +46,6 @@ static bool is_nearly(const char *flag, size_t n, const char *member)
     return is_end || (front + back >= ENOUGH && (front == n || (n - front - back <= FEW && m - front - back <= FEW)));
 }
 
-const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const char *word)
-{
-    size_t n = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
-    return n && target->members ? row_of(target, word + 2, n) : NULL;
-}
-
-bool pasted_is_a_length(const struct pe_param *row) { return strcmp(row->name, "max_model_len") == 0; }
-
 /* ---- Flags about other things ---- */
 
 /* Is it another tool's flag about positions, or a misspelled one of any version of this one? word: with its dashes. */
@@ -84,13 +58,13 @@ static bool check_ignored(const struct flags *f, const char *word, size_t n_word
     char nearest[PASTED_FLAG_BYTES];
     for (size_t i = 0; i < pe_n_targets(); i++) {
         const struct pe_target_info *other = pe_target_at(i);
-        const struct pe_param *row = other->command.programs && dashes == 2 ? row_of(other, flag, n) : NULL;
+        const struct pe_param *row = other->command.programs && dashes == 2 ? pasted_row_of(other, flag, n) : NULL;
         if (row && pasted_is_a_length(row) && pasted_is_kin(target, other))
             return true;
         if (row)
             return pasted_fail(f->p, "%.*s is a flag of %s, not of %s", shown, word, other->name, target->name);
     }
-    if (is_name(flag, n, "max-position-embeddings")) /* Megatron-LM's, of learned positions */
+    if (pasted_is_named(flag, n, "max-position-embeddings")) /* Megatron-LM's, of learned positions */
         return true;
     for (size_t i = 0; i < pe_n_targets(); i++) {
         const struct pe_target_info *kin = pe_target_at(i);
@@ -215,7 +189,7 @@ static double number_of(const struct flags *f, const char *name)
         const char *word = f->words[i].text;
         size_t n = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
         const char *value = n && word[2 + n] ? word + 3 + n : i + 1 < f->n ? f->words[i + 1].text : "";
-        if (n && is_name(word + 2, n, name) && api_is_json_number(value, strlen(value)))
+        if (n && pasted_is_named(word + 2, n, name) && api_is_json_number(value, strlen(value)))
             x = strtod(value, NULL);
     }
     return x;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CALLS_MAX = 8, FIELDS_MAX = 16, LOOKED_UP_MAX = 64 };
+enum { CALLS_MAX = 8, FIELDS_MAX = 16, LOOKED_UP_MAX = 64, NAME_BYTES = 200 };
 
 struct call {
     const struct pe_target_info *tool;
@@ -64,7 +64,7 @@ static struct call next_call(const char *whole, const char **at)
         size_t n = 0;
         for (size_t word; (word = python_word(*at + n, end)); n += (*at)[n] == '.')
             n += word;
-        const struct pe_target_info *tool = n && (*at)[n] == '(' ? tool_of(*at, n) : NULL;
+        const struct pe_target_info *tool = n && n < NAME_BYTES && (*at)[n] == '(' ? tool_of(*at, n) : NULL;
         if (tool && is_called(whole, *at, *at + n)) {
             struct call call = {.tool = tool, .name = *at, .n = n, .open = *at + n};
             const char *close = python_end(call.open + 1, end, "");
@@ -144,6 +144,12 @@ static bool add(struct pasting *p, struct call *call, const char *name, const js
     return true;
 }
 
+static bool fail_keywords(struct pasting *p, const struct call *call)
+{
+    return pasted_fail(p, "what %.*s is called with cannot be read; write values themselves as keywords",
+                       (int)(call->n < 60 ? call->n : 60), call->name);
+}
+
 /* **NAME is read where the script has the dict. */
 static bool add_members(struct pasting *p, struct call *call, const json_t *object, size_t room)
 {
@@ -159,7 +165,9 @@ static bool add_members(struct pasting *p, struct call *call, const json_t *obje
             const char *text = json_is_string(value) ? json_string_value(value) : "";
             return pasted_fail(p, "%.*s is called with **%.60s, whose keywords are not known; write them themselves",
                                (int)(call->n < 60 ? call->n : 60), call->name, text + (*text == *PASTED_UNKNOWN));
-        } else if (call->n_settings < room - FIELDS_MAX && !add(p, call, name, value)) {
+        } else if (call->n_settings >= room - FIELDS_MAX) {
+            return fail_keywords(p, call);
+        } else if (!add(p, call, name, value)) {
             return false;
         }
     }
@@ -177,11 +185,7 @@ static bool read_keywords(struct pasting *p, const struct python *py, struct cal
         return pasted_done(p);
     call->keywords = call->close ? api_json_load(&p->request->arena, p->json.bytes, p->json.n, 0, &error) : NULL;
     if (!call->keywords)
-        return error.no_memory ? api_fail_memory(p->problem)
-                               : pasted_fail(p,
-                                             "what %.*s is called with cannot be read; write values themselves as "
-                                             "keywords",
-                                             (int)(call->n < 60 ? call->n : 60), call->name);
+        return error.no_memory ? api_fail_memory(p->problem) : fail_keywords(p, call);
     size_t room = json_object_size(call->keywords) + OTHERS_MAX + FIELDS_MAX;
     call->settings = api_arena_array(&p->request->arena, room, sizeof *call->settings);
     return call->settings ? add_members(p, call, call->keywords, room) : api_fail_memory(p->problem);

@@ -8,46 +8,6 @@
 
 /* ---- The model ---- */
 
-static bool is_python(const char *word)
-{
-    size_t n;
-    const char *name = pasted_program(word, &n);
-    return pasted_is_among("python*", name, n);
-}
-
-static void set_model(struct pasting *p, const struct pasted_word *word, const char *text)
-{
-    if (!*text || *text == '-' || pasted_tool_of_word(text))
-        return;
-    if (word->is_unknown)
-        p->unknown_model = text;
-    else if (*p->model)
-        p->other_model = text;
-    else
-        snprintf(p->model, sizeof p->model, "%s", text);
-}
-
-/* Behind a flag, or what is behind its =; and behind a tool's "serve". */
-void pasted_find_model(struct pasting *p, const struct pe_command *command, const struct pasted_words *words)
-{
-    for (size_t i = 0; command->models && i < words->n; i++) {
-        const struct pasted_word *word = &words->at[i], *next = i + 1 < words->n ? word + 1 : NULL;
-        size_t n = strcspn(word->text, "="), dashes = strspn(word->text, "-");
-        bool is_of_python = i && pasted_is(word->text, n, "-m") && is_python(words->at[i - 1].text);
-        if (!dashes || dashes > 2 || is_of_python || !pasted_is_among(command->models, word->text + dashes, n - dashes))
-            continue;
-        if (word->text[n])
-            set_model(p, word, word->text + n + 1);
-        else if (next)
-            set_model(p, next, next->text);
-    }
-    for (size_t i = 0; command->before && i + 1 < words->n; i++) {
-        bool is_direct = i && pasted_tool_of_word(words->at[i - 1].text);
-        if (strcmp(words->at[i].text, command->before) == 0 && (is_direct || !*p->model))
-            set_model(p, &words->at[i + 1], words->at[i + 1].text);
-    }
-}
-
 static bool find_model(struct pasting *p, const struct pe_command *command, const struct pasted_words *words)
 {
     pasted_find_model(p, command, words);

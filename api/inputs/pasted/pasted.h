@@ -74,6 +74,12 @@ const char *pasted_flag_spelled(const char *name, char spelled[PASTED_FLAG_BYTES
 /* Is the text one of "a|b*", or has it the beginning of one that ends with a star? */
 bool pasted_is_among(const char *list, const char *text, size_t n);
 
+bool pasted_is_named(const char *flag, size_t n, const char *member); /* the same but for - and _? */
+/* The member of the target that a flag names, without and with its dashes; NULL: none. */
+const struct pe_param *pasted_row_of(const struct pe_target_info *target, const char *flag, size_t n);
+const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const char *word);
+bool pasted_is_a_length(const struct pe_param *row); /* which every version of a tool has */
+
 /* ---- keys.c: keys of a GGUF file, from lines ----------------------------------------------------------------------
  */
 
@@ -128,6 +134,8 @@ const char *pasted_program(const char *word, size_t *n);
 const struct pe_target_info *pasted_tool_of_word(const char *word); /* NULL: it is no tool's program */
 /* The tool that has one of the flags; NULL: none. Of two the one that takes an object, or does not, as the value is. */
 const struct pe_target_info *pasted_tool_of_flags(const struct pasted_word *words, size_t n);
+/* Sets the model that a command names, and another one that it names, too. */
+void pasted_find_model(struct pasting *p, const struct pe_command *command, const struct pasted_words *words);
 bool pasted_has_program(const struct pasted_words *words);                  /* a tool's */
 const struct pe_target_info *pasted_tool(const struct pasted_words *words); /* by its program, else by its flags */
 /* Keeps the words of the command that counts. target NULL: of any tool; false: two differ, or the program is unknown.
@@ -139,8 +147,6 @@ bool pasted_choose(struct pasting *p, const struct pe_target_info *target, struc
 
 /* Keeps the words of the command that has the target's flags, and finds the model that it names. */
 bool pasted_command_choose(struct pasting *p, const struct pe_target_info *target, struct pasted_words *words);
-/* Sets the model that a command names, and another one that it names, too. */
-void pasted_find_model(struct pasting *p, const struct pe_command *command, const struct pasted_words *words);
 /* A keyword of a call of Python, or a setting of a file: the same as a flag of a command. */
 struct pasted_setting {
     const char *name;
@@ -246,8 +252,5 @@ bool pasted_overrides_put(struct pasting *p, struct api_text *json, const char *
 /* The flags among n words of a command as members of the target's value, with braces. */
 bool pasted_flags_put(struct pasting *p, const struct pe_target_info *target, const struct pasted_word *words,
                       size_t n);
-bool pasted_is_a_length(const struct pe_param *row); /* which every version of a tool has */
-/* The member of the target that the word, behind its dashes, names; NULL: none. */
-const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const char *word);
 
 #endif

@@ -98,3 +98,27 @@ const char *pasted_flag_spelled(const char *name, char spelled[PASTED_FLAG_BYTES
         *c = *c == '_' ? '-' : *c;
     return spelled;
 }
+
+bool pasted_is_named(const char *flag, size_t n, const char *member)
+{
+    bool is_same = strlen(member) == n;
+    for (size_t i = 0; is_same && i < n; i++)
+        is_same = flag[i] == member[i] || (strchr("-_", flag[i]) && strchr("-_", member[i]));
+    return is_same;
+}
+
+const struct pe_param *pasted_row_of(const struct pe_target_info *target, const char *flag, size_t n)
+{
+    for (const struct pe_param *row = target->members; row->name; row++)
+        if (pasted_is_named(flag, n, row->name))
+            return row;
+    return NULL;
+}
+
+const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const char *word)
+{
+    size_t n = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
+    return n && target->members ? pasted_row_of(target, word + 2, n) : NULL;
+}
+
+bool pasted_is_a_length(const struct pe_param *row) { return strcmp(row->name, "max_model_len") == 0; }
