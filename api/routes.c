@@ -76,8 +76,8 @@ static const struct api_route routes[] = {
      .title = "Find what differs",
      .description = "Which configuration made a tensor, and how that differs from the one believed: the findings name "
                     "the mistake of a port. Use it when "
-                    "numbers differ; a few rows of cos and sin, inv_freq, or q with q_out are enough, as nested lists "
-                    "or {\"npy\":\"<base64>\"}.",
+                    "numbers differ; a few rows of cos and sin, inv_freq, or q with q_out are enough, as nested lists, "
+                    "as a program prints them, or {\"npy\":\"<base64>\"}.",
      .example = EXAMPLE_DIAGNOSE, .component = "Diagnosis", .answer = "DiagnosisAnswer", .instead = ""},
     {"/diagnose/probe", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_probe, .is_slow = true,
      .summary = "which few numbers of a tensor to look at and type: they tell a belief from every single mistake",

@@ -109,9 +109,12 @@ static void add_words_property(struct api_text *text, const char *name, const ch
 /* A tensor in JSON: nested lists, or an object with its dtype. */
 static const char tensor_schema[] =
     "\"Tensor\":{\"description\":\"nested lists of numbers (f32); or an object that states dtype and shape; or one "
-    "without data, whose numbers are drawn from a seed; or one with a .npy file\",\"oneOf\":[{\"type\":\"array\"},"
+    "without data, whose numbers are drawn from a seed; or one with a .npy file; of /diagnose and /check a text, too, "
+    "as "
+    "torch or NumPy prints it\",\"oneOf\":[{\"type\":\"array\"},{\"type\":\"string\"},"
     "{\"type\":\"object\",\"required\":[\"data\"],\"properties\":{\"dtype\":{\"type\":\"string\"},\"shape\":{\"type\":"
-    "\"array\",\"items\":{\"type\":\"integer\",\"minimum\":0}},\"data\":{\"type\":\"array\"}},\"additionalProperties\":"
+    "\"array\",\"items\":{\"type\":\"integer\",\"minimum\":0}},\"data\":{\"type\":[\"array\",\"string\"]}},"
+    "\"additionalProperties\":"
     "false},"
     "{\"type\":\"object\",\"description\":\"f32, N(0, std^2): element i depends on seed, std, the field's name and i "
     "only\",\"required\":[\"shape\",\"seed\"],\"properties\":{\"shape\":{\"type\":\"array\",\"items\":{\"type\":"

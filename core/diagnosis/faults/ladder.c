@@ -98,7 +98,7 @@ static bool set_other(struct pe_diagnosis *d, size_t i, struct pe_edit *edit) { 
 const struct pe_fault pe_fault_scaling_parameter = {
     FAULT_TEXT("scaling_parameter", "ladder", LADDER, 2, "other scaling parameter",
                "The scaling is of the configuration's type, with another parameter.",
-               "A parameter of the scaling is {found}; the configuration says {believed}."),
+               "{pointer} is {found}; the configuration says {believed}."),
 
     .schemes = "rope|xpos",
     .evidence = OF_ROTARY,
