@@ -347,7 +347,7 @@ static bool is_input_zero(const struct pe_evidence *e, uint64_t row)
     return is_zero;
 }
 
-/* Rows of 0, where others are not: they show nothing but themselves. */
+/* Rows of 0, where others are not: they show nothing but themselves. Most of a bias may be 0 in a right one. */
 static enum pe_status find_zero_rows(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_evidence *e = &d->evidence;
@@ -368,9 +368,10 @@ static enum pe_status find_zero_rows(struct pe_diagnosis *d, struct pe_failure *
         if (is_zero)
             e->aside[row] |= PE_ASIDE_ZERO;
     }
-    for (uint64_t row = 0; e->n_zero && !n_others && row < e->n_rows; row++)
+    bool are_few = e->kind->id == PE_OF_BIAS ? e->n_zero <= n_others : n_others > 0;
+    for (uint64_t row = 0; e->n_zero && !are_few && row < e->n_rows; row++)
         e->aside[row] &= (unsigned char)~PE_ASIDE_ZERO;
-    e->n_zero = n_others ? e->n_zero : 0;
+    e->n_zero = are_few ? e->n_zero : 0;
     return PE_OK;
 }
 
