@@ -49,11 +49,12 @@ struct pe_diagnosis {
     uint64_t searched;
     double work; /* multiply-adds so far, as pe_plan_work counts them: of plans, predicted numbers and measurements */
     double bytes;
-    struct pe_answer *answer;      /* search/answer.h: the candidates, which the tree borrows from */
-    struct pe_values *values;      /* the tree of the answer */
-    const struct pe_value *stated; /* that tree when it is finished */
-    double *factors;               /* evidence/waves.c: of rows that were scaled before (xPos); NULL: none is */
-    void *cached;                  /* faults/scalings.c: the alternatives of scalings; freed with free() */
+    struct pe_answer *answer;             /* search/answer.h: the candidates, which the tree borrows from */
+    struct pe_values *values;             /* the tree of the answer */
+    const struct pe_value *stated;        /* that tree when it is finished */
+    double *factors;                      /* evidence/waves.c: of rows that were scaled before (xPos); NULL: none is */
+    char layer_types[PE_LAYER_TYPES_MAX]; /* faults/layers.c: of the model, "a|b" */
+    void *cached;                         /* faults/scalings.c: the alternatives of scalings; freed with free() */
     struct pe_diagnosed_side sides[PE_N_SIDES]; /* of a request with both; nothing else but the tree is used then */
 };
 
