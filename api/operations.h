@@ -66,6 +66,7 @@ struct api_route {
     const struct api_steps *steps; /* of one that reads a request; NULL: those of any operation (compute.c) */
     bool is_slow;                  /* each of its steps may wait for a disk or take long, so a worker takes them all */
     bool takes_text;               /* a body of plain text is a text in the field said (inputs/pasted) */
+    bool takes_prints;             /* tensors may be texts, as programs print them (inputs/pasted/numbers.c) */
     bool is_open;                  /* open to everybody, even if the server requires tokens */
     enum pe_operation_id operation;
 };

@@ -71,7 +71,7 @@ static const struct api_route routes[] = {
                     "extrapolation, differences. Use it to "
                     "choose or compare encodings; each metric has a sentence.",
      .example = EXAMPLE_ANALYZE, .component = "Analysis", .answer = "AnalysisAnswer", .instead = "configs"},
-    {"/diagnose", POST, NULL, API_COMPUTES, .steps = &api_diagnose, .is_slow = true,
+    {"/diagnose", POST, NULL, API_COMPUTES, .steps = &api_diagnose, .is_slow = true, .takes_prints = true,
      .summary = "the configuration that gives a tensor, and what differs from the one believed", .tool = "diagnose",
      .title = "Find what differs",
      .description = "Which configuration made a tensor, and how that differs from the one believed: the findings name "
@@ -82,7 +82,7 @@ static const struct api_route routes[] = {
     {"/diagnose/probe", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_probe, .is_slow = true,
      .summary = "which few numbers of a tensor to look at and type: they tell a belief from every single mistake",
      .example = EXAMPLE_PROBE, .component = "Probe", .answer = "ProbeAnswer"},
-    {"/check", POST, NULL, API_COMPUTES, .steps = &api_check, .is_slow = true,
+    {"/check", POST, NULL, API_COMPUTES, .steps = &api_check, .is_slow = true, .takes_prints = true,
      .summary = "whether a tensor is what it is believed to be: a diagnosis as yes or no", .tool = "check",
      .title = "Check a tensor",
      .description = "Whether a tensor is what a scheme, preset or hf_config says: yes or no, and what differs. Use it "

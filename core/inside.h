@@ -126,6 +126,16 @@ void pe_convert(enum pe_dtype to, void *dst, enum pe_dtype from, const void *src
  * every machine (core/request/request.h has the formula). About 50 ns each. */
 void pe_seed_fill(int64_t seed, const char *name, double std, uint64_t first, size_t n, float *out);
 
+/* How numbers were printed that came as text: each is within `half` of the one that is meant. */
+struct pe_print {
+    double half;        /* of a unit of the last digit; 0: all digits are there */
+    bool is_scientific; /* half is that of the digits before the exponent: it is times each number's power of ten */
+    bool has_gaps;
+    struct {
+        uint64_t from, to;
+    } gaps[PE_RANK_MAX]; /* indices of each axis that "..." leaves out, whose numbers are not known */
+};
+
 /* ---- Values: a request without its JSON ------------------------------------------------------------------------ */
 
 enum pe_kind { PE_NULL, PE_BOOLEAN, PE_INTEGER, PE_REAL, PE_STRING, PE_LIST, PE_OBJECT, PE_ARRAY, PE_PRESET };
@@ -136,6 +146,7 @@ struct pe_preset;
 struct pe_value {
     enum pe_kind kind;
     bool from_text; /* PE_ARRAY: f64 numbers read from JSON text with no dtype stated; a tensor of them is f32 */
+    const struct pe_print *print; /* PE_ARRAY: how its numbers were printed; NULL: they are as they were sent */
     union {
         bool boolean;
         int64_t integer;
@@ -211,6 +222,7 @@ struct pe_param {
     const char *when; /* the condition of its use, e.g. "form=asymmetric|key" (a word parameter of the same rows); an
                          empty alternative, "style=axial|", means that the word is not given */
     const char *excludes; /* parameters that may not be given beside it, e.g. "base|scaling"; they are unused then */
+    const char *used_by;  /* in an object of several kinds those that use it, "dynamic|longrope"; NULL: all */
     const struct pe_param *fields; /* PE_T_OBJECT: rows of its fields; their offsets count from the outer struct */
     struct pe_about about;         /* its meaning, its unit, and its default if that is derived */
     /* Its control in a form. Left out, the rest of the row decides: pe_param_is_basic, pe_param_usual. */
@@ -383,6 +395,8 @@ struct pe_preset_name {
 enum pe_status pe_preset_name(const char *asked, struct pe_preset_name *out, struct pe_failure *err);
 /* Is there a number, a word or a list in the value of `said` that is about positions? Sizes of a model are not. */
 bool pe_said_states(const struct pe_value *value);
+/* Is the size in the name, "12b", that of the source of the preset's numbers? A name without one has it. */
+bool pe_preset_is_of_size(const struct pe_preset *preset, const char *asked);
 const struct pe_preset *pe_preset_named(const char *asked); /* the same; NULL: none, or more than one */
 const char *pe_preset_nearest_of_all(const char *text);     /* one of its family, else by letters, however far */
 

@@ -402,7 +402,7 @@ static void append_member(struct sentence *s, const struct pe_node *node, const 
         append(s, "-", 1);
 }
 
-static void put_sentence(struct pe_node *node, const char *name, const char *pattern)
+void pe_put_filled(struct pe_node *node, const char *name, const char *pattern)
 {
     struct sentence s = {.n = 0};
     while (*pattern) {
@@ -427,8 +427,8 @@ const struct pe_member pe_detail_members[] = {
 
 void pe_put_details(struct pe_node *node, enum pe_lang lang, const char *const patterns[PE_N_LANGS])
 {
-    put_sentence(node, "detail", patterns[lang]);
-    put_sentence(node, "detail_zh", patterns[PE_ZH]);
+    pe_put_filled(node, "detail", patterns[lang]);
+    pe_put_filled(node, "detail_zh", patterns[PE_ZH]);
 }
 
 void pe_put_detail(struct pe_node *node, enum pe_lang lang, const char *pattern)

@@ -35,6 +35,8 @@ struct pe_node *pe_put_list(struct pe_node *node, const char *name);
 void pe_put_detail(struct pe_node *node, enum pe_lang lang, const char *pattern);
 /* The same with the pattern of each language. */
 void pe_put_details(struct pe_node *node, enum pe_lang lang, const char *const patterns[PE_N_LANGS]);
+/* The same as one text of this name. */
+void pe_put_filled(struct pe_node *node, const char *name, const char *pattern);
 extern const struct pe_member pe_detail_members[]; /* detail and detail_zh */
 
 /* The member of that name; NULL if there is none. */

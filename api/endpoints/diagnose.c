@@ -65,6 +65,7 @@ static bool refuse_checkpoints(struct api_request *request)
 static bool diagnose_read(struct api_request *request)
 {
     return api_study_read(request, &taking) && refuse_checkpoints(request) && check_format(request) &&
+           api_printed_take(request, &request->problem) &&
            api_any_names_take(request, &((struct own *)request->own)->any) && take_own(request) &&
            api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
 }

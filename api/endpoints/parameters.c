@@ -118,6 +118,7 @@ void api_put_param(struct api_text *text, const struct pe_param *row, struct api
         add_words(text, row->words);
     api_put_optional(text, "when", row->when);
     api_put_optional(text, "excludes", row->excludes);
+    api_put_optional(text, "used_by", row->used_by);
     add_control(text, row);
     api_put_about(text, &row->about, wording);
     if (row->type == PE_T_OBJECT)

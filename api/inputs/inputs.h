@@ -268,6 +268,18 @@ bool api_pasted_is_config(const char *text, size_t n);
 /* … is it an object as Python prints it, whose names are in single quotes? */
 bool api_pasted_is_dict(const char *text, size_t n);
 
+/* Numbers as programs print them: the text of a tensor of torch, NumPy, JAX or a debugger, as it is or inside a log.
+ * Digits and what "..." leaves out are in value->print. stated: the whole shape, NULL if none is stated; without one,
+ * what follows a gap has no place, and is dropped but for columns, which are refused. pointer is the field's. */
+bool api_printed_read(struct api_request *request, const char *text, const struct pe_tensor *stated,
+                      const char *pointer, struct pe_value *value, struct api_problem *problem);
+/* Fields and members of `tensors` that are such texts become tensors. */
+bool api_printed_take(struct api_request *request, struct api_problem *problem);
+/* How the numbers of a list in JSON are printed, in the arena; NULL: with every digit. False without memory. */
+bool api_print_of_json(struct api_arena *arena, const char *text, size_t n, const struct pe_print **print);
+/* Does the endpoint compare tensors, which may have few digits? */
+bool api_takes_prints(const struct api_request *request);
+
 /* ---- said.c ------------------------------------------------------------------------------------------------------ */
 
 /* The text of an object `said`, flags of a command line, as the JSON of its value; nothing of an unknown target. The

@@ -16,6 +16,7 @@ struct reader {
     struct api_request *request;
     const struct api_scan *scan;
     const double *numbers; /* owned by the request's arena by now */
+    const char *text;      /* the document */
     const char *where;
     bool is_plain;         /* objects with data are no tensors */
     struct pe_value *into; /* NULL: the members are the request's fields */
@@ -65,12 +66,14 @@ static const struct api_lifted *lifted_of(const struct reader *r, const json_t *
     return &r->scan->lifted[k];
 }
 
-static struct pe_value array_of(const struct reader *r, const struct api_lifted *lifted)
+static bool put_array(struct reader *r, const struct api_lifted *lifted, struct pe_value *value)
 {
-    struct pe_value value = {.kind = PE_ARRAY, .from_text = true};
-    value.array = (struct pe_tensor){.dtype = PE_F64, .rank = lifted->rank, .data = r->numbers + lifted->first};
-    memcpy(value.array.shape, lifted->shape, sizeof value.array.shape);
-    return value;
+    *value = (struct pe_value){.kind = PE_ARRAY, .from_text = true};
+    value->array = (struct pe_tensor){.dtype = PE_F64, .rank = lifted->rank, .data = r->numbers + lifted->first};
+    memcpy(value->array.shape, lifted->shape, sizeof value->array.shape);
+    return !api_takes_prints(r->request) ||
+           api_print_of_json(&r->request->arena, r->text + lifted->text_at, lifted->text_bytes, &value->print) ||
+           api_fail_memory(r->problem);
 }
 
 static bool has_parts(const json_t *json) { return json_is_object(json) || json_is_array(json); }
@@ -91,10 +94,8 @@ static bool convert_at(struct reader *r, const char *name, const json_t *json, s
 static bool convert_list(struct reader *r, const json_t *list, struct pe_value *value)
 {
     const struct api_lifted *lifted = lifted_of(r, list);
-    if (lifted) {
-        *value = array_of(r, lifted);
-        return true;
-    }
+    if (lifted)
+        return put_array(r, lifted, value);
     size_t n = json_array_size(list);
     struct pe_value *items = api_arena_array(&r->request->arena, n, sizeof *items);
     if (!items)
@@ -302,6 +303,7 @@ static bool read_document(struct reader *r, const char *text, size_t n)
         return false;
     api_scan_init(&scan);
     r->scan = &scan;
+    r->text = text;
     bool fine = api_scan_text(&scan, text, n, r->where, r->problem) && read_skeleton(r, &scan, text, n);
     api_scan_drop(&scan);
     return fine;

@@ -45,16 +45,23 @@ static const struct pe_param *row_of(const struct pe_target_info *target, const 
     return NULL;
 }
 
-/* Is it the beginning of the member's name, or the name but for a letter or two that are neighbours? */
+static bool is_near_letter(char a, char b)
+{
+    return is_same_letter(a, b) || ((a ^ b) == 32 && (a | 32) >= 'a' && (a | 32) <= 'z');
+}
+
+/* Is it the beginning or the end of the member's name, or the name but for a letter or two that are neighbours? */
 static bool is_nearly(const char *flag, size_t n, const char *member)
 {
-    enum { FEW = 2, ENOUGH = 4 };
+    enum { FEW = 2, ENOUGH = 4, LONG = 8 };
     size_t m = strlen(member), least = n < m ? n : m, front = 0, back = 0;
-    while (front < least && is_same_letter(flag[front], member[front]))
+    while (front < least && is_near_letter(flag[front], member[front]))
         front++;
-    while (back < least - front && is_same_letter(flag[n - 1 - back], member[m - 1 - back]))
+    while (back < least && is_near_letter(flag[n - 1 - back], member[m - 1 - back]))
         back++;
-    return front + back >= ENOUGH && (front == n || (n - front - back <= FEW && m - front - back <= FEW));
+    bool is_end = back == n && n >= LONG && m > n && strchr("-_", member[m - n - 1]);
+    back = back < least - front ? back : least - front;
+    return is_end || (front + back >= ENOUGH && (front == n || (n - front - back <= FEW && m - front - back <= FEW)));
 }
 
 const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const char *word)
@@ -63,23 +70,34 @@ const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const
     return n && target->members ? row_of(target, word + 2, n) : NULL;
 }
 
+bool pasted_is_a_length(const struct pe_param *row) { return strcmp(row->name, "max_model_len") == 0; }
+
 /* ---- Flags about other things ---- */
 
-/* Is it another tool's flag about positions, or a misspelled one? */
-static bool check_ignored(const struct flags *f, const char *flag, size_t n)
+/* Is it another tool's flag about positions, or a misspelled one of any version of this one? word: with its dashes. */
+static bool check_ignored(const struct flags *f, const char *word, size_t n_word, size_t dashes)
 {
     const struct pe_target_info *target = f->target;
-    for (const struct pe_param *row = target->members; row->name; row++)
-        if (is_nearly(flag, n, row->name))
-            return pasted_fail(f->p, "--%.*s is no flag of %s; nearest: \"--%s\"",
-                               (int)(n < IGNORED_BYTES ? n : IGNORED_BYTES), flag, target->name, row->name);
+    const char *flag = word + dashes;
+    size_t n = n_word - dashes;
+    int shown = (int)(n_word < IGNORED_BYTES ? n_word : IGNORED_BYTES);
+    char nearest[PASTED_FLAG_BYTES];
     for (size_t i = 0; i < pe_n_targets(); i++) {
         const struct pe_target_info *other = pe_target_at(i);
-        const struct pe_param *row = other->command.programs ? row_of(other, flag, n) : NULL;
-        bool is_a_length = row && strcmp(row->name, "max_model_len") == 0; /* every version of vLLM has it */
-        if (row && !(is_a_length && strcmp(target->name, "vllm_old") == 0))
-            return pasted_fail(f->p, "--%.*s is a flag of %s, not of %s", (int)(n < IGNORED_BYTES ? n : IGNORED_BYTES),
-                               flag, other->name, target->name);
+        const struct pe_param *row = other->command.programs && dashes == 2 ? row_of(other, flag, n) : NULL;
+        if (row && pasted_is_a_length(row) && pasted_is_kin(target, other))
+            return true;
+        if (row)
+            return pasted_fail(f->p, "%.*s is a flag of %s, not of %s", shown, word, other->name, target->name);
+    }
+    if (is_name(flag, n, "max-position-embeddings")) /* Megatron-LM's, of learned positions */
+        return true;
+    for (size_t i = 0; i < pe_n_targets(); i++) {
+        const struct pe_target_info *kin = pe_target_at(i);
+        for (const struct pe_param *row = kin->members; pasted_is_kin(target, kin) && row->name; row++)
+            if (is_nearly(flag, n, row->name))
+                return pasted_fail(f->p, "%.*s is no flag of %s; nearest: \"%s\"", shown, word, target->name,
+                                   pasted_flag_spelled(row->name, nearest));
     }
     return true;
 }
@@ -113,9 +131,10 @@ static bool is_operand(const char *word) { return *word != '-' || !word[1] || st
 static bool ignore(const struct flags *f, size_t *i)
 {
     const char *word = f->words[*i].text;
-    bool is_flag = !is_operand(word), is_long = is_flag && word[1] == '-';
-    size_t n = is_flag ? strcspn(word, "=") : strlen(word);
-    if (is_long && n > 2 && !check_ignored(f, word + 2, n - 2))
+    bool is_flag = !is_operand(word);
+    size_t n = is_flag ? strcspn(word, "=") : strlen(word), dashes = is_flag ? strspn(word, "-") : 0;
+    enum { SHORT = 4 }; /* -ngl, -fa, … */
+    if ((dashes == 2 || (dashes == 1 && n > SHORT)) && n > dashes && !check_ignored(f, word, n, dashes))
         return false;
     while (is_flag && !word[n] && *i + 1 < f->n && is_operand(f->words[*i + 1].text))
         ++*i;
@@ -127,11 +146,12 @@ static bool ignore(const struct flags *f, size_t *i)
 /* One value alone: else it would end, and more members follow. */
 static bool check_json(struct pasting *p, const char *name, const char *word)
 {
+    char flag[PASTED_FLAG_BYTES];
     struct api_json_error error;
     bool is_json = api_json_load(&p->request->arena, word, strlen(word), 0, &error);
     if (!is_json && error.no_memory)
         return api_fail_memory(p->problem);
-    return is_json || api_fail(p->problem, 400, p->pointer, "--%s is not JSON: %s", name, error.text);
+    return is_json || pasted_fail(p, "%s is not JSON: %s", pasted_flag_spelled(name, flag), error.text);
 }
 
 /* One word as the value of its row. */
@@ -156,10 +176,11 @@ static bool put_value(struct pasting *p, struct api_text *json, const struct pe_
 
 static bool fail_unknown(struct pasting *p, const struct pe_param *row, const char *word)
 {
+    char flag[PASTED_FLAG_BYTES];
     return pasted_fail(p,
-                       "--%s is %.80s, in whose place a shell puts something else, which is not known: the text "
-                       "gives it no value, or several; write the value itself, in single quotes if it has such signs",
-                       row->name, word);
+                       "%s is %.80s, whose value is not known: the text gives it no value, or several; write the value "
+                       "itself, in single quotes if a shell would put something else there",
+                       pasted_flag_spelled(row->name, flag), word);
 }
 
 /* Flags that were read; one that is there twice has the same value, or is refused. */
@@ -172,12 +193,14 @@ struct seen {
 static bool check_twice(struct pasting *p, struct seen *seen, const struct pe_param *row, const char *value,
                         bool *is_again)
 {
+    char flag[PASTED_FLAG_BYTES];
     size_t i = 0;
     while (i < seen->n && seen->row[i] != row)
         i++;
     *is_again = i < seen->n;
     if (*is_again && strcmp(seen->value[i], value) != 0)
-        return pasted_fail(p, "--%s is there twice: as %.60s and as %.60s; give one", row->name, seen->value[i], value);
+        return pasted_fail(p, "%s is there twice: as %.60s and as %.60s; give one",
+                           pasted_flag_spelled(row->name, flag), seen->value[i], value);
     seen->row[i] = row;
     seen->value[i] = value;
     seen->n += !*is_again;
@@ -233,8 +256,9 @@ bool pasted_flags_put(struct pasting *p, const struct pe_target_info *target, co
             is_unknown |= words[i].is_unknown;
         }
         value = is_switch ? "true" : value;
+        char flag[PASTED_FLAG_BYTES];
         if (!value)
-            return pasted_fail(p, "--%s has no value", row->name);
+            return pasted_fail(p, "%s has no value", pasted_flag_spelled(row->name, flag));
         if (is_unknown)
             return fail_unknown(p, row, value);
         if (!check_twice(p, &seen, row, value, &is_again))

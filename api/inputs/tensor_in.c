@@ -11,6 +11,7 @@ enum { DTYPE, SHAPE, DATA, SEED, STD, NPY, N_MEMBERS };
 
 struct draft {
     const struct pe_value *members[N_MEMBERS]; /* by the enum above; NULL: not given */
+    struct pe_value read;                      /* of data that are a text */
     const char *name;                          /* of the field */
     const char *pointer;                       /* of the object */
     struct api_problem *problem;
@@ -207,27 +208,47 @@ static bool apply_dtype(const struct draft *d, struct api_arena *arena, struct p
     uint64_t count = 0;
     pe_shape_count(tensor->shape, tensor->rank, &count);
     size_t n = (size_t)count;
-    if (!pe_dtype_is_real(dtype) && !check_integers(d, dtype, tensor->data, n))
+    if (!pe_dtype_is_real(dtype) && tensor->dtype == PE_F64 && !check_integers(d, dtype, tensor->data, n))
         return false;
-    if (dtype == PE_F64)
+    if (dtype == tensor->dtype)
         return true;
     void *dense = api_arena_array(arena, n, pe_dtype_size(dtype));
     if (!dense)
         return api_fail_memory(d->problem);
-    pe_convert(dtype, dense, PE_F64, tensor->data, n);
+    pe_convert(dtype, dense, tensor->dtype, tensor->data, n);
     tensor->dtype = dtype;
     tensor->data = dense;
     return true;
 }
 
-static bool read_written(struct draft *d, struct api_arena *arena, struct pe_value *value)
+/* Data that are a text as a program prints it, where tensors are compared. */
+static bool read_print(struct draft *d, struct api_request *request)
 {
+    char pointer[PE_POINTER_MAX];
+    struct pe_tensor stated;
+    if (d->members[DATA]->kind != PE_STRING || !api_takes_prints(request))
+        return true;
+    snprintf(pointer, sizeof pointer, "%s", d->pointer);
+    api_pointer_push(pointer, "data", 4);
+    if (d->members[SHAPE] && !read_stated_shape(d, &stated))
+        return false;
+    const char *text = d->members[DATA]->string;
+    d->members[DATA] = &d->read;
+    return api_printed_read(request, text, d->members[SHAPE] ? &stated : NULL, pointer, &d->read, d->problem);
+}
+
+static bool read_written(struct draft *d, struct api_request *request, struct pe_value *value)
+{
+    struct api_arena *arena = &request->arena;
     struct pe_tensor tensor;
-    if (!read_data(d, arena, &tensor) || !apply_shape(d, &tensor))
+    if (!read_print(d, request) || !read_data(d, arena, &tensor) || !apply_shape(d, &tensor))
         return false;
     if (d->members[DTYPE] && !apply_dtype(d, arena, &tensor))
         return false;
-    *value = (struct pe_value){.kind = PE_ARRAY, .from_text = !d->members[DTYPE], .array = tensor};
+    const struct pe_value *data = d->members[DATA];
+    bool has_own = data->kind == PE_ARRAY && (data == &d->read || !d->members[DTYPE]);
+    *value = (struct pe_value){.kind = PE_ARRAY, .array = tensor, .print = has_own ? data->print : NULL};
+    value->from_text = !d->members[DTYPE] && tensor.dtype == PE_F64; /* a text may state its dtype */
     return true;
 }
 
@@ -383,5 +404,5 @@ bool api_tensor_read(struct api_request *request, const char *name, struct pe_va
         return false;
     if (d.members[NPY])
         return read_npy(&d, request, value);
-    return d.members[DATA] ? read_written(&d, &request->arena, value) : read_drawn(&d, request, value);
+    return d.members[DATA] ? read_written(&d, request, value) : read_drawn(&d, request, value);
 }

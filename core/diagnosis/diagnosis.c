@@ -44,7 +44,7 @@ static void step(const struct pe_diagnosis *d, const char *name)
 }
 
 /* Every step, for d->request. */
-static enum pe_status diagnose(struct pe_diagnosis *d, struct pe_failure *err)
+static enum pe_status take_steps(struct pe_diagnosis *d, struct pe_failure *err)
 {
     enum pe_status status = check(d, err);
     step(d, "diagnose");
@@ -56,6 +56,89 @@ static enum pe_status diagnose(struct pe_diagnosis *d, struct pe_failure *err)
     if (status)
         pe_belief_blame(d, err);
     return status;
+}
+
+/* ---- Without the belief ---- */
+
+/* Where nothing mends the belief, the tensor is identified without it as well, with the work that is left: what is
+ * found then is compared with the belief field by field, however many differ. So an answer is never worse than without
+ * a belief. Numbers that came in a text, or few, identify nothing. */
+
+static const struct pe_value *member(const struct pe_value *v, const char *name);
+
+static bool is_worth_it(const struct pe_diagnosis *d)
+{
+    enum { FEW = 64 };
+    const struct pe_evidence *e = &d->evidence;
+    bool are_many = e->n_tensors * e->n_rows * e->row_len >= FEW && pe_evidence_informative(e) >= PE_INFORMATIVE_MIN;
+    return d->belief.is_given && !e->is_typed && e->kind->id != PE_OF_MAPS && !e->not_finite.n && are_many &&
+           !member(d->stated, "explained")->boolean;
+}
+
+/* Its tensors and where they are. */
+static size_t leave_belief(const struct pe_diagnosis *d, struct pe_field *fields)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->request->n_fields; i++)
+        if (pe_belief_is_no_part(d, d->request->fields[i].name))
+            fields[n++] = d->request->fields[i];
+    return n;
+}
+
+/* The answer of the other diagnosis, with the differences as findings. */
+static enum pe_status state_freely(struct pe_diagnosis *d, const struct pe_diagnosis *free_one, struct pe_failure *err)
+{
+    const struct pe_value *own = d->stated, *other = free_one->stated;
+    struct pe_values *values = pe_values_new(), *before = d->values;
+    if (!values)
+        return pe_no_memory(err);
+    d->values = values;
+    struct pe_node *root = pe_values_root(values);
+    for (size_t i = 0; i < other->object.n; i++) {
+        const char *name = other->object.fields[i].name;
+        if (pe_same(name, "findings"))
+            pe_answer_differences(d, &member(other, "candidates")->list.items[0], root);
+        else if (pe_same(name, "searched"))
+            pe_put_integer(root, name, (int64_t)d->searched);
+        else
+            pe_put_value(root, name, member(pe_same(name, "belief") ? own : other, name));
+    }
+    d->before = before;
+    d->stated = pe_values_done(values);
+    return d->stated ? PE_OK : pe_no_memory(err);
+}
+
+static enum pe_status identify_freely(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    struct pe_diagnosed_side *side = &d->sides[0];
+    struct pe_failure refused;
+    side->fields = calloc(d->request->n_fields + 1, sizeof *side->fields);
+    side->diagnosis = calloc(1, sizeof *side->diagnosis);
+    if (!side->fields || !side->diagnosis)
+        return pe_no_memory(err);
+    side->request = *d->request;
+    side->request.fields = side->fields;
+    side->request.n_fields = leave_belief(d, side->fields);
+    side->request.max_work = d->request->max_work - d->work;
+    side->diagnosis->request = &side->request;
+    side->diagnosis->bytes = d->bytes;
+    enum pe_status status = take_steps(side->diagnosis, &refused);
+    d->searched += side->diagnosis->searched;
+    d->bytes = side->diagnosis->bytes;
+    if (status == PE_INVALID || status == PE_TOO_LARGE) /* it cannot be read without the belief */
+        return PE_OK;
+    if (status) {
+        *err = refused;
+        return status;
+    }
+    bool is_found = member(side->diagnosis->stated, "explained")->boolean;
+    return is_found ? state_freely(d, side->diagnosis, err) : PE_OK;
+}
+
+static enum pe_status diagnose(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    enum pe_status status = take_steps(d, err);
+    return !status && is_worth_it(d) ? identify_freely(d, err) : status;
 }
 
 /* Beliefs, and single mistakes, that a few numbers tell apart. */
@@ -299,6 +382,7 @@ static void put_sides_differ(const struct pe_diagnosis *d, struct pe_node *list)
     pe_put_null(node, "found");
     pe_put_null(node, "believed");
     pe_put_null(node, "meaning");
+    pe_put_null(node, "cure");
     pe_put_null(node, "side");
 }
 
@@ -450,6 +534,7 @@ void pe_diagnosis_free(struct pe_diagnosis *d)
         return;
     pe_answer_drop(d);
     pe_values_free(d->values);
+    pe_values_free(d->before);
     drop_sides(d);
     pe_measure_drop(d);
     pe_naming_drop(d);

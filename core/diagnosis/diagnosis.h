@@ -49,8 +49,9 @@ struct pe_diagnosis {
     uint64_t searched;
     double work; /* multiply-adds so far, as pe_plan_work counts them: of plans, predicted numbers and measurements */
     double bytes;
-    struct pe_answer *answer;             /* search/answer.h: the candidates, which the tree borrows from */
-    struct pe_values *values;             /* the tree of the answer */
+    struct pe_answer *answer; /* search/answer.h: the candidates, which the tree borrows from */
+    struct pe_values *values; /* the tree of the answer */
+    struct pe_values *before; /* that of the belief, where the tensor was identified without it; NULL: it was not */
     const struct pe_value *stated;        /* that tree when it is finished */
     double *factors;                      /* evidence/waves.c: of rows that were scaled before (xPos); NULL: none is */
     char layer_types[PE_LAYER_TYPES_MAX]; /* faults/layers.c: of the model, "a|b" */

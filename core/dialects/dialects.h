@@ -147,6 +147,8 @@ struct pe_measured {
     struct pe_measured *next;
 };
 
+enum { PE_CONFIG_MEMBERS_MAX = 4096 }; /* of a config.json: each tool copies it, for each kind of layers */
+
 struct pe_explain {
     const struct pe_explain_request *request;
     struct pe_failure *err;
@@ -162,6 +164,7 @@ struct pe_explain {
     bool is_over; /* said is on top of one of the others */
     bool is_translation;
     const struct pe_preset *preset;
+    bool is_other_size; /* … is asked for than the one whose config.json the preset has: its layers are not known */
     struct pe_value config;          /* of the preset: hf then, where it has one */
     struct pe_hf_marks *marks;       /* of hf */
     struct pe_hf_language language;  /* of hf */

@@ -49,10 +49,27 @@ static enum pe_status find_preset(struct pe_explain *ex, const struct pe_value *
     return ex->preset ? PE_OK : pe_inherit(ex->buffer, &request, ex->err); /* which refuses it in words */
 }
 
+/* Of a model of another size than the one whose file was read, the number of layers is not known. */
+static enum pe_status copy_config(struct pe_explain *ex)
+{
+    const struct pe_value *named = pe_field_find(ex->own, ex->n_own, "preset");
+    ex->is_other_size = named->kind == PE_STRING && !pe_preset_is_of_size(ex->preset, named->string);
+    struct pe_field *fields = pe_values_room(ex->values, ex->preset->config.n * sizeof *fields);
+    size_t n = 0;
+    if (!fields)
+        return pe_no_memory(ex->err);
+    for (size_t i = 0; i < ex->preset->config.n; i++)
+        if (!ex->is_other_size || !pe_same(ex->preset->config.fields[i].name, "num_hidden_layers"))
+            fields[n++] = ex->preset->config.fields[i];
+    ex->config = pe_object(fields, n);
+    return PE_OK;
+}
+
 /* A preset that has the config.json of a class is explained as that. */
 static enum pe_status take_config(struct pe_explain *ex)
 {
-    ex->config = (struct pe_value){.kind = PE_OBJECT, .object = {ex->preset->config.fields, ex->preset->config.n}};
+    if (copy_config(ex))
+        return ex->err->status;
     if (ex->is_over && ex->preset->inside) { /* which the words may not reach */
         struct pe_field *outer = pe_values_room(ex->values, sizeof *outer);
         if (!outer)
@@ -244,7 +261,7 @@ void pe_dialect_put_model(const struct pe_explain *ex, struct pe_node *root)
     if (ex->preset)
         put_preset(ex, node);
     pe_put_string_or_null(node, "certainty", certainty);
-    pe_put_count_or_null(node, "num_layers", n ? (int64_t)n : -1);
+    pe_put_count_or_null(node, "num_layers", n && !ex->is_other_size ? (int64_t)n : -1);
     pe_put_integer(node, "length", ex->length);
     pe_put_boolean(node, "length_assumed", ex->is_length_assumed);
     const struct pe_value *ignored = pe_stated(ex->said, "ignored");

@@ -130,6 +130,8 @@ static void find_ignored(struct pe_findings *f)
             continue;
         struct pe_finding *finding = add(f, is_pattern ? PE_PATTERN_NOT_READ : PE_KEY_NOT_READ, name);
         pe_finding_state(finding, v->kind != PE_LIST && v->kind != PE_ARRAY ? *v : pe_null(), now);
+        if (!is_pattern && now.kind == PE_NULL)
+            finding->pattern = "llama.cpp does not read {key} for this architecture.";
     }
 }
 

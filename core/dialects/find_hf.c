@@ -264,7 +264,7 @@ static void find_unknown_rules(struct pe_findings *f, const struct facts *facts)
             const char *theirs = pe_config_word(tool->readings[k].config, "scaling.type");
             bool is_lost = tool->reader->architecture && tool->readings[k].config && pe_same(theirs, "default") &&
                            pe_config_at(tool->readings[k].config, "scaling.divisors").kind == PE_NULL;
-            bool is_unknown = *ours && !pe_rope_rule_find(tool->reader, ours);
+            bool is_unknown = !pe_rope_rule_find(tool->reader, ours) && (!*theirs || pe_same(theirs, "default"));
             if (!*ours || pe_same(ours, "default") || !(is_lost || is_unknown) || pe_tool_agrees(ex, tool, k))
                 continue;
             kinds |= 1U << k;
@@ -316,6 +316,21 @@ static void find_factor(struct pe_findings *f, const struct facts *facts)
             }
             pe_reading_drop(&then);
         }
+    }
+}
+
+/* … and as a tool reads it for which the ratio wins. */
+static void find_ratio(struct pe_findings *f, const struct facts *facts)
+{
+    const struct pe_explain *ex = f->ex;
+    for (const struct pe_dialect_reader *tool = ex->readers; tool < ex->readers + ex->n_readers; tool++) {
+        const struct pe_rope_rule *own = pe_rope_rule_find(tool->reader, pe_rope_rule_of(facts->rope));
+        unsigned kinds = own && own->ratio_wins ? kinds_apart(ex, tool, "scaling.factor") : 0;
+        if (kinds)
+            blame(f, PE_FACTOR_MISMATCH, facts->rope_at, "factor", tool, kinds, "scaling.factor")->pattern =
+                "The factor is {found}, but max_position_embeddings/original_max_position_embeddings is {taken}: "
+                "{label} "
+                "scales by that.";
     }
 }
 
@@ -636,6 +651,7 @@ void pe_find_in_config(struct pe_findings *f)
     find_sliding(f, &facts);
     find_types(f, &facts);
     find_unknown_rules(f, &facts);
+    find_ratio(f, &facts);
     find_factor(f, &facts);
     find_original(f, &facts);
     find_original_of_file(f, &facts);

@@ -60,6 +60,19 @@ static void put_kinds(const struct pe_explain *ex, struct pe_node *node, unsigne
 static const char off_from[] = " Cosines are off by up to {consequence.max_abs_cos}, by more than 0.01 from position "
                                "{consequence.first} on.";
 static const char off[] = " Cosines are off by up to {consequence.max_abs_cos}.";
+/* … where the cosines' difference would be printed as 0.00. */
+static const char sines_from[] = " Sines are off by up to {consequence.max_abs_sin}, by more than 0.01 from position "
+                                 "{consequence.first} on.";
+static const char sines[] = " Sines are off by up to {consequence.max_abs_sin}.";
+
+static const char *distance_text(const struct pe_finding *finding)
+{
+    bool has_first = finding->distance.first >= 0,
+         is_of_sines = finding->distance.cos < 0.005 && finding->distance.sin > finding->distance.cos;
+    if (!finding->has_distance)
+        return "";
+    return is_of_sines ? has_first ? sines_from : sines : has_first ? off_from : off;
+}
 
 static void print_number(const struct pe_value *v, char *out, size_t room)
 {
@@ -101,11 +114,10 @@ static void expand_layers(const struct pe_finding *finding, enum pe_lang lang, c
 static void expand(const struct pe_finding *finding, enum pe_lang lang, char *out, size_t room)
 {
     char number[40], lengths[128];
-    bool has_first = finding->has_distance && finding->distance.first >= 0;
     const char *pattern = finding->pattern ? finding->pattern : pe_contradictions[finding->id].pattern;
     pe_lengths_print(&finding->lengths, lang, lengths, sizeof lengths);
     snprintf(out, room, "%s%s%s", pe_text_in(lang, pattern), lengths,
-             finding->has_distance ? pe_text_in(lang, has_first ? off_from : off) : "");
+             *distance_text(finding) ? pe_text_in(lang, distance_text(finding)) : "");
     const char *label = finding->label ? finding->label : finding->reader ? finding->reader->label : "-";
     pe_replace(out, room, "{label}", label);
     if (finding->needs)
@@ -118,6 +130,9 @@ static void expand(const struct pe_finding *finding, enum pe_lang lang, char *ou
         expand_layers(finding, lang, out, room);
     snprintf(number, sizeof number, "%.2f", finding->distance.cos);
     pe_replace(out, room, "{consequence.max_abs_cos}", number);
+    snprintf(number, sizeof number, "%.2f", finding->distance.sin);
+    pe_replace(out, room, "{consequence.max_abs_sin}", number);
+    pe_replace(out, room, "{key}", finding->pointer + strlen("/gguf/") * (strncmp(finding->pointer, "/gguf/", 6) == 0));
 }
 
 const struct pe_member pe_dialect_finding_members[] = {

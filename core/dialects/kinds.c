@@ -278,9 +278,19 @@ static enum pe_status add_listed(struct pe_explain *ex, const struct pe_hf_layer
     return PE_OK;
 }
 
+static enum pe_status check_members(const struct pe_explain *ex, const struct pe_value *object, const char *pointer)
+{
+    size_t n = object && object->kind == PE_OBJECT ? object->object.n : 0;
+    if (n <= PE_CONFIG_MEMBERS_MAX)
+        return PE_OK;
+    return pe_fail(ex->err, pointer, "the config has %zu members; allowed: at most %d", n, PE_CONFIG_MEMBERS_MAX);
+}
+
 /* A model_type that is not known is refused; what contradicts itself in a known one is not. */
 static enum pe_status add_of_hf(struct pe_explain *ex)
 {
+    if (check_members(ex, ex->hf, "/hf_config"))
+        return ex->err->status;
     struct pe_model_fields *fields = malloc(sizeof *fields);
     struct pe_hf_asked asked = pe_hf_asked_of(ex->own, ex->n_own);
     struct pe_failure err;
@@ -298,7 +308,7 @@ static enum pe_status add_of_hf(struct pe_explain *ex)
     asked.layer_type = ex->marks->layers.are_stacks ? ex->marks->layers.kinds[0] : NULL;
     if (pe_hf_language(ex->hf, &asked, &ex->language, ex->err))
         return ex->err->status;
-    return PE_OK;
+    return check_members(ex, ex->language.place.object, ex->language.place.at);
 }
 
 static enum pe_status add_of_preset(struct pe_explain *ex)

@@ -9,6 +9,8 @@ enum pe_status pe_dialect_list_layers(struct pe_explain *ex, const struct pe_hf_
 {
     if (!pe_hf_layers_known(layers, kind->layer_type))
         return PE_OK;
+    if (ex->is_other_size)
+        return PE_OK;
     kind->layers = pe_values_room(ex->values, (PE_HF_LAYERS_MAX + 1) * sizeof *kind->layers);
     if (!kind->layers)
         return pe_no_memory(ex->err);
@@ -47,7 +49,7 @@ enum pe_status pe_dialect_compare_layers(struct pe_explain *ex, struct pe_dialec
     struct pe_layer_marks marks[2];
     struct pe_layers_apart apart;
     const struct pe_reading *ours = &ex->kinds[k].own, *theirs = &tool->readings[k];
-    if (!ours->config || !theirs->config || (ex->kinds[k].layers && !ex->kinds[k].n_layers))
+    if (ex->is_other_size || !ours->config || !theirs->config || (ex->kinds[k].layers && !ex->kinds[k].n_layers))
         return PE_OK;
     const struct pe_field sides[2][2] = {
         {{"hf_config", *ex->hf}, {"layer_type", {.kind = PE_STRING, .string = ex->kinds[k].layer_type}}},

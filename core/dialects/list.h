@@ -90,7 +90,7 @@ FINDING(FACTORS_UNREAD, "error", "factors_unread", "tensor not sent",
         "A tensor that divides the frequencies was not sent: the numbers of these layers are not known.")
 FINDING(KEY_NOT_READ, "note", "key_not_read", "key without effect",
         "A key of the file that this architecture does not read.",
-        "llama.cpp does not read this key for this architecture: it computes with {taken} instead of {found}.")
+        "llama.cpp does not read {key} for this architecture: it computes with {taken} instead of {found}.")
 FINDING(PATTERN_NOT_READ, "note", "pattern_not_read", "pattern not read",
         "The file lists which layers slide, and this architecture reads a period only.",
         "The list of sliding layers is not read for this architecture: its usual period holds.")

@@ -181,6 +181,16 @@ static bool can_be_stated(const struct pe_statement *e, const struct pe_dialect_
            (!e->target->lenses && e->n_kinds > 1);
 }
 
+/* Below /hf_config; an object that only the class makes is not in the file. */
+static const char *within(const struct pe_explain *ex)
+{
+    if (ex->preset && ex->preset->inside)
+        return ex->preset->inside;
+    bool is_inside = ex->hf && ex->language.place.object && ex->language.place.object != ex->hf;
+    const char *last = is_inside ? strrchr(ex->language.place.at, '/') : NULL;
+    return last ? last + 1 : "";
+}
+
 static enum pe_status export_kinds(struct pe_statement *e)
 {
     const struct pe_explain *ex = e->ex;
@@ -199,6 +209,7 @@ static enum pe_status export_kinds(struct pe_statement *e)
                           .length = ex->is_length_assumed ? 0 : ex->length,
                           .is_local = pe_is_local(ex, e->kinds[0]),
                           .still_period = still_period(ex),
+                          .within = within(ex),
                           .kinds = stated,
                           .n_kinds = n,
                           .file = {.architecture = e->architecture},

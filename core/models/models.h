@@ -5,6 +5,8 @@
 
 #include "core/inside.h"
 
+#include <string.h>
+
 enum { PE_MODEL_FIELDS_MAX = 32, PE_MODEL_NUMBERS_MAX = 1024, PE_MODEL_LAYERS_MAX = 4096 };
 
 /* The rows of presets.txt in its order, which is that of GET /presets; rows.awk makes them. */
@@ -141,6 +143,13 @@ enum pe_status pe_said_over(struct pe_said_over *in, struct pe_failure *err);
 /* What a tool does not read of overrides on top of a model. Their member `place` is "nested": inside the language
  * model's config; "numbers": no rope object, "beside": … and a base; "both": a base beside an object that has none;
  * absent: an object alone. */
+/* {"text_config":{…}}: inside that object. */
+static inline bool pe_overrides_are_nested(const struct pe_value *overrides)
+{
+    const struct pe_field *only = overrides->kind == PE_OBJECT ? overrides->object.fields : NULL;
+    return only && overrides->object.n == 1 && only->value.kind == PE_OBJECT &&
+           strcmp(only->name, "rope_parameters") != 0;
+}
 enum pe_said_unread { PE_SAID_READ, PE_SAID_BASE_UNREAD, PE_SAID_ALL_UNREAD };
 enum pe_said_unread pe_said_unread(const struct pe_value *said, bool has_parts);
 bool pe_model_has_parts(const struct pe_value *hf, const struct pe_preset *preset); /* of either that is not NULL */

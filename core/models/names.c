@@ -488,6 +488,25 @@ enum pe_status pe_preset_name(const char *asked, struct pe_preset_name *out, str
     return PE_OK;
 }
 
+/* The first size in a text, "8b", "0.6B", "270m": its bytes; 0: there is none. */
+static size_t size_in(const char **text)
+{
+    for (size_t n; **text; *text += n ? n : 1) {
+        n = strspn(*text, "0123456789.");
+        if (n && isdigit((unsigned char)**text) && (*text)[n] && strchr("bBmM", (*text)[n]) &&
+            !isalnum((unsigned char)(*text)[n + 1]))
+            return n + 1;
+    }
+    return 0;
+}
+
+bool pe_preset_is_of_size(const struct pe_preset *preset, const char *asked)
+{
+    const char *source = preset->source ? preset->source : "";
+    size_t n = size_in(&asked);
+    return !n || (size_in(&source) == n && strncasecmp(asked, source, n) == 0);
+}
+
 const struct pe_preset *pe_preset_named(const char *asked)
 {
     struct pe_preset_name name;

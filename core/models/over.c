@@ -23,10 +23,29 @@ static const char *word_at(const struct pe_value *said, const char *name)
     return v && v->kind == PE_STRING ? v->string : "";
 }
 
-enum pe_said_unread pe_said_unread(const struct pe_value *said, bool has_parts)
+/* The overrides of a value, and the object in them that is about positions. */
+static const struct pe_value *overrides_of(const struct pe_target_info *target, const struct pe_value *value)
+{
+    return target->outer ? pe_stated(value, target->outer) : value;
+}
+
+static const struct pe_value *inside_of(const struct pe_value *overrides)
+{
+    return overrides && pe_overrides_are_nested(overrides) ? &overrides->object.fields->value : overrides;
+}
+
+/* What the text was before it was read, else what the value is. */
+static const char *place_of(const struct pe_target_info *target, const struct pe_value *said)
 {
     const char *place = word_at(said, "place");
+    const struct pe_value *overrides = target ? overrides_of(target, pe_stated(said, "value")) : NULL;
+    return !*place && overrides && pe_overrides_are_nested(overrides) ? "nested" : place;
+}
+
+enum pe_said_unread pe_said_unread(const struct pe_value *said, bool has_parts)
+{
     const struct pe_target_info *target = pe_target_info_find(word_at(said, "to"));
+    const char *place = place_of(target, said);
     if (!target || !target->is_loaded_first || pe_same(place, "nested"))
         return PE_SAID_READ;
     return has_parts ? PE_SAID_ALL_UNREAD : pe_is_among("beside|both", place) ? PE_SAID_BASE_UNREAD : PE_SAID_READ;
@@ -166,12 +185,22 @@ static void merge_inside(struct over *o)
     }
 }
 
+/* An object for each kind of layers: that of the kind asked for; NULL: it has none. */
+static const struct pe_value *of_kind(const struct over *o, const struct pe_value *inner)
+{
+    bool is_by_layer = false;
+    for (size_t i = 0; inner && inner->kind == PE_OBJECT && i < inner->object.n; i++)
+        is_by_layer |= inner->object.fields[i].value.kind == PE_OBJECT;
+    return is_by_layer && *o->in->layer_type && o->target->outer ? pe_stated(inner, o->in->layer_type) : inner;
+}
+
 static void fill_overrides(struct over *o)
 {
-    const struct pe_value *outer = o->target->outer ? pe_stated(o->value, o->target->outer) : o->value;
-    const struct pe_value *inner = pe_stated(outer, o->target->inner);
+    const struct pe_value *outer = inside_of(overrides_of(o->target, o->value));
+    const struct pe_value *inner = of_kind(o, pe_stated(outer, o->target->inner));
     struct pe_value length = {.kind = PE_INTEGER, .integer = o->in->length};
-    bool is_alone = pe_is_among("beside|numbers", o->in->place), is_nested = pe_same(o->in->place, "nested");
+    const char *place = place_of(o->target, o->in->said);
+    bool is_alone = pe_is_among("beside|numbers", place), is_nested = pe_same(place, "nested");
     o->keeps_scaling = (outer && outer->kind == PE_OBJECT && !inner) || is_alone;
     if (!inner || inner->kind != PE_OBJECT || !copy(o, inner, o->inside, PE_MODEL_FIELDS_MAX, &o->n_inside))
         return;

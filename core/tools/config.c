@@ -120,6 +120,7 @@ static enum pe_status add_original(struct writer *w, const struct pe_value *rope
 static void add_fields(struct writer *w, const struct pe_value *rope, const struct pe_rope_rule *rule,
                        struct object *to)
 {
+    bool has_ratio = rule->ratio_wins && stated(rope, original_name);
     for (size_t i = 0; i < rope->object.n; i++) {
         const struct pe_field *field = &rope->object.fields[i];
         if (field->value.kind != PE_NULL &&
@@ -127,9 +128,21 @@ static void add_fields(struct writer *w, const struct pe_value *rope, const stru
                          "partial_rotary_factor|max_position_embeddings",
                          field->name) &&
             !pe_rope_is_unread(w->tool, rule, field->name, w->is_latent, w->is_by_layer) &&
+            !(has_ratio && pe_same(field->name, "factor")) &&
             !(w->is_old && pe_is_among(w->tool->unread_before, field->name)))
             add(w, to, field->name, field);
     }
+}
+
+/* The list that the tool takes at every length. */
+static void add_list(const struct writer *w, const struct pe_value *rope, const struct pe_rope_rule *rule,
+                     struct object *to)
+{
+    const struct pe_field *original = find_at(w, rope, original_name, rule->original),
+                          *length = stated(w->config, "max_position_embeddings");
+    if (rule->has_one_list && original && length)
+        add_value(to, "list",
+                  pe_word(pe_value_number(&length->value) > pe_value_number(&original->value) ? "long" : "short"));
 }
 
 /* A number of the object that the tool takes there. One beside it stays where it is, for a class may have names of its
@@ -145,12 +158,11 @@ static void add_inside(struct writer *w, const struct pe_value *rope, const char
 static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, struct pe_value *out)
 {
     const struct pe_field *type = stated(rope, stated(rope, "rope_type") ? "rope_type" : "type");
-    bool is_foreign = type && type->value.kind == PE_STRING && pe_rope_is_foreign(w->tool, type->value.string);
-    const char *name = is_foreign ? type->value.string : pe_rope_rule_of(rope);
+    const char *name = type && type->value.kind == PE_STRING ? type->value.string : "default";
     struct object to;
     if (refuse_types(w, rope))
         return w->err->status;
-    const struct pe_rope_rule *rule = is_foreign ? NULL : pe_rope_rule_find(w->tool, name);
+    const struct pe_rope_rule *rule = pe_rope_rule_of_type(w->tool, type ? &type->value : NULL);
     if (rule && rule->types && !pe_is_among(rule->types, w->model_type))
         rule = NULL;
     bool lacks_type = !type && stated(rope, "factor"); /* else it is about axes */
@@ -167,13 +179,16 @@ static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, 
         if (stated(rope, "mrope_section"))
             add(w, &to, "mrope_section", stated(rope, "mrope_section"));
     } else {
-        if (type)
+        if (type && rule->word)
+            add_value(&to, "rope_type", pe_word(rule->name));
+        else if (type)
             add(w, &to, "rope_type", type);
         add_fields(w, rope, rule, &to);
         if (rule->has_convention)
             add_value(&to, "convention", pe_word(w->tool->convention));
         if (add_original(w, rope, rule, &to))
             return w->err->status;
+        add_list(w, rope, rule, &to);
     }
     add_inside(w, rope, "rope_theta", w->tool->base, &to);
     add_inside(w, rope, "partial_rotary_factor", w->tool->share, &to);
@@ -309,7 +324,8 @@ enum pe_status pe_config_view(const struct pe_tool *tool, bool is_old, const str
     *view = (struct pe_config_view){.copies = pe_values_room(values, PE_CONFIG_COPIES_MAX * sizeof *view->copies)};
     if (!view->copies)
         return pe_no_memory(err);
-    w.is_latent = pe_hf_find(&language->place, "qk_rope_head_dim") != NULL;
+    w.is_latent = pe_hf_find(&language->place, "qk_rope_head_dim") != NULL ||
+                  pe_is_among(tool->reads_magnitudes, language->model_type);
     if (write_language(&w, &inner))
         return err->status;
     return wrap(&w, config, language->place.at + strlen("/hf_config"), &inner, &view->config);

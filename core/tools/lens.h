@@ -122,9 +122,13 @@ enum pe_place {
  * scaling's own row (`object`), but for those that the tool does not read. */
 struct pe_rope_rule {
     const char *name;          /* the scheme's word for it; NULL ends the list */
+    const char *word;          /* the tool's, where that is another one; NULL: the same */
     enum pe_place original;    /* of original_max_position_embeddings */
     double original_else;      /* where it finds none; 0: none */
     bool original_is_needed;   /* it stops without one */
+    bool words_need_original;  /* … in its own words, which nothing completes as it does a config.json */
+    bool has_one_list;         /* of two lists the length of the model chooses, once: long beyond the original one */
+    bool ratio_wins;           /* the ratio of the lengths, not a stated factor, if the object has the original one */
     const char *needed;        /* without this member there is no rule; NULL: none */
     const char *unread;        /* members without effect */
     const char *unread_latent; /* … in models with latent attention; NULL: the same */
@@ -163,6 +167,7 @@ struct pe_tool {
     const struct pe_rope_rule *rules;
     const char *words; /* for a rule, which only some tools have: "deepseek_yarn" */
     enum pe_place base, share;
+    bool words_need_base;        /* its own words without one stop it; else it takes 10000 */
     const char *unread;          /* members without effect, whatever the rule, in its words */
     const char *unread_by_layer; /* … of an object for each kind of layers */
 
@@ -173,6 +178,7 @@ struct pe_tool {
     const char *lacks;            /* model_types that came later, of which it has no class; NULL: none */
     const char *types;            /* model_types whose classes are known here to read it so; NULL: any */
     const char *unread_attention; /* fields of attn_config */
+    const char *reads_magnitudes; /* model_types whose yarn it reads as that of latent attention */
     const char *scaled_sliding;   /* model_types whose sliding layers it scales too, as the model was not trained */
     bool drops_rules;             /* a rule that it has not is no rule to it; else it refuses the model */
     bool refuses_two_types;       /* type and rope_type that differ */
@@ -206,6 +212,7 @@ struct pe_export {
     int64_t length;             /* of the model; 0: not known */
     bool is_local;              /* a sliding kind of a model that has others, too */
     int64_t still_period;       /* every so many layers one has no positions; 0: none */
+    const char *within;         /* where the model's config.json has its language model: "text_config"; "": itself */
 
     /* Of a tool that states every kind, and of a file. */
     const struct pe_stated_kind *kinds;
@@ -287,8 +294,12 @@ const struct pe_value *pe_rope_type(const struct pe_value *rope);
 const char *pe_rope_rule_word(const struct pe_value *type);
 static inline const char *pe_rope_rule_of(const struct pe_value *rope) { return pe_rope_rule_word(pe_rope_type(rope)); }
 const struct pe_rope_rule *pe_rope_rule_find(const struct pe_tool *tool, const char *rule); /* NULL: it has not */
-/* Is this word for a rule one that only other tools have? */
-bool pe_rope_is_foreign(const struct pe_tool *tool, const char *word);
+/* Of a type or rope_type in the tool's words; NULL is "default". NULL: it has not. */
+const struct pe_rope_rule *pe_rope_rule_of_type(const struct pe_tool *tool, const struct pe_value *type);
+static inline const char *pe_rope_word_of(const struct pe_rope_rule *rule)
+{
+    return rule->word ? rule->word : rule->name;
+}
 bool pe_rope_is_unread(const struct pe_tool *tool, const struct pe_rope_rule *rule, const char *member, bool is_latent,
                        bool is_by_layer);
 const struct pe_tool *pe_reader_at(size_t i); /* of those that read one; NULL: there are no more */

@@ -16,10 +16,21 @@ const struct pe_rope_rule *pe_rope_rule_find(const struct pe_tool *tool, const c
     return NULL;
 }
 
-bool pe_rope_is_foreign(const struct pe_tool *tool, const char *word)
+/* Is this word for a rule one that only other tools have? */
+static bool is_foreign(const struct pe_tool *tool, const char *word)
 {
     const struct pe_scaling_rule *rule = pe_scaling_find(word);
     return rule && rule->alias_is_of_tools && pe_same(rule->alias, word) && !pe_is_among(tool->words, word);
+}
+
+const struct pe_rope_rule *pe_rope_rule_of_type(const struct pe_tool *tool, const struct pe_value *type)
+{
+    const char *word = type && type->kind == PE_STRING ? type->string : "default";
+    for (const struct pe_rope_rule *r = tool->rules; r->name; r++)
+        if (r->word && pe_same(r->word, word))
+            return r;
+    const struct pe_rope_rule *row = is_foreign(tool, word) ? NULL : pe_rope_rule_find(tool, pe_rope_rule_word(type));
+    return row && !row->word ? row : NULL;
 }
 
 const struct pe_value *pe_rope_type(const struct pe_value *rope)
@@ -171,7 +182,7 @@ static struct pe_words export_rope(struct pe_export *e, bool is_by_layer)
     struct pe_words words = pe_words_new(e);
     struct rule r = {e, rule_of_words(e->tool, e->rule), pe_scaling_find(e->rule), is_by_layer};
     bool has_length = false;
-    pe_word_put(&words, "rope_type", pe_word(r.row ? r.row->name : "default"));
+    pe_word_put(&words, "rope_type", pe_word(r.row ? pe_rope_word_of(r.row) : "default"));
     if (e->tool->base != PE_OUTSIDE)
         pe_word_put(&words, "rope_theta", pe_real(pe_export_base(e)));
     if (r.row)
@@ -228,11 +239,13 @@ void pe_export_object(struct pe_export *e, const struct pe_lens *lens)
     }
     struct pe_words words = is_by_layer ? export_kinds(e) : export_rope(e, false);
     if (pe_same(lens->ours, "overrides")) {
-        struct pe_words overrides = pe_words_new(e);
+        struct pe_words overrides = pe_words_new(e), whole = pe_words_new(e);
         pe_word_object(&overrides, "rope_parameters", &words);
         if (scaling && pe_scaling_needs(scaling, length_name)) /* the model's */
             pe_word_number(&overrides, length_name, pe_export_max(e));
-        words = overrides;
+        if (e->within && *e->within)
+            pe_word_object(&whole, e->within, &overrides);
+        words = e->within && *e->within ? whole : overrides;
     } else if (e->tool->base == PE_OUTSIDE && !has_rule && !pe_field_find(words.fields, words.n, "mrope_section")) {
         pe_word_put(&e->value, lens->theirs, pe_null());
         return;
@@ -292,14 +305,13 @@ static enum pe_status find_rule(const struct pe_import *m, const char *member, c
         return PE_OK;
     if (v->kind != PE_STRING)
         return wrong_inside(m, member, name, "is not a string; write a name");
-    const struct pe_scaling_rule *found = pe_scaling_find(v->string);
-    *rule = found && !pe_rope_is_foreign(m->tool, v->string) ? rule_of_words(m->tool, found->name) : NULL;
-    if (*rule)
+    *rule = pe_rope_rule_of_type(m->tool, v);
+    if (*rule && !(*rule)->is_of_config)
         return PE_OK;
     char within[PE_POINTER_MAX], rules[160] = "";
     for (const struct pe_rope_rule *r = m->tool->rules + 1; r->name; r++)
         if (!r->is_of_config)
-            strcat(strcat(rules, *rules ? ", " : ""), r->name);
+            strcat(strcat(rules, *rules ? ", " : ""), pe_rope_word_of(r));
     pe_pointer_join(within, sizeof within, "/said/value", member);
     return pe_fail_at(m->err, within, name, "%s is \"%.40s\", which %s does not have; allowed: default, %s", name,
                       v->string, m->tool->label, rules);
@@ -325,6 +337,16 @@ static double beside(const struct pe_import *m, const char *ours)
     return 0;
 }
 
+/* Of a tool that chooses between two lists once, by the length that it is started for, else by the model's. */
+static void import_list(struct pe_import *m, double original, double length)
+{
+    for (const struct pe_lens *lens = m->tool->lenses; pe_lens_is(lens); lens++)
+        if (lens->ours && pe_same(lens->ours, "length") && pe_import_number(m, lens->theirs) > 0)
+            length = pe_import_number(m, lens->theirs);
+    if (original > 0 && length > 0)
+        pe_import_scaling(m, "list", pe_word(length > original ? "long" : "short"));
+}
+
 /* Lengths that the rule needs: inside, else beside the object. */
 static enum pe_status import_lengths(struct pe_import *m, const char *member, const struct pe_value *object,
                                      const struct pe_rope_rule *row, const struct pe_scaling_rule *rule, double length)
@@ -336,10 +358,15 @@ static enum pe_status import_lengths(struct pe_import *m, const char *member, co
     if (number_inside(m, member, object, length_name, &length) ||
         (row->original != PE_OUTSIDE && number_inside(m, member, object, original_name, &original)))
         return m->err->status;
+    if (needs_original && original == 0 && row->words_need_original)
+        return pe_import_wrong(m, member, "%s has no original_max_position_embeddings, without which %s stops", member,
+                               m->tool->label);
     if (needs_original && rule->factor_is_ratio && original == 0)
         original = length;
     if (needs_original && original > 0)
         pe_import_scaling(m, original_name, pe_real(original));
+    if (row->has_one_list)
+        import_list(m, original, length);
     if (length > 0 && (is_ratio || pe_scaling_needs(rule, length_name)))
         pe_import_scaling(m, length_name, pe_real(length));
     return PE_OK;
@@ -358,6 +385,8 @@ static enum pe_status import_rope(struct pe_import *m, const char *member, const
         (m->tool->base != PE_OUTSIDE && number_inside(m, member, object, "rope_theta", &base)) ||
         (m->tool->share != PE_OUTSIDE && number_inside(m, member, object, "partial_rotary_factor", &share)))
         return m->err->status;
+    if (m->tool->words_need_base && object && !pe_stated(object, "rope_theta"))
+        return pe_import_wrong(m, member, "%s has no rope_theta, without which %s stops", member, m->tool->label);
     const struct pe_scaling_rule *rule = pe_scaling_find(row->name);
     pe_hf_put_number(m->out, "base", base);
     if (!isnan(share) && share != 1 && !rule->has_whole_head)
@@ -380,11 +409,16 @@ static enum pe_status import_rope(struct pe_import *m, const char *member, const
     return import_lengths(m, member, object, row, rule, length);
 }
 
+static enum pe_status choose_kind(const struct pe_import *m, const struct pe_value **chosen);
+
+/* Perhaps inside the object of the language model. */
 static enum pe_status import_overrides(struct pe_import *m, const char *member, const struct pe_value *overrides)
 {
     double length = 0, width = 0;
     if (overrides && overrides->kind != PE_OBJECT)
         return pe_import_wrong(m, member, "%s is not an object", member);
+    if (overrides && pe_overrides_are_nested(overrides))
+        return import_overrides(m, member, &overrides->object.fields->value);
     for (size_t i = 0; overrides && i < overrides->object.n; i++)
         if (!pe_is_among("rope_parameters|max_position_embeddings|head_dim", overrides->object.fields[i].name))
             return wrong_inside(m, member, overrides->object.fields[i].name,
@@ -394,7 +428,11 @@ static enum pe_status import_overrides(struct pe_import *m, const char *member, 
         return m->err->status;
     if (width > 0)
         pe_hf_put_number(m->out, "head_dim", width);
-    return import_rope(m, member, pe_stated(overrides, "rope_parameters"), length, false);
+    const struct pe_value *rope = pe_stated(overrides, "rope_parameters");
+    bool is_by_layer = m->tool->has_kinds && rope && rope->kind == PE_OBJECT && pe_rope_is_by_layer(rope);
+    if (is_by_layer && choose_kind(m, &rope))
+        return m->err->status;
+    return import_rope(m, member, rope, length, is_by_layer);
 }
 
 /* The object of the kind that is named, of several. */

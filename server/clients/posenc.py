@@ -152,8 +152,13 @@ def _hides_alike(finding):
     return finding["code"] == "mask_value" and isinstance(finding["found"], (int, float)) and finding["found"] <= -65504
 
 
+def _indented(text):
+    return [f"    {line}" for line in (text or "").splitlines()]
+
+
 class Diagnosis(dict):
-    """The answer of /diagnose; str() is its findings in words, fits whether the tensor is what was believed."""
+    """The answer of /diagnose; str() is its findings in words, each with the lines of Python that mend it, fits whether the tensor is
+    what was believed."""
 
     @property
     def fits(self):
@@ -167,7 +172,7 @@ class Diagnosis(dict):
                                                    (not strict and _hides_alike(one)) for one in self["findings"])
 
     def __str__(self):
-        lines = [one["detail"] for one in self["findings"]]
+        lines = [line for one in self["findings"] for line in (one["detail"], *_indented((one.get("cure") or {}).get("torch")))]
         if self.get("unseen"):
             lines.append(f"These mistakes would not show in this tensor: {', '.join(self['unseen'])}.")
         bad = (self.get("belief") or {}).get("first_bad")
@@ -509,8 +514,8 @@ class Client:
 
     def diagnose(self, tensor=None, *, name="encoding", **request):
         """What made these tensors (cos and sin, q and q_out, inv_freq, freqs_cis, encoding, bias, scores with q and k …), beside what
-        they are believed to be. freqs_cis may be complex. values: numbers typed by hand, [("sin", 30, 32, "0.0157"), ...],
-        those that probe() asks for."""
+        they are believed to be. freqs_cis may be complex; a text is what a program printed: diagnose(cos="tensor([[1.0000, …").
+        values: numbers typed by hand, [("sin", 30, 32, "0.0157"), ...], those that probe() asks for."""
         if request.get("values") is not None:
             request["values"] = [_place(one) for one in request["values"]]
         fields, arrays = _divided({**({} if tensor is None else {name: tensor}), **request})

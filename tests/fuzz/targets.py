@@ -22,7 +22,7 @@ TARGETS = {
     "accept": (300, "headers"), "config": (1024, "config"), "gguf": (1024, None), "head": (600, "headers"),
     "headers": (600, "headers"), "hf_config": (800, "hf_config"), "http": (800, "headers"), "mcp": (1024, "json"), "multipart": (2048, "headers"),
     "names": (200, None), "npy": (1024, None), "npz": (2048, None), "numbers": (2048, "numbers"), "oip": (1024, "json"),
-    "pasted": (1200, "pasted"), "plan": (600, "json"), "query": (400, "query"), "range": (300, "headers"),
+    "pasted": (1200, "pasted"), "plan": (600, "json"), "printed": (800, "numbers"), "query": (400, "query"), "range": (300, "headers"),
     "request": (1024, "json"), "said": (800, "said"), "store": (1024, "store"), "safetensors": (1024, "json"), "tokens": (700, "tokens"),
 }
 

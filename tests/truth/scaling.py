@@ -139,6 +139,10 @@ def inv_freq(config, base, dim, seq_len, head_dim=None):
         return [w / s if c < kept else mpf(0) for c, w in enumerate(plain)]
     if name == "llama3":
         return [llama3(config, s, w) for w in plain]
+    if name == "ntk_fixed":
+        return [w / s ** ((mpf(c + 1) / (dim // 2)) ** mpf(config.get("mixed_b", 1))) for c, w in enumerate(plain)]
+    if name == "riflex":
+        return [mpf(9) / 10 * 2 * pi / mpf(config["seq_len"]) if c + 1 == config["k"] else w for c, w in enumerate(plain)]
     assert name == "yarn", name
     low, high = ramp_ends(config, base, dim)
     high = parted(low, high)
@@ -198,12 +202,27 @@ def inv_freq_float32(config, base, dim, seq_len, head_dim=None):
         return w / np.float32(s)
     if name == "llama3":
         return llama3_float32(config, s, w)
+    if name == "ntk_fixed":
+        return ntk_fixed_float32(config, s, base, dim, w)
+    if name == "riflex":
+        w[config["k"] - 1] = 0.9 * 2 * np.pi / config["seq_len"]
+        return w
     low, high = (float(x) for x in ramp_ends(config, base, dim))
     if low == high:
         high += 0.001
     ramp = np.clip((np.arange(dim // 2, dtype=np.float32) - np.float32(low)) / np.float32(high - low), 0, 1)
     keep = (one - ramp) * np.float32(config.get("extrapolation_factor", 1))
     return one / (np.float32(s) * power) * (one - keep) + w * keep
+
+
+def ntk_fixed_float32(config, s, base, dim, w):
+    """vLLM's two branches: another base and a Python number, or a tensor to the power b."""
+    if "mixed_b" not in config:
+        return np.float32(1) / powers_float32(float(base) * s, dim) / np.float32(s ** (2 / dim))
+    b, half = config["mixed_b"], dim // 2
+    a = nearest_float32(log(mpf(s))) / np.float32(half ** b)
+    places = np.array([nearest_float32(mpf(c + 1) ** mpf(float(np.float32(b)))) for c in range(half)], np.float32)
+    return w / np.array([nearest_float32(mp.exp(mpf(float(x)))) for x in a * places], np.float32)
 
 
 def llama3_float32(config, s, w):

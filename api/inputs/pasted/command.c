@@ -6,212 +6,117 @@
 #include <stdlib.h>
 #include <strings.h>
 
-/* ---- Tools ---- */
+/* ---- The model ---- */
 
-/* The name of a program: behind the last / of a path, without the ending of Windows. */
-static const char *program_of(const char *word, size_t *n)
-{
-    const char *name = word;
-    for (const char *p = word; *p; p++)
-        if ((*p == '/' || *p == '\\') && p[1])
-            name = p + 1;
-    *n = strlen(name);
-    if (*n > 4 && strcasecmp(name + *n - 4, ".exe") == 0)
-        *n -= 4;
-    return name;
-}
-
-static const struct pe_target_info *tool_of_word(const char *word)
+static bool is_python(const char *word)
 {
     size_t n;
-    const char *name = program_of(word, &n);
-    for (size_t i = 0; n && *word != '-' && i < pe_n_targets(); i++)
-        if (pe_target_at(i)->command.programs && pasted_is_among(pe_target_at(i)->command.programs, name, n))
-            return pe_target_at(i);
-    return NULL;
+    const char *name = pasted_program(word, &n);
+    return pasted_is_among("python*", name, n);
 }
-
-/* "./main" and "./server" are old names, which others have, too. */
-static const struct pe_target_info *tool_of(const struct pasted_word *words, size_t n)
-{
-    const struct pe_target_info *tool = NULL;
-    for (size_t i = 0; !tool && i < n; i++)
-        tool = tool_of_word(words[i].text);
-    return tool;
-}
-
-/* Two versions of a program. */
-static bool is_kin(const struct pe_target_info *a, const struct pe_target_info *b)
-{
-    const char *of_a = a->command.programs ? a->command.programs : a->command.calls,
-               *of_b = b->command.programs ? b->command.programs : b->command.calls;
-    return of_a && of_b && strcmp(of_a, of_b) == 0;
-}
-
-/* The tool that has one of the flags. Of two the one that takes an object, or does not, as the value is. */
-static const struct pe_target_info *tool_of_flags(const struct pasted_word *words, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const struct pe_target_info *found = NULL;
-        size_t length = strcspn(words[i].text, "=");
-        const char *value = words[i].text[length] ? words[i].text + length + 1 : i + 1 < n ? words[i + 1].text : "";
-        for (size_t k = 0; k < pe_n_targets(); k++) {
-            const struct pe_target_info *target = pe_target_at(k);
-            const struct pe_param *row = target->command.programs ? pasted_flag_of(target, words[i].text) : NULL;
-            if (row && (!found || (row->type == PE_T_VALUE) == (*value == '{')))
-                found = target;
-        }
-        if (found)
-            return found;
-    }
-    return NULL;
-}
-
-/* The version that has the flags; the first, if none has one. */
-static const struct pe_target_info *target_of(const struct pe_target_info *tool, const struct pasted_word *words,
-                                              size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < pe_n_targets(); k++)
-            if (is_kin(tool, pe_target_at(k)) && pasted_flag_of(pe_target_at(k), words[i].text))
-                return pe_target_at(k);
-    return tool;
-}
-
-/* ---- Which of the commands ---- */
-
-static size_t end_of(const struct pasted_words *words, size_t begin)
-{
-    size_t end = begin + 1;
-    while (end < words->n && !words->at[end].begins && words->at[end].is_listed == words->at[begin].is_listed)
-        end++;
-    return end;
-}
-
-static bool has_flag(const struct pe_target_info *target, const struct pasted_word *words, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (target ? pasted_flag_of(target, words[i].text) != NULL : strncmp(words[i].text, "--", 2) == 0)
-            return true;
-    return false;
-}
-
-static bool skip_words(struct pasting *p, const struct pasted_word *words, size_t n)
-{
-    char line[4 * PASTED_WORD_BYTES];
-    size_t used = 0;
-    for (size_t i = 0; i < n && used < sizeof line - 1; i++)
-        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", i ? " " : "", words[i].text);
-    return pasted_skip(p, line, used < sizeof line ? used : sizeof line - 1);
-}
-
-/* Keeps the words of one command. If it is a list, for no command is there, the others count, too. */
-static bool keep(struct pasting *p, struct pasted_words *words, size_t chosen)
-{
-    struct pasted_word *kept = api_arena_array(&p->request->arena, words->n + 1, sizeof *kept);
-    size_t n = 0;
-    bool is_list = words->at[chosen].is_listed;
-    if (!kept)
-        return api_fail_memory(p->problem);
-    for (size_t begin = 0, end; begin < words->n; begin = end) {
-        const struct pasted_word *at = words->at + begin;
-        end = end_of(words, begin);
-        if (begin == chosen || (is_list && at->is_listed)) {
-            memcpy(kept + n, at, (end - begin) * sizeof *kept);
-            n += end - begin;
-        } else if (!at->is_listed && !skip_words(p, at, end - begin)) {
-            return false;
-        }
-    }
-    *words = (struct pasted_words){kept, n};
-    return true;
-}
-
-enum wanted { TOOL_WITH_FLAGS, TOOL, FLAGS };
-
-static bool is_wanted(const struct pasted_word *at, size_t n, const struct pe_target_info *target, enum wanted wanted)
-{
-    const struct pe_target_info *tool = tool_of(at, n);
-    if (wanted == FLAGS)
-        return has_flag(NULL, at, n);
-    if (wanted == TOOL)
-        return tool && !target;
-    tool = tool ? tool : tool_of_flags(at, n);
-    const struct pe_target_info *own = target ? target : tool ? target_of(tool, at, n) : NULL;
-    return own && has_flag(own, at, n);
-}
-
-/* The first command of a tool with one of its flags, else of a tool, else a list with them, else what has any flag;
- * words->n: none. A list that a command uses is in the command. */
-static size_t choose(const struct pasted_words *words, const struct pe_target_info *target)
-{
-    static const struct {
-        enum wanted wanted;
-        bool is_listed;
-    } rounds[] = {{TOOL_WITH_FLAGS, false}, {TOOL, false}, {TOOL_WITH_FLAGS, true}, {FLAGS, false}, {FLAGS, true}};
-    for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++)
-        for (size_t begin = 0; begin < words->n; begin = end_of(words, begin)) {
-            const struct pasted_word *at = words->at + begin;
-            if (at->is_listed == rounds[i].is_listed &&
-                is_wanted(at, end_of(words, begin) - begin, target, rounds[i].wanted))
-                return begin;
-        }
-    return words->n;
-}
-
-/* ---- The model ---- */
 
 static void set_model(struct pasting *p, const struct pasted_word *word, const char *text)
 {
-    if (*p->model || !*text || *text == '-' || tool_of_word(text))
+    if (!*text || *text == '-' || pasted_tool_of_word(text))
         return;
     if (word->is_unknown)
         p->unknown_model = text;
+    else if (*p->model)
+        p->other_model = text;
     else
         snprintf(p->model, sizeof p->model, "%s", text);
 }
 
-/* Behind a flag, or what is behind its =. */
-static void find_model(struct pasting *p, const struct pe_command *command, const struct pasted_words *words)
+/* Behind a flag, or what is behind its =; and behind a tool's "serve". */
+void pasted_find_model(struct pasting *p, const struct pe_command *command, const struct pasted_words *words)
 {
     for (size_t i = 0; command->models && i < words->n; i++) {
         const struct pasted_word *word = &words->at[i], *next = i + 1 < words->n ? word + 1 : NULL;
         size_t n = strcspn(word->text, "="), dashes = strspn(word->text, "-");
-        if (!dashes || dashes > 2 || !pasted_is_among(command->models, word->text + dashes, n - dashes))
+        bool is_of_python = i && pasted_is(word->text, n, "-m") && is_python(words->at[i - 1].text);
+        if (!dashes || dashes > 2 || is_of_python || !pasted_is_among(command->models, word->text + dashes, n - dashes))
             continue;
         if (word->text[n])
             set_model(p, word, word->text + n + 1);
         else if (next)
             set_model(p, next, next->text);
     }
-    for (size_t i = 0; command->before && i + 1 < words->n; i++)
-        if (strcmp(words->at[i].text, command->before) == 0)
+    for (size_t i = 0; command->before && i + 1 < words->n; i++) {
+        bool is_direct = i && pasted_tool_of_word(words->at[i - 1].text);
+        if (strcmp(words->at[i].text, command->before) == 0 && (is_direct || !*p->model))
             set_model(p, &words->at[i + 1], words->at[i + 1].text);
+    }
+}
+
+static bool find_model(struct pasting *p, const struct pe_command *command, const struct pasted_words *words)
+{
+    pasted_find_model(p, command, words);
+    const struct pe_preset *a = p->other_model ? pe_preset_named(p->model) : NULL;
+    return !p->other_model || strcmp(p->other_model, p->model) == 0 || (a && a == pe_preset_named(p->other_model)) ||
+           pasted_fail(p, "the command names two models: %.80s and %.80s; give one", p->model, p->other_model);
 }
 
 /* ---- What is about positions and not read ---- */
 
 /* Beginnings of words; an answer without them would be one about another command. */
-static const char *const unread[] = {"--hf-overrides.",    "--hf_overrides.", "--json-model-override-args.",
-                                     "--ropeconfig",       "LLAMA_ARG_ROPE_", "LLAMA_ARG_YARN_",
-                                     "--rope_scaling_type"};
+static const char unread[] = "--hf-overrides.*|--hf_overrides.*|--json-model-override-args.*|--ropeconfig*|"
+                             "LLAMA_ARG_ROPE_*|LLAMA_ARG_YARN_*|--rope_scaling_type*|--hf-config-path*|"
+                             "--hf_config_path*|--grp-attn-*|-gan|-gaw|--multi-latent-attention*";
 
 static bool is_unread(const struct pasted_words *words, size_t i)
 {
     const char *word = words->at[i].text, *next = i + 1 < words->n ? words->at[i + 1].text : "";
     bool is = strncmp(word, "--override-kv", 13) == 0 && (strstr(word, ".rope.") || strstr(next, ".rope."));
-    for (size_t k = 0; k < sizeof unread / sizeof *unread; k++)
-        is |= strncmp(word, unread[k], strlen(unread[k])) == 0;
-    return is;
+    return is || pasted_is_among(unread, word, strlen(word));
+}
+
+static bool fail_unread(struct pasting *p, const char *word)
+{
+    return pasted_fail(p,
+                       "%.60s changes positions and is not read here; write what it sets as flags that are read, or "
+                       "give the config.json or the keys of the file with it",
+                       word);
+}
+
+/* Signs of word processors that are no hyphens and no blanks: a flag with one is a word of another kind. */
+static unsigned odd_sign(const char *word)
+{
+    for (const char *c = word; *c && (*word != '-' || *c != '='); c++) {
+        unsigned a = (unsigned char)c[0], b = (unsigned char)c[1], d = b ? (unsigned char)c[2] : 0;
+        unsigned code = a == 0xc2 && b == 0xa0 ? 0xa0
+                        : (a & 0xf0) == 0xe0   ? (a & 15) << 12 | (b & 63) << 6 | (d & 63)
+                                               : 0;
+        bool is_dash = (code >= 0x2010 && code <= 0x2015) || code == 0x2212 || code == 0xfe58 || code == 0xff0d;
+        bool is_blank = code == 0xa0 || code == 0x202f || code == 0x200b || code == 0x3000 || code == 0xfeff;
+        const char *after = c + (code == 0xa0 ? 2 : 3);
+        bool is_flag = *word == '-' || c == word;
+        if ((is_dash && is_flag && *after && *after != ' ') || (is_blank && (is_flag || *after == '-')))
+            return code;
+    }
+    return 0;
 }
 
 static bool check_unread(struct pasting *p, const struct pasted_words *words)
 {
-    for (size_t i = 0; i < words->n; i++)
-        if (is_unread(words, i))
+    for (size_t i = 0; i < words->n; i++) {
+        unsigned sign = odd_sign(words->at[i].text);
+        if (sign)
             return pasted_fail(p,
-                               "%.60s is about positions and is not read here; write it as a flag or as JSON that is",
-                               words->at[i].text);
+                               "%.60s has the sign U+%04X, which is no hyphen and no blank to a shell; write \"-\" or "
+                               "a blank",
+                               words->at[i].text, sign);
+        if (is_unread(words, i))
+            return fail_unread(p, words->at[i].text);
+    }
+    return true;
+}
+
+/* llama.cpp reads variables that a line before sets, or a file. */
+static bool check_set(struct pasting *p, const struct pe_target_info *tool, const struct pasted_words *words)
+{
+    for (size_t i = 0; i < words->n && strcmp(tool->name, "llama.cpp") == 0; i++)
+        if (pasted_is_among("LLAMA_ARG_ROPE_*|LLAMA_ARG_YARN_*", words->at[i].text, strlen(words->at[i].text)))
+            return fail_unread(p, words->at[i].text);
     return true;
 }
 
@@ -224,6 +129,10 @@ static const struct {
      "text-generation-inference replaces the config's rope_scaling by the type of --rope-scaling and the factor of "
      "--rope-factor, and not every version computes linear; give the config.json with them as hf_config (read are "
      "commands of vllm, sglang, llama.cpp and Megatron-LM)"},
+    {"koboldcpp*",
+     "KoboldCpp's --ropeconfig states a frequency scale and a base, which are not read here; write them as "
+     "llama-server's --rope-freq-scale and --rope-freq-base (read are commands of vllm, sglang, llama.cpp "
+     "and Megatron-LM)"},
     /* lmdeploy 00948ee, lmdeploy/cli/utils.py; test_converter.py, of update_from_engine_config */
     {"lmdeploy|lmdeploy.*",
      "LMDeploy's TurboMind replaces the config's rope_scaling by the rule dynamic with the factor of "
@@ -235,7 +144,7 @@ static bool check_others(struct pasting *p, const struct pasted_words *words)
 {
     for (size_t i = 0; i < words->n; i++) {
         size_t n;
-        const char *name = program_of(words->at[i].text, &n);
+        const char *name = pasted_program(words->at[i].text, &n);
         for (size_t k = 0; n && k < sizeof others / sizeof *others; k++)
             if (pasted_is_among(others[k].programs, name, n))
                 return api_fail(p->problem, 422, p->pointer, "%s", pe_text(others[k].sentence));
@@ -247,11 +156,9 @@ static bool check_others(struct pasting *p, const struct pasted_words *words)
 
 bool pasted_command_choose(struct pasting *p, const struct pe_target_info *target, struct pasted_words *words)
 {
-    size_t chosen = choose(words, target);
-    if (chosen < words->n && !(keep(p, words, chosen) && check_unread(p, words)))
-        return false;
-    find_model(p, &target->command, words);
-    return true;
+    bool is_found;
+    return check_set(p, target, words) && pasted_choose(p, target, words, &is_found) &&
+           (!is_found || check_unread(p, words)) && find_model(p, &target->command, words);
 }
 
 static bool fail_tools(struct pasting *p)
@@ -262,25 +169,30 @@ static bool fail_tools(struct pasting *p)
 
 static bool read_words(struct pasting *p, const struct pe_target_info *tool, const struct pasted_words *words)
 {
-    const struct pe_target_info *target = target_of(tool, words->at, words->n);
+    const struct pe_target_info *target = pasted_version(tool, words->at, words->n);
     p->kind = PASTED_WORDS;
     p->tool = target->name;
-    find_model(p, &target->command, words);
-    return check_unread(p, words) && pasted_flags_put(p, target, words->at, words->n);
+    return find_model(p, &target->command, words) && check_unread(p, words) &&
+           pasted_flags_put(p, target, words->at, words->n);
 }
 
-/* "--name=value". */
+/* "--name=value". An expression whose value is not known counts as what a shell would put there; it may be inside. */
 static bool add_setting(struct pasting *p, struct pasted_words *words, const struct pasted_setting *setting)
 {
     struct api_text word;
     const json_t *value = setting->value;
     char *json = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     const char *text = json_is_string(value) ? json_string_value(value) : json;
+    bool is_whole = json_is_string(value) && *text == *PASTED_UNKNOWN;
+    bool is_unknown = is_whole || (json && (strstr(json, "\\u0001") || strstr(json, "\"**")));
+    text += is_whole;
+    for (char *mark = json; is_unknown && mark && (mark = strstr(mark, "\\u0001"));)
+        memmove(mark, mark + 6, strlen(mark + 6) + 1);
     api_text_init(&word, 4 * PASTED_MAX);
     api_text_format(&word, "--%s=", setting->name);
     api_text_put(&word, text ? text : "");
     text = text && !word.state ? api_arena_string(&p->request->arena, word.bytes, word.n) : NULL;
-    words->at[words->n++] = (struct pasted_word){.text = text};
+    words->at[words->n++] = (struct pasted_word){.text = text, .is_unknown = is_unknown};
     api_text_drop(&word);
     free(json);
     return text || api_fail_memory(p->problem);
@@ -342,7 +254,7 @@ bool pasted_settings_read(struct pasting *p, const struct pe_target_info *tool, 
         if (!add_setting(p, &words, &settings[i]))
             return false;
     p->json.n = 0;
-    tool = tool ? tool : tool_of_flags(words.at, words.n);
+    tool = tool ? tool : pasted_tool_of_flags(words.at, words.n);
     return tool ? read_words(p, tool, &words) : fail_tools(p);
 }
 
@@ -356,7 +268,7 @@ static bool names_tool(const char *line, size_t n)
         while (at + length < n && line[at + length] != ' ')
             length++;
         snprintf(word, sizeof word, "%.*s", (int)(length < 119 ? length : 119), line + at);
-        if (length < 119 && !strchr(word, ':') && tool_of_word(word))
+        if (length < 119 && word[strlen(word) - 1] != ':' && pasted_tool_of_word(word))
             return true;
         at += length;
         while (at < n && line[at] == ' ')
@@ -379,19 +291,46 @@ bool pasted_command_looks_so(const char *text)
     return false;
 }
 
-bool pasted_command_read(struct pasting *p)
+/* The lines that are given to a shell by -c; NULL: there are none. */
+static const char *given_to_shell(struct pasting *p, const struct pasted_words *words)
+{
+    struct api_text text;
+    bool is_shell = false;
+    api_text_init(&text, PASTED_MAX);
+    for (size_t i = 0; i + 1 < words->n; i++) {
+        size_t n;
+        const char *name = pasted_program(words->at[i].text, &n);
+        is_shell = (is_shell && !words->at[i].begins) || pasted_is_among("bash|sh|zsh|dash", name, n);
+        if (!is_shell || !pasted_is_among("-c|-lc|-ec", words->at[i].text, strlen(words->at[i].text)) ||
+            !strchr(words->at[i + 1].text, ' '))
+            continue;
+        api_text_put(&text, words->at[i + 1].text);
+        api_text_put(&text, "\n");
+    }
+    const char *lines = text.n && !text.state ? api_arena_string(&p->request->arena, text.bytes, text.n) : NULL;
+    api_text_drop(&text);
+    return lines;
+}
+
+static bool read_command(struct pasting *p, bool is_given)
 {
     struct pasted_words words;
     if (!pasted_words_split(p, &words))
         return false;
-    size_t chosen = choose(&words, NULL);
-    if (!tool_of(words.at, words.n) && !check_others(p, &words))
+    const char *given = is_given ? NULL : given_to_shell(p, &words);
+    if (given) {
+        p->text = given;
+        return check_set(p, pe_target_info_find("llama.cpp"), &words) && read_command(p, true);
+    }
+    struct pasted_words all = words;
+    const struct pe_target_info *tool;
+    bool is_found;
+    if (!pasted_has_program(&words) && !check_others(p, &words))
         return false;
-    if (chosen == words.n)
-        return fail_tools(p);
-    if (!keep(p, &words, chosen))
+    if (!pasted_choose(p, NULL, &words, &is_found))
         return false;
-    const struct pe_target_info *tool = tool_of(words.at, words.n);
-    tool = tool ? tool : tool_of_flags(words.at, words.n);
-    return tool ? read_words(p, tool, &words) : fail_tools(p);
+    tool = is_found ? pasted_tool(&words) : NULL;
+    return tool ? check_set(p, tool, &all) && read_words(p, tool, &words) : fail_tools(p);
 }
+
+bool pasted_command_read(struct pasting *p) { return read_command(p, false); }

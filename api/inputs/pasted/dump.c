@@ -61,12 +61,16 @@ bool pasted_dump_looks_so(const char *text)
     return false;
 }
 
-/* "KEY = VALUE"; strings are in single quotes. */
-static bool read_key(struct pasting *p, struct pasted_keys *keys, const struct row *row)
+/* "KEY = VALUE"; strings are in single quotes. is_open: the text ends with the line, maybe inside of a word. */
+static bool read_key(struct pasting *p, struct pasted_keys *keys, const struct row *row, bool is_open)
 {
     const char *text = row->column[2], *end = text + row->n[2];
     const char *equals = pasted_find(text, row->n[2], " = "), *value = equals ? equals + 3 : NULL;
     size_t n = value ? (size_t)(end - value) : 0;
+    bool is_short = value && row->column[0][0] == 'F' && (!memchr(value, '.', n) || value[n - 1] == '.');
+    bool is_word = value && row->column[0][0] == 'S' && (n < 2 || value[n - 1] != '\'');
+    if (is_open && (is_short || is_word))
+        value = NULL;
     if (value && n >= 2 && *value == '\'' && value[n - 1] == '\'') {
         value++;
         n -= 2;
@@ -86,7 +90,7 @@ bool pasted_dump_read(struct pasting *p)
     *keys = (struct pasted_keys){.n = 0};
     while (pasted_line(&text, &line, &n)) {
         bool is_read = is_row(line, n, &row), is_key = is_read && is_type(row.column[0]);
-        if (is_key && !read_key(p, keys, &row))
+        if (is_key && !read_key(p, keys, &row, !*text && text[-1] != '\n'))
             return false;
         if (is_read && !is_key && row.n_columns == 4)
             pasted_key_tensor(keys, row.column[3], row.n[3]);

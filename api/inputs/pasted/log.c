@@ -69,8 +69,8 @@ static const char *word(const char **at, const char *end, size_t *n)
     return begin;
 }
 
-/* "KEY TYPE = VALUE". */
-static bool read_key(struct pasting *p, struct pasted_keys *keys, const char *at, const char *end)
+/* "KEY TYPE = VALUE". is_open: the text ends with the line, maybe inside of a word; llama.cpp prints six decimals. */
+static bool read_key(struct pasting *p, struct pasted_keys *keys, const char *at, const char *end, bool is_open)
 {
     size_t n_name, n_type;
     const char *name = word(&at, end, &n_name), *type = word(&at, end, &n_type);
@@ -79,8 +79,14 @@ static bool read_key(struct pasting *p, struct pasted_keys *keys, const char *at
     const char *value = at < end && *at == '=' ? at + 1 : NULL;
     while (value && value < end && *value == ' ')
         value++;
+    const char *point = value ? memchr(value, '.', (size_t)(end - value)) : NULL;
+    if (is_open && n_name && !n_type && pasted_key_counts(name, n_name))
+        return pasted_fail(p, "the text ends inside of the key %.*s; paste the line whole",
+                           (int)(n_name < 80 ? n_name : 80), name);
     if (!n_name || !n_type)
         return true;
+    if (is_open && *type == 'f' && (!point || end - point < 7))
+        value = NULL;
     return pasted_key_add(p, keys, name, n_name, type, n_type, value, value ? (size_t)(end - value) : 0);
 }
 
@@ -123,7 +129,8 @@ struct shown {
     size_t n_architecture;
 };
 
-static bool take_info(struct shown *shown, const char *at, const char *end)
+/* is_open: as of a key; a base has one decimal. */
+static bool take_info(struct pasting *p, struct shown *shown, const char *at, const char *end, bool is_open)
 {
     const char *equals = memchr(at, '=', (size_t)(end - at));
     size_t n = equals ? (size_t)(equals - at) : 0;
@@ -138,6 +145,8 @@ static bool take_info(struct shown *shown, const char *at, const char *end)
     }
     for (size_t i = 0; i < N_INFOS; i++)
         if (pasted_is(at, n, infos[i].name) && !shown->at[i]) {
+            if (is_open && infos[i].is == REAL && (end - value < 2 || end[-2] != '.'))
+                return pasted_name(p, &p->unread, infos[i].name, strlen(infos[i].name));
             shown->at[i] = value;
             shown->n[i] = (size_t)(end - value);
         }
@@ -197,7 +206,7 @@ static bool counts(const struct shown *shown, size_t i)
 /* A number of the context that is not the file's: flags have replaced it. Whether another factor is linear or yarn's
  * does not show; without a factor there is no scaling. */
 static bool add_context(struct pasting *p, struct pasted_keys *keys, const char *architecture, const struct info *info,
-                        const char *value)
+                        const char *value, size_t n)
 {
     char name[160], number[40];
     bool is_base = strcmp(info->key, "rope.freq_base") == 0;
@@ -209,9 +218,9 @@ static bool add_context(struct pasting *p, struct pasted_keys *keys, const char 
         return true;
     if (!is_base && x != 1)
         return pasted_fail(p,
-                           "the file has %s %.10g and the context freq_scale %.20s: flags have changed it, and whether "
+                           "the file has %s %.10g and the context freq_scale %.*s: flags have changed it, and whether "
                            "it is linear or yarn does not show; give the flags as said beside gguf",
-                           name, of_file, value);
+                           name, of_file, (int)(n < 20 ? n : 20), value);
     snprintf(number, sizeof number, is_base ? "%.10g" : "none", x);
     if (!is_base)
         snprintf(name, sizeof name, "%s.rope.scaling.type", architecture);
@@ -238,7 +247,8 @@ static bool add_shown(struct pasting *p, struct pasted_keys *keys, const struct 
             !add_info(p, keys, architecture, n - 2, &infos[i], shown->at[i], shown->n[i]))
             return false;
     for (size_t i = 0; i < N_INFOS; i++)
-        if (shown->at[i] && infos[i].is == OF_CONTEXT && !add_context(p, keys, architecture, &infos[i], shown->at[i]))
+        if (shown->at[i] && infos[i].is == OF_CONTEXT &&
+            !add_context(p, keys, architecture, &infos[i], shown->at[i], shown->n[i]))
             return false;
     return true;
 }
@@ -268,7 +278,7 @@ static bool pass_by(struct pasting *p, const struct load *load)
     return !is_language_model(load) || pasted_name(p, &p->skipped, line, strlen(line));
 }
 
-static bool read_line(struct pasting *p, struct load loads[2], const char *line, size_t n)
+static bool read_line(struct pasting *p, struct load loads[2], const char *line, size_t n, bool is_open)
 {
     long index;
     const char *key = key_of(line, n, &index), *info = key ? NULL : info_of(line, n), *end = line + n;
@@ -282,13 +292,13 @@ static bool read_line(struct pasting *p, struct load loads[2], const char *line,
         *now = (struct load){.keys = {.n = 0}};
     }
     if (key)
-        return read_key(p, &now->keys, key, end);
+        return read_key(p, &now->keys, key, end, is_open);
     for (const char *at = tensor; at && at < end;) {
         size_t n_word;
         const char *name = word(&at, end, &n_word);
         pasted_key_tensor(&now->keys, name, n_word);
     }
-    bool is_read = tensor || (info && take_info(&now->shown, info, end));
+    bool is_read = tensor || (info && take_info(p, &now->shown, info, end, is_open));
     return is_read || pasted_skip(p, line, n);
 }
 
@@ -301,7 +311,7 @@ bool pasted_log_read(struct pasting *p)
         return api_fail_memory(p->problem);
     loads[0] = loads[1] = (struct load){.keys = {.n = 0}};
     while (pasted_line(&text, &line, &n))
-        if (!read_line(p, loads, line, n))
+        if (!read_line(p, loads, line, n, !*text && text[-1] != '\n'))
             return false;
     bool is_first = is_language_model(&loads[0]) || !loads[1].keys.n;
     struct load *last = &loads[is_first ? 0 : 1];

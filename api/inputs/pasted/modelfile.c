@@ -33,52 +33,101 @@ bool pasted_modelfile_looks_so(const char *text)
     return has_parameter || (has_from && !is_docker);
 }
 
-static bool put_parameter(struct pasting *p, const char *text, size_t n)
+static bool is_about_positions(const char *name, size_t n)
 {
-    static const char *const flags[][2] = {{"rope_frequency_base", "rope-freq-base"},
-                                           {"rope_frequency_scale", "rope-freq-scale"}};
-    size_t n_name = 0;
+    return pasted_find(name, n, "rope") || pasted_find(name, n, "yarn") || pasted_find(name, n, "ctx");
+}
+
+/* A parameter that is there with another value before. */
+static bool check_twice(struct pasting *p, const char *name, const char **before, const char *value, size_t n)
+{
+    bool is_other = *before && !pasted_is(value, n, *before);
+    if (is_other)
+        return pasted_fail(p, "the Modelfile has %s twice: as %.60s and as %.*s; give one", name, *before,
+                           (int)(n < 60 ? n : 60), value);
+    *before = api_arena_string(&p->request->arena, value, n);
+    return *before || api_fail_memory(p->problem);
+}
+
+enum { BASE, SCALE, CONTEXT, N_PARAMETERS };
+static const char *const names[] = {"rope_frequency_base", "rope_frequency_scale", "num_ctx"};
+
+static bool put_parameter(struct pasting *p, const char *values[N_PARAMETERS], const char *text, size_t n)
+{
+    size_t n_name = 0, which = 0;
     while (n_name < n && !strchr(" \t", text[n_name]))
         n_name++;
     size_t at = n_name;
     while (at < n && strchr(" \t", text[at]))
         at++;
-    if (!api_is_json_number(text + at, n - at))
-        return pasted_skip(p, text, n);
-    if (pasted_is(text, n_name, "num_ctx")) {
-        p->length = strtoll(text + at, NULL, 10);
-        return true;
-    }
-    for (size_t i = 0; i < 2; i++) {
-        if (!pasted_is(text, n_name, flags[i][0]))
-            continue;
-        api_text_format(&p->json, "%s\"%s\":", p->json.n > 1 ? "," : "", flags[i][1]);
-        api_text_add(&p->json, text + at, n - at);
-        return true;
-    }
-    return pasted_skip(p, text, n);
+    while (which < N_PARAMETERS && !pasted_is(text, n_name, names[which]))
+        which++;
+    if (which == N_PARAMETERS)
+        return is_about_positions(text, n_name)
+                   ? pasted_fail(p,
+                                 "PARAMETER %.*s is not known here; about positions are rope_frequency_base, "
+                                 "rope_frequency_scale and num_ctx",
+                                 (int)(n_name < 60 ? n_name : 60), text)
+                   : pasted_skip(p, text, n);
+    if (!api_is_json_number(text + at, n - at) || (which == CONTEXT && strspn(text + at, "0123456789") < n - at))
+        return pasted_fail(p, "PARAMETER %s is %.*s, which is no number", names[which],
+                           (int)(n - at < 60 ? n - at : 60), text + at);
+    return check_twice(p, names[which], &values[which], text + at, n - at);
+}
+
+/* The last text in three quotes that the line opens goes on behind it. */
+static bool goes_on(const char *line, size_t n, bool is_inside)
+{
+    for (size_t i = 0; i + 3 <= n; i++)
+        if (memcmp(line + i, "\"\"\"", 3) == 0) {
+            is_inside = !is_inside;
+            i += 2;
+        }
+    return is_inside;
+}
+
+static bool read_from(struct pasting *p, const char *name, size_t n)
+{
+    if (n >= sizeof p->model)
+        return pasted_fail(p, "the name of the model has %zu bytes; allowed: at most %zu", n, sizeof p->model - 1);
+    if (*p->model && !pasted_is(name, n, p->model))
+        return pasted_fail(p, "the Modelfile has %s twice: as %.60s and as %.*s; give one", "FROM", p->model,
+                           (int)(n < 60 ? n : 60), name);
+    memcpy(p->model, name, n);
+    p->model[n] = '\0';
+    return true;
+}
+
+static bool read_line(struct pasting *p, const char *values[N_PARAMETERS], const char *line, size_t n)
+{
+    size_t n_rest;
+    const char *from = rest_of(line, n, "FROM", &n_rest);
+    if (from)
+        return read_from(p, from, n_rest);
+    const char *parameter = rest_of(line, n, "PARAMETER", &n_rest);
+    return parameter ? put_parameter(p, values, parameter, n_rest) : pasted_skip(p, line, n);
 }
 
 bool pasted_modelfile_read(struct pasting *p)
 {
-    const char *text = p->text, *line;
+    const char *text = p->text, *line, *values[N_PARAMETERS] = {NULL};
     size_t n;
+    bool is_inside = false; /* of a text in three quotes */
     p->kind = PASTED_WORDS;
     p->tool = "llama.cpp";
-    api_text_put(&p->json, "{");
     while (pasted_line(&text, &line, &n)) {
-        size_t n_rest;
-        const char *from = rest_of(line, n, "FROM", &n_rest);
-        if (from && n_rest < sizeof p->model) {
-            memcpy(p->model, from, n_rest);
-            p->model[n_rest] = '\0';
-            continue;
-        }
-        const char *parameter = rest_of(line, n, "PARAMETER", &n_rest);
-        if (parameter ? !put_parameter(p, parameter, n_rest) : !pasted_skip(p, line, n))
+        bool was_inside = is_inside;
+        is_inside = goes_on(line, n, is_inside);
+        if (was_inside ? !pasted_skip(p, line, n) : !read_line(p, values, line, n))
             return false;
     }
+    api_text_put(&p->json, "{");
+    if (values[BASE])
+        api_text_format(&p->json, "\"rope-freq-base\":%s", values[BASE]);
+    if (values[SCALE])
+        api_text_format(&p->json, "%s\"rope-freq-scale\":%s", values[BASE] ? "," : "", values[SCALE]);
     api_text_put(&p->json, "}");
+    p->length = values[CONTEXT] ? strtoll(values[CONTEXT], NULL, 10) : 0;
     if (p->json.n == 2 && !p->length && !*p->model)
         return pasted_fail(p, "the Modelfile says nothing about positions: neither FROM nor PARAMETER num_ctx");
     return pasted_done(p);

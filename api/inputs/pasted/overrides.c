@@ -101,11 +101,13 @@ static bool put_rope(struct api_text *json, const struct place *place)
 /* The other members are named as flags about other things are. */
 bool pasted_overrides_put(struct pasting *p, struct api_text *json, const char *name, const char *word)
 {
+    char flag[PASTED_FLAG_BYTES];
     struct api_json_error error;
     struct place place = {.config = NULL};
     const json_t *root = api_json_load(&p->request->arena, word, strlen(word), 0, &error);
     if (!root)
-        return error.no_memory ? api_fail_memory(p->problem) : pasted_fail(p, "--%s is not JSON", name);
+        return error.no_memory ? api_fail_memory(p->problem)
+                               : pasted_fail(p, "%s is not JSON: %s", pasted_flag_spelled(name, flag), error.text);
     if (!json_is_object(root)) {
         api_text_put(json, word);
         return true;

@@ -137,8 +137,8 @@ static bool place_words(struct pasting *p, struct pe_field *field, const struct 
     bool has_words = pe_said_states(value), needs_model = !has_model(p->request);
     if (!*p->model && p->unknown_model && needs_model && !api_request_find(p->request, "head_dim"))
         return pasted_fail(p,
-                           "the model is %.80s, in whose place a shell puts something else, which is not known: the "
-                           "text gives it no value, or several; write its name",
+                           "the model is %.80s, whose value is not known: the text gives it no value, or several; "
+                           "write its name",
                            p->unknown_model);
     if (*p->model && !preset && needs_model && !api_request_find(p->request, "head_dim"))
         return fail_model(p);
@@ -166,6 +166,22 @@ static bool place_words(struct pasting *p, struct pe_field *field, const struct 
     return rename_field(p, field, "said") && put_said(p, &to, NULL, value, &field->value);
 }
 
+/* The name counts as the field `preset` does. */
+static bool place_name(struct pasting *p, struct pe_field *field, const struct pe_preset *preset)
+{
+    const struct pe_value *other = api_request_find(p->request, "preset");
+    if (!preset)
+        return fail_model(p);
+    if (other && other->kind == PE_STRING)
+        return pasted_fail(p, "the text names the model %.80s, and the field preset %.80s; give one", p->model,
+                           other->string);
+    field->value.string = api_arena_string(&p->request->arena, p->model, strlen(p->model));
+    if (!field->value.string)
+        return api_fail_memory(p->problem);
+    p->request->is_pasted = true;
+    return rename_field(p, field, "preset");
+}
+
 /* num_ctx is the length that is asked about, where an endpoint has one. */
 static bool place_length(struct pasting *p)
 {
@@ -175,11 +191,20 @@ static bool place_length(struct pasting *p)
     return !takes || api_request_find(request, "length") || api_request_add(p->request, "length", &value, p->problem);
 }
 
+/* Of these every number depends, and a tool's default is not what the text has. */
+static bool is_needed(const struct pasting *p)
+{
+    bool is = false;
+    for (size_t i = 0; i < p->unread.n; i++)
+        is |= strstr(p->unread.at[i], ".rope.") || strstr(p->unread.at[i], "freq_base");
+    return is;
+}
+
 static bool check_unread(struct pasting *p)
 {
     if (!p->unread.n)
         return true;
-    if (p->request->taking && p->request->taking->shows_unread) {
+    if (p->request->taking && p->request->taking->shows_unread && !is_needed(p)) {
         const char **names = api_arena_array(&p->request->arena, PASTED_NAMES_MAX + 1, sizeof *names);
         if (!names)
             return api_fail_memory(p->problem);
@@ -200,6 +225,8 @@ static bool place(struct pasting *p, struct pe_field *field, const char *label)
     struct pe_value value;
     const struct pe_preset *preset = *p->model ? pe_preset_named(p->model) : NULL;
     char where[64], at[16];
+    if (p->kind == PASTED_NAME)
+        return place_name(p, field, preset) && put_pasted(p, label, preset);
     snprintf(where, sizeof where, "the text, read as %s, is ", label);
     snprintf(at, sizeof at, "/%s", names[p->kind]);
     if (!api_json_value_read(p->request, p->json.bytes, p->json.n, at, where, &value, p->problem)) {
@@ -228,12 +255,51 @@ static bool fail_form(struct pasting *p)
     return pasted_fail(p, "%s is not an object, and as a text it is none of: %s", p->pointer + 1, list);
 }
 
+static bool is_fence(const char *line, size_t n)
+{
+    return n >= 3 && (memcmp(line, "```", 3) == 0 || memcmp(line, "~~~", 3) == 0);
+}
+
+/* What is between fences of Markdown, where the text has some; the lines around it are skipped. */
+static bool take_fenced(struct pasting *p)
+{
+    const char *at = p->text, *line, *before = at;
+    char *fenced = strstr(p->text, "```") || strstr(p->text, "~~~")
+                       ? api_arena_string(&p->request->arena, p->text, strlen(p->text))
+                       : NULL;
+    size_t n, used = 0;
+    bool is_inside = false, is_some = false;
+    if (!fenced)
+        return true;
+    for (; pasted_line(&at, &line, &n); before = at) {
+        if (is_fence(line, n)) {
+            is_inside = !is_inside;
+            is_some = true;
+        } else if (is_inside) {
+            memcpy(fenced + used, before, (size_t)(at - before));
+            used += (size_t)(at - before);
+        }
+    }
+    fenced[used] = '\0';
+    for (at = p->text, is_inside = false; is_some && pasted_line(&at, &line, &n);) {
+        is_inside ^= is_fence(line, n);
+        if (!is_inside && !is_fence(line, n) && !pasted_skip(p, line, n))
+            return false;
+    }
+    p->text = is_some ? fenced : p->text;
+    return true;
+}
+
 static bool read_text(struct pasting *p, struct pe_field *field)
 {
+    static const char mark[] = "\xef\xbb\xbf"; /* of the order of bytes */
+    p->text += strncmp(p->text, mark, 3) == 0 ? 3 : 0;
     if (strlen(p->text) > PASTED_MAX)
         return api_fail(p->problem, 413, p->pointer, "the text has %zu bytes; allowed: at most %d", strlen(p->text),
                         PASTED_MAX);
     size_t i = 0;
+    if (!pasted_modelfile_looks_so(p->text) && !take_fenced(p))
+        return false;
     while (i < N_FORMS && !forms[i].looks_so(p->text))
         i++;
     if (i == N_FORMS)

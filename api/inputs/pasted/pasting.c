@@ -14,6 +14,8 @@ bool pasted_fail(struct pasting *p, const char *format, ...)
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, pe_text(format), args);
     va_end(args);
+    for (char *c = sentence; *c; c++) /* of what is shown of the text */
+        *c = strchr("\n\r\t", *c) ? ' ' : *c;
     return api_fail(p->problem, 422, p->pointer, "%s", sentence);
 }
 
@@ -87,4 +89,12 @@ size_t pasted_name_in(const char *line, size_t n)
     while (name < n && pasted_is_of_name(line[name]))
         name++;
     return name < n && line[name] == ':' && (name + 1 == n || line[name + 1] == ' ') ? name : 0;
+}
+
+const char *pasted_flag_spelled(const char *name, char spelled[PASTED_FLAG_BYTES])
+{
+    snprintf(spelled, PASTED_FLAG_BYTES, "--%s", name);
+    for (char *c = spelled; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+    return spelled;
 }

@@ -6,7 +6,7 @@
  *     ModelArgs(model_type='llama', rope_theta=500000.0)
  *
  * Ollama's /api/show has the keys of a file in its object model_info. */
-#include "api/inputs/pasted/pasted.h"
+#include "api/inputs/pasted/python.h"
 
 #include <jansson.h>
 
@@ -18,7 +18,9 @@ struct call {
 /* The first of them from text on, which is within the whole; at NULL: there is none. */
 static struct call call_of(const char *whole, const char *text)
 {
-    for (const char *p = text; (p = strchr(p, '(')); p++) {
+    for (const char *p = text; *p; p = python_pass(p)) {
+        if (*p != '(')
+            continue;
         const char *begin = p, *after = p + 1 + strspn(p + 1, " \t\r\n");
         size_t n = 0;
         while (begin > whole && pasted_is_of_name(begin[-1]))
@@ -43,81 +45,8 @@ bool pasted_printed_looks_so(const char *text)
 /* Behind the bracket that ends what begins at text; NULL: none does. */
 static const char *end_of(const char *text)
 {
-    unsigned depth = 0;
-    char quote = 0;
-    for (const char *p = text; *p; p++) {
-        if (quote) {
-            p += *p == '\\' && p[1];
-            quote = *p == quote ? 0 : quote;
-        } else if (*p == '"' || *p == '\'') {
-            quote = *p;
-        } else {
-            depth += strchr("{([", *p) != NULL;
-            depth -= strchr("})]", *p) != NULL;
-            if (!depth)
-                return p + 1;
-        }
-    }
-    return NULL;
-}
-
-/* A string in either quotes; *at is behind it then. */
-static void put_quoted(struct api_text *json, const char **at, const char *end)
-{
-    const char *begin = *at + 1, *p = begin;
-    while (p < end && *p != **at)
-        p += 1 + (*p == '\\' && p + 1 < end);
-    p = p < end ? p : end;
-    api_text_string_n(json, begin, (size_t)(p - begin));
-    *at = p < end ? p + 1 : end;
-}
-
-/* None, True and False, tuples, names as torch.bfloat16, numbers as np.float64(0.5); keywords of the call that the
- * whole is. */
-static void put_python(struct api_text *json, const char *at, const char *end, bool is_call)
-{
-    const char *begin = at, *number = NULL; /* where one in parentheses ends */
-    while (at < end) {
-        size_t n = 0;
-        while (at + n < end && pasted_is_of_name(at[n]))
-            n++;
-        if (at == number || (is_call && (at == begin || at == end - 1))) {
-            const char *after = at + 1 + strspn(at + 1, " \t\r\n");
-            api_text_put(json, at == number ? "" : at == begin ? "{" : "}");
-            api_text_put(json, at == begin && strchr("'\"", *after) ? "\"model\":" : "");
-            at++;
-            continue;
-        }
-        if (*at == '"' || *at == '\'') {
-            put_quoted(json, &at, end);
-            continue;
-        }
-        if (n == 0) {
-            api_text_add(json, *at == '(' ? "[" : *at == ')' ? "]" : at, 1);
-            at++;
-            continue;
-        }
-        size_t inner = at + n < end && at[n] == '(' ? strspn(at + n + 1, "0123456789.eE+-") : 0;
-        if (is_call && at + n < end && at[n] == '=') {
-            api_text_string_n(json, at, n);
-            api_text_put(json, ":");
-            at += n + 1;
-            continue;
-        }
-        if (inner && at[n + 1 + inner] == ')') {
-            number = at + n + 1 + inner;
-            at += n + 1;
-            continue;
-        }
-        if (pasted_is(at, n, "None") || pasted_is(at, n, "True") || pasted_is(at, n, "False"))
-            api_text_put(json, *at == 'N' ? "null" : *at == 'T' ? "true" : "false");
-        else if (api_is_json_number(at, n) || pasted_is(at, n, "null") || pasted_is(at, n, "true") ||
-                 pasted_is(at, n, "false"))
-            api_text_add(json, at, n);
-        else
-            api_text_string_n(json, at, n);
-        at += n;
-    }
+    const char *end = python_end(text + 1, text + strlen(text), "");
+    return *end ? end + 1 : NULL;
 }
 
 bool api_pasted_is_dict(const char *text, size_t n)
@@ -154,6 +83,7 @@ static const json_t *load(struct pasting *p, const char *text, size_t n, bool *n
 /* The first object of the text that JSON or Python reads; its JSON is then in p->json. */
 static const json_t *find(struct pasting *p, const char **begin, const char **end)
 {
+    const struct python py = {.p = p};
     bool no_memory = false;
     enum { TRIED = 8 };
     const char *at = p->text, *call = call_of(p->text, p->text).at;
@@ -169,13 +99,36 @@ static const json_t *find(struct pasting *p, const char **begin, const char **en
         const json_t *json = p->json.state ? NULL : load(p, p->json.bytes, p->json.n, &no_memory);
         if (!json && !no_memory) {
             p->json.n = 0;
-            put_python(&p->json, at, *end, *at == '(');
+            if (*at == '(')
+                python_put_call(&py, &p->json, at + 1, *end - 1);
+            else
+                python_put(&py, &p->json, at, *end);
             json = p->json.state ? NULL : load(p, p->json.bytes, p->json.n, &no_memory);
         }
         if (json || no_memory || p->json.state)
             return json;
     }
     return NULL;
+}
+
+/* Another config behind the one that was read. */
+static bool check_second(struct pasting *p, const char *text, const char *first, size_t n_first, const json_t *object)
+{
+    enum { TRIED = 8 };
+    bool no_memory = false;
+    const char *at = text;
+    for (unsigned i = 0; i < TRIED && (at = strchr(at, '{')); i++) {
+        const char *end = end_of(at);
+        const json_t *second = end ? load(p, at, (size_t)(end - at), &no_memory) : NULL;
+        bool is_config = json_object_get(second, "model_type") || json_object_get(second, "text_config");
+        if (no_memory)
+            return api_fail_memory(p->problem);
+        if (is_config && !json_equal(object, second))
+            return pasted_fail(p, "the text has two configs that differ: %.*s and %.*s; paste one of them",
+                               (int)(n_first < 160 ? n_first : 160), first, (int)(end - at < 160 ? end - at : 160), at);
+        at = end ? end : at + 1;
+    }
+    return true;
 }
 
 static bool skip(struct pasting *p, const char *text, size_t n)
@@ -210,38 +163,6 @@ bool pasted_object_put(struct pasting *p)
                          : pasted_fail(p, "the text between { and } is neither JSON nor a dict of Python");
 }
 
-/* The first call that a tool knows. */
-static struct call known_call(const char *text)
-{
-    struct call call = call_of(text, text);
-    while (call.at && !pasted_tool_of_call(call.name, (size_t)(call.at - call.name)))
-        call = call_of(text, call.at + 1);
-    return call;
-}
-
-bool pasted_call_looks_so(const char *text) { return known_call(text).at; }
-
-bool pasted_call_read(struct pasting *p)
-{
-    struct call call = known_call(p->text);
-    const char *end = end_of(call.at);
-    bool no_memory = false;
-    int n = (int)(call.at - call.name);
-    if (end)
-        put_python(&p->json, call.at, end, true);
-    const json_t *keywords = end && !p->json.state ? load(p, p->json.bytes, p->json.n, &no_memory) : NULL;
-    if (keywords) {
-        size_t n_settings;
-        const struct pasted_setting *settings = pasted_settings_of(p, keywords, &n_settings);
-        return pasted_settings_read(p, pasted_tool_of_call(call.name, (size_t)n), settings, n_settings);
-    }
-    if (p->json.state)
-        return pasted_done(p);
-    return no_memory ? api_fail_memory(p->problem)
-                     : pasted_fail(p, "what %.*s is called with cannot be read; write values themselves as keywords",
-                                   n < 60 ? n : 60, call.name);
-}
-
 bool pasted_printed_read(struct pasting *p)
 {
     const char *begin, *end;
@@ -260,5 +181,7 @@ bool pasted_printed_read(struct pasting *p)
     if (!are_keys && !json_object_get(json, "model_type") && !json_object_get(json, "text_config"))
         return pasted_fail(p, "the object in the text has no model_type, so it is not known how its fields are meant");
     p->kind = are_keys ? PASTED_KEYS : PASTED_CONFIG;
+    if (!are_keys && !check_second(p, end, begin, (size_t)(end - begin), json))
+        return false;
     return skip(p, p->text, (size_t)(begin - p->text)) && skip(p, end, strlen(end)) && pasted_done(p);
 }

@@ -256,7 +256,8 @@ static bool take_part(struct splitter *s)
         return take_double(s);
     if (*s->at == '$' || *s->at == '`')
         return copy_expansion(s, is_assignment(s));
-    s->at += *s->at == '\\' && s->at[1];
+    bool is_path = s->out > last(s)->text && pasted_is_of_name(s->at[1]); /* of Windows: C:\models */
+    s->at += *s->at == '\\' && s->at[1] && !is_path;
     return copy_bytes(s, s->at++, 1);
 }
 

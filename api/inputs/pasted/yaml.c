@@ -114,25 +114,52 @@ static bool is_deep(const char *text)
     return depth > 4 * DEPTH_MAX;
 }
 
-/* The first document; false: it is none, with the reason and its line in *error. */
+enum { DOCUMENTS_MAX = 32 };
+
+/* A list of the documents; false: one is none, with the reason and its line in *error. */
 static bool convert(const char *text, struct api_text *json, yaml_parser_t *error)
 {
     yaml_parser_t parser;
     yaml_document_t document;
+    bool fine = true, is_there = true;
     if (!yaml_parser_initialize(&parser)) {
         error->error = YAML_MEMORY_ERROR;
         return false;
     }
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));
-    bool fine = yaml_parser_load(&parser, &document);
-    *error = parser; /* its problem is a constant text */
-    if (fine) {
-        if (yaml_document_get_root_node(&document))
+    for (size_t n = 0; n < DOCUMENTS_MAX && fine && is_there; n++) {
+        fine = yaml_parser_load(&parser, &document);
+        *error = parser; /* its problem is a constant text */
+        is_there = fine && yaml_document_get_root_node(&document);
+        api_text_put(json, !n ? "[" : is_there ? "," : "");
+        if (is_there)
             put_node(json, &document, 1, 0);
-        yaml_document_delete(&document);
+        if (fine)
+            yaml_document_delete(&document);
     }
+    api_text_put(json, "]");
     yaml_parser_delete(&parser);
     return fine;
+}
+
+const json_t *pasted_yaml_documents(struct pasting *p)
+{
+    yaml_parser_t error = {.error = YAML_NO_ERROR};
+    struct api_json_error why = {.no_memory = false};
+    const json_t *documents = NULL;
+    if (strlen(p->text) > YAML_MAX)
+        api_fail(p->problem, 413, p->pointer, "the text has %zu bytes; allowed: at most %d", strlen(p->text), YAML_MAX);
+    else if (is_deep(p->text))
+        pasted_fail(p, "the YAML is nested too deeply");
+    else if (!convert(p->text, &p->json, &error))
+        error.error == YAML_MEMORY_ERROR ? api_fail_memory(p->problem)
+                                         : pasted_fail(p, "not YAML at line %zu: %s", error.problem_mark.line + 1,
+                                                       error.problem ? error.problem : "-");
+    else if (p->json.state)
+        pasted_done(p);
+    else if (!(documents = api_json_load(&p->request->arena, p->json.bytes, p->json.n, 0, &why)))
+        why.no_memory ? api_fail_memory(p->problem) : pasted_fail(p, "the YAML cannot be read: %s", why.text);
+    return documents;
 }
 
 bool pasted_yaml_looks_so(const char *text)
@@ -163,6 +190,7 @@ struct said {
     struct pasted_setting at[FOUND_MAX]; /* of the names below; each once */
     size_t n;
     const char *component; /* of torchtune */
+    const char *empty;     /* a key about positions without a value; NULL: none */
     bool is_refused;
 };
 
@@ -230,13 +258,17 @@ static void take_member(struct said *s, const char *key, const json_t *value)
 static void walk(struct said *s, const json_t *object, unsigned depth)
 {
     json_t *mutable = (json_t *)(uintptr_t)object;
+    for (size_t i = 0; i < json_array_size(object); i++)
+        walk(s, json_array_get(object, i), depth + 1);
     for (void *at = json_object_iter(mutable); at; at = json_object_iter_next(mutable, at)) {
         const char *key = json_object_iter_key(at);
         const json_t *value = json_object_iter_value(at);
         if (!json_is_null(value))
             take_member(s, key, value);
         bool is_rope = strcmp(key, "rope_scaling") == 0 || strcmp(key, "rope_parameters") == 0;
-        if (json_is_object(value) && !is_rope && depth < DEPTH_MAX)
+        bool is_among = pasted_is_among(config_names, key, strlen(key)) || is_rope;
+        s->empty = json_is_null(value) && is_among ? key : s->empty;
+        if ((json_is_object(value) || json_is_array(value)) && !is_rope && depth < DEPTH_MAX)
             walk(s, value, depth + 1);
     }
 }
@@ -332,6 +364,8 @@ static bool put_said(struct said *s)
     p->json.n = 0;
     if (!s->component && !is_config && has_arguments(s))
         return read_arguments(s);
+    if (!s->component && !is_config && s->empty)
+        return pasted_fail(p, "the YAML gives %.60s no value, and says nothing else about positions", s->empty);
     if (!s->component && !is_config)
         return pasted_fail(p, "the YAML says nothing about positions: none of rope_theta, rope_scaling, "
                               "rope_parameters, rotary_base, rotary_percentage, rope_base with _component_ is in it");
@@ -344,30 +378,37 @@ static bool put_said(struct said *s)
     return pasted_done(p);
 }
 
+/* Documents that differ contradict each other. */
+static bool check_documents(struct pasting *p, const json_t *documents)
+{
+    const json_t *first = json_array_get(documents, 0);
+    for (size_t i = 1; i < json_array_size(documents); i++) {
+        const json_t *other = json_array_get(documents, i);
+        char *a = json_equal(first, other) ? NULL : json_dumps(first, JSON_ENCODE_ANY | JSON_COMPACT),
+             *b = a ? json_dumps(other, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+        if (a)
+            pasted_fail(p, "the YAML has two documents that differ: %.160s and %.160s; paste one of them", a,
+                        b ? b : "");
+        free(a);
+        free(b);
+        if (a)
+            return false;
+    }
+    return true;
+}
+
 bool pasted_yaml_read(struct pasting *p)
 {
-    yaml_parser_t error = {.error = YAML_NO_ERROR};
-    struct api_json_error why = {.no_memory = false};
     struct said s = {.p = p};
-    if (strlen(p->text) > YAML_MAX)
-        return api_fail(p->problem, 413, p->pointer, "the text has %zu bytes; allowed: at most %d", strlen(p->text),
-                        YAML_MAX);
-    if (is_deep(p->text))
-        return pasted_fail(p, "the YAML is nested too deeply");
-    if (!convert(p->text, &p->json, &error))
-        return error.error == YAML_MEMORY_ERROR
-                   ? api_fail_memory(p->problem)
-                   : pasted_fail(p, "not YAML at line %zu: %s", error.problem_mark.line + 1,
-                                 error.problem ? error.problem : "-");
-    if (p->json.state)
-        return pasted_done(p);
-    const json_t *root = p->json.n ? api_json_load(&p->request->arena, p->json.bytes, p->json.n, 0, &why) : NULL;
-    if (!root && p->json.n)
-        return why.no_memory ? api_fail_memory(p->problem) : pasted_fail(p, "the YAML cannot be read: %s", why.text);
+    const json_t *documents = pasted_yaml_documents(p), *root = json_array_get(documents, 0);
+    if (!documents || !check_documents(p, documents))
+        return false;
     if (!json_is_object(root))
         return pasted_fail(p, "the YAML is no mapping of names to values");
     if (is_config(root)) {
         p->kind = PASTED_CONFIG;
+        p->json.n--; /* of the list */
+        memmove(p->json.bytes, p->json.bytes + 1, --p->json.n);
         return pasted_done(p);
     }
     if (are_settings(root)) {

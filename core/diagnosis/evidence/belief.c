@@ -111,6 +111,11 @@ static bool is_run(const char *name)
         name);
 }
 
+bool pe_belief_is_no_part(const struct pe_diagnosis *d, const char *name)
+{
+    return is_evidence(d->evidence.kind, name) || is_run(name) || pe_is_among("form|decimals|scheme", name);
+}
+
 /* ---- Fields that no plan has ---- */
 
 static const struct pe_value *field(const struct pe_diagnosis *d, const char *name)
@@ -401,7 +406,8 @@ enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_failure *err)
     for (size_t i = 0; i < d->request->n_fields; i++) {
         const struct pe_field *f = &d->request->fields[i];
         has_scheme |= pe_is_among("scheme|preset|hf_config|gguf", f->name);
-        if (d->evidence.is_typed ? is_of_typed(d, f->name) : is_evidence(d->evidence.kind, f->name))
+        if (d->evidence.is_typed ? is_of_typed(d, f->name)
+                                 : is_evidence(d->evidence.kind, f->name) || pe_same(f->name, "decimals"))
             continue;
         b->is_given |= !is_run(f->name) && !(is_map && is_operand(f->name));
         if (is_ours(d, f->name) || pe_same(f->name, "position_ids"))

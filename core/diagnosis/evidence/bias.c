@@ -1,6 +1,7 @@
 /* Evidence: bias [heads, queries, keys], buckets [queries, keys]. */
 #include "core/diagnosis/diagnosis.h"
 #include "core/request/request.h"
+#include "core/schemes/bias/bias.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -195,11 +196,65 @@ static void know_block(const struct pe_model *m, struct line *line, uint64_t hea
     *known = 1;
 }
 
+/* ---- Windows whose index has other strides ---- */
+
+bool pe_window_of(const struct pe_plan *plan, uint64_t *sides, uint64_t *n_class)
+{
+    const struct pe_window *w = plan->tables;
+    if (!pe_is_among("swin|beit", plan->scheme->info.name))
+        return false;
+    sides[0] = w->h;
+    sides[1] = w->w;
+    *n_class = w->has_class;
+    return true;
+}
+
+/* The index of a query and a key that are patches; NaN: one is the class token. */
+static double index_of(const struct pe_strides *s, const uint64_t *sides, uint64_t n_class, uint64_t i, uint64_t j)
+{
+    double h = (double)sides[0], w = (double)sides[1], rows = isnan(s->by[0]) ? 2 * w - 1 : s->by[0],
+           columns = isnan(s->by[1]) ? 1 : s->by[1],
+           first = isnan(s->first) ? (h - 1) * rows + (w - 1) * columns : s->first;
+    if (i < n_class || j < n_class)
+        return (double)NAN;
+    i -= n_class;
+    j -= n_class;
+    return first + rows * ((double)(i / sides[1]) - (double)(j / sides[1])) +
+           columns * ((double)(i % sides[1]) - (double)(j % sides[1]));
+}
+
+static bool has_strides(const struct pe_model *m)
+{
+    const struct pe_strides *s = &m->transforms.strides;
+    return !isnan(s->by[0]) || !isnan(s->by[1]) || !isnan(s->first);
+}
+
+/* Puts other indices, or the numbers of the table there, over those of the plan; beyond the table: infinity. */
+static void restride(const struct pe_model *m, uint64_t row, uint64_t col0, size_t n, double *out)
+{
+    uint64_t sides[2], n_class, q_len = m->plan->seq.q->n;
+    bool is_index = m->d->evidence.kind->id == PE_OF_BUCKETS;
+    const struct pe_tensor *table = is_index ? NULL : &m->plan->weights[0].tensor;
+    if (!has_strides(m) || !pe_window_of(m->plan, sides, &n_class))
+        return;
+    for (size_t j = 0; j < n; j++) {
+        double index = index_of(&m->transforms.strides, sides, n_class, row % q_len, col0 + j);
+        if (isnan(index) || isinf(out[j]))
+            continue;
+        out[j] = is_index ? index : (double)INFINITY;
+        if (table && index >= 0 && index < (double)table->shape[0])
+            pe_weights_read(&m->plan->weights[0], (uint64_t)index * table->shape[1] + row / q_len, 1, &out[j]);
+    }
+}
+
+/* ---- All biases ---- */
+
 static void fill_bias(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
     struct line *line = m->state;
     if (!line) {
         pe_fill(m->plan, t, row * m->plan->seq.k->n + col0, n, out);
+        restride(m, row, col0, n, out);
         return;
     }
     uint64_t q_len = m->plan->seq.q->n, head = row / q_len;
@@ -230,6 +285,7 @@ static void fill_buckets(const struct pe_model *model, size_t t, uint64_t row, u
         pe_fill(model->plan, t, first + at, m, buckets);
         pe_convert(PE_F64, out + at, PE_I32, buckets, m);
     }
+    restride(model, row, col0, n, out);
 }
 
 /* ---- Numbers elsewhere ---- */

@@ -12,6 +12,7 @@ void pe_edit_init(struct pe_edit *edit)
     edit->transforms.scaled = 1;
     edit->transforms.mask_value = (double)NAN;
     edit->transforms.wrapped_from = (double)NAN;
+    edit->transforms.strides = (struct pe_strides){{(double)NAN, (double)NAN}, (double)NAN};
     edit->transforms.zero_row = -1;
     edit->transforms.switched_at = -1;
 }

@@ -119,15 +119,25 @@ static enum pe_status prepare(struct pe_model *m, struct pe_failure *err)
 {
     if (m->transforms.sinusoid && !(m->state = pe_wave_other_frequencies(m)))
         return pe_no_memory(err);
-    return PE_OK;
+    return m->transforms.kernel.kind ? pe_resized_prepare(m, err) : PE_OK;
+}
+
+/* Distances run from k_len - 1 down through 0: the row that a row without its sign has. */
+static uint64_t mirror(const struct pe_model *m, uint64_t row)
+{
+    uint64_t zero = m->plan->seq.k->n - 1;
+    bool is_first = row<zero, is_wrong = m->transforms.mirrored> 0 ? row > zero : is_first;
+    return m->transforms.mirrored && is_wrong ? 2 * zero - row : row;
 }
 
 static void fill(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
     if (m->transforms.recipe || m->transforms.sinusoid)
         pe_wave_row(m, row, col0, n, out);
+    else if (m->transforms.kernel.kind)
+        pe_resized_fill(m, row, col0, n, out);
     else
-        pe_fill(m->plan, t, row * pe_plan_output(m->plan, t)->row_len + col0, n, out);
+        pe_fill(m->plan, t, mirror(m, row) * pe_plan_output(m->plan, t)->row_len + col0, n, out);
 }
 
 /* Of angles; or of the coordinates at which a table is read, as a share of the largest number. */

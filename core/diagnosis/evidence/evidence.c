@@ -63,7 +63,8 @@ size_t pe_evidence_informative(const struct pe_evidence *e)
                      PE_EVIDENCE_BIT(ANGLES) | PE_EVIDENCE_BIT(LADDER);
     uint64_t each = e->n_rows * e->row_len;
     size_t n = 0;
-    if (!(waves >> e->kind->id & 1) || (!e->is_typed && (!e->is_text[0] || each > PE_SAMPLE_MAX)))
+    bool is_text = e->is_text[0] || e->printed.of[0];
+    if (!(waves >> e->kind->id & 1) || (!e->is_typed && (!is_text || each > PE_SAMPLE_MAX)))
         return PE_INFORMATIVE_MIN;
     for (size_t i = 0; e->is_typed && i < e->n_typed; i++)
         n += is_informative(e->typed[i].value);
@@ -186,7 +187,8 @@ double pe_evidence_noise(const struct pe_evidence *e)
 {
     if (e->is_typed)
         return e->n_typed && e->largest > 0 ? pe_typed_half(e, 0) / e->largest : 0;
-    return pe_roundoff(e->narrow != PE_DTYPE_NONE ? e->narrow : e->dtype);
+    double u = pe_roundoff(e->narrow != PE_DTYPE_NONE ? e->narrow : e->dtype);
+    return pe_is_printed(e) && e->largest > 0 ? fmax(u, e->printed.half / e->largest) : u;
 }
 
 /* ---- One look at every number ---- */
@@ -300,7 +302,8 @@ static enum pe_status look_over_all(struct pe_diagnosis *d, struct pe_failure *e
         status = look_over(&e->operands[i], e->operand_is_text[i], pe_operand_names[i], &of_input, err);
     e->largest = look.largest;
     e->has_infinity = look.has_infinity;
-    e->narrow = look.fits_bf16 ? PE_BF16 : look.fits_f16 ? PE_F16 : PE_DTYPE_NONE;
+    bool shows_bits = !pe_is_printed(e); /* few digits are few bits */
+    e->narrow = look.fits_bf16 && shows_bits ? PE_BF16 : look.fits_f16 && shows_bits ? PE_F16 : PE_DTYPE_NONE;
     if (status || is_ladder || !(look.is_nan || (look.has_infinity && !may_be_infinite(e))))
         return status;
     return find_not_finite(d, err);
@@ -329,7 +332,7 @@ static void find_zero_row(struct pe_evidence *e)
 bool pe_evidence_is_padding(const struct pe_evidence *e, uint64_t row)
 {
     const struct pe_operand *a = &e->axes;
-    if (e->not_finite.rows && e->not_finite.rows[row])
+    if ((e->not_finite.rows && e->not_finite.rows[row]) || (e->printed.left_out && e->printed.left_out[row]))
         return true;
     if (!e->padding)
         return false;
@@ -384,6 +387,7 @@ void pe_evidence_drop(struct pe_diagnosis *d)
     free((void *)d->evidence.tiled_keys.array.data);
     free(d->evidence.typed);
     free(d->evidence.not_finite.rows);
+    free(d->evidence.printed.left_out);
     free(d->evidence.places);
     free(d->evidence.moved.owned[0]);
     free(d->evidence.moved.owned[1]);

@@ -15,6 +15,7 @@ struct pe_diagnosis;
 struct pe_evidence;
 struct pe_sample;
 struct pe_judge;
+struct pe_piece;
 
 enum {
     PE_EVIDENCE_TENSORS_MAX = 4,
@@ -123,6 +124,19 @@ struct pe_not_finite {
     double value;
 };
 
+/* What digits leave open, and what "..." leaves out (printed.c). */
+struct pe_printed {
+    const struct pe_print *of[PE_EVIDENCE_TENSORS_MAX], *input; /* NULL: not as text, or with all of its digits */
+    const struct pe_print *operands[PE_N_OPERANDS];             /* PE_OF_MAPS */
+    struct pe_print stated[PE_EVIDENCE_TENSORS_MAX + 1];        /* by the field `decimals` */
+    const char *name;  /* of the first tensor whose digits leave something open */
+    double half, more; /* what digits leave open of a number, of the tensors and then of the input */
+    unsigned rank;     /* of the tensors as they came */
+    uint64_t shape[PE_RANK_MAX];
+    bool has_gaps;
+    unsigned char *left_out; /* [n_rows]: are all numbers of the row? owned; NULL: no row is */
+};
+
 struct pe_evidence {
     const struct pe_evidence_kind *kind;
     struct pe_tensor tensors[PE_EVIDENCE_TENSORS_MAX]; /* data borrowed from the request; axes: pe_evidence_fold */
@@ -135,7 +149,7 @@ struct pe_evidence {
     struct pe_tensor operands[PE_N_OPERANDS]; /* PE_OF_MAPS: q and k, before rotation */
     bool operand_is_text[PE_N_OPERANDS];
     double *norms[PE_N_OPERANDS]; /* PE_OF_MAPS: of their rows; owned */
-    double turning;               /* PE_OF_MAPS: what float32's angles lose, as a share of a score */
+    double turning;               /* PE_OF_MAPS: what float32's angles, and digits, lose, as a share of a score */
     struct pe_value tiled_keys;   /* pe_tiled_keys; owned */
     bool is_text[PE_EVIDENCE_TENSORS_MAX], input_is_text; /* from JSON text: each number counts as rounded to f32 */
     enum pe_dtype dtype;    /* of the numbers compared; integers of buckets and ids: i64 */
@@ -153,6 +167,7 @@ struct pe_evidence {
     double half;    /* of a unit of the last digit, where a probe is asked for */
     double *places; /* positions of the belief; owned */
     struct pe_moved moved;
+    struct pe_printed printed;
 };
 
 /* Writes numbers col0 … col0+n-1 of a row of tensor t as doubles (JSON numbers rounded to f32). */
@@ -170,6 +185,17 @@ bool pe_evidence_is_zero(const struct pe_evidence *e, uint64_t row);
 bool pe_evidence_is_padding(const struct pe_evidence *e, uint64_t row);
 /* A row of the input q. */
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out);
+
+/* printed.c: of tensors that came as text. state: their digits, by the request; open: once their rows are known. */
+void pe_printed_state(struct pe_evidence *e, double half);
+enum pe_status pe_printed_open(struct pe_diagnosis *d, struct pe_failure *err);
+/* Of what is rotated: refused if something of it is left out. print may be NULL. */
+enum pe_status pe_printed_is_whole(const struct pe_print *print, const char *name, struct pe_failure *err);
+/* Is the evidence less exact than its dtype? Then bits tell nothing of the arithmetic. */
+static inline bool pe_is_printed(const struct pe_evidence *e) { return e->printed.name != NULL; }
+/* Moves n numbers found towards those predicted, as far as their digits leave open; what was left out is as predicted.
+ * Returns how many were left out. */
+size_t pe_printed_settle(const struct pe_evidence *e, const struct pe_piece *at, const double *expected, double *found);
 
 /* Gives the axes that the numbers have, as many as came: the number of rows and their length follow. */
 void pe_evidence_fold(struct pe_evidence *e, unsigned rank, const uint64_t *shape);
@@ -226,6 +252,7 @@ struct pe_sample {
     size_t n, n_first_numbers, longest;
     double *found;            /* [n] */
     double *expected, *phase; /* [n]: scratch of the hypothesis under evaluation */
+    double *settled; /* [n]: likewise, of a tensor that was printed: what is found, as near as its digits allow */
 };
 
 /* Does the list inv_freq fall, in (0, 1], but for zeros at its end? */
@@ -267,6 +294,14 @@ void pe_sample_drop(struct pe_sample *s);
 /* Writes what a model predicts for a sample, [s->n]. */
 void pe_sample_fill(const struct pe_sample *s, const struct pe_model *model, double *out);
 
+/* resized.c: an encoding whose table is resized by a kernel of the model's transforms. */
+enum pe_status pe_resized_prepare(struct pe_model *model, struct pe_failure *err);
+void pe_resized_fill(const struct pe_model *model, uint64_t row, uint64_t col0, size_t n, double *out);
+/* The sides of a resized table, and of its grid, of a plan; false: it has none. */
+bool pe_resized_sides(const struct pe_plan *plan, uint64_t *from, uint64_t *to, uint64_t *n_prefix);
+
+/* bias.c: the sides of a plan's window, and how many class tokens are before it; false: it has none. */
+bool pe_window_of(const struct pe_plan *plan, uint64_t *sides, uint64_t *n_class);
 /* maps.c: is a row of a map that of a query which is padding? */
 bool pe_map_is_padding(const struct pe_evidence *e, uint64_t row);
 /* The larger |position| of the query of a row and of a key. */

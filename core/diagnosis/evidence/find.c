@@ -1,7 +1,9 @@
 /* Which tensors came: exactly one kind of evidence, whole, and alike where there are two. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/params.h"
 #include "core/request/request.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct pe_evidence_kind *const kinds[] = {
@@ -108,7 +110,7 @@ static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_failure *err
 }
 
 static enum pe_status take(struct pe_diagnosis *d, const char *name, struct pe_tensor *tensor, bool *is_text,
-                           struct pe_failure *err)
+                           const struct pe_print **print, struct pe_failure *err)
 {
     char pointer[24] = "/";
     uint64_t n;
@@ -123,6 +125,7 @@ static enum pe_status take(struct pe_diagnosis *d, const char *name, struct pe_t
         return pe_fail(err, pointer, "%s has no elements", name);
     *tensor = v->array;
     *is_text = v->from_text;
+    *print = v->print;
     return PE_OK;
 }
 
@@ -130,13 +133,15 @@ static enum pe_status take(struct pe_diagnosis *d, const char *name, struct pe_t
 static enum pe_status take_operands(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_evidence *e = &d->evidence;
+    const struct pe_print **prints = e->printed.operands;
     for (size_t i = 0; i < PE_N_OPERANDS; i++) {
         const char *name = pe_operand_names[i];
         const char pointer[] = {'/', name[0], '\0'};
         if (!field(d, name))
             return pe_fail(err, pointer, "%s is missing; %s are explained with q and k, before rotation", name,
                            e->kind->tensors[0]);
-        if (take(d, name, &e->operands[i], &e->operand_is_text[i], err))
+        if (take(d, name, &e->operands[i], &e->operand_is_text[i], &prints[i], err) ||
+            pe_printed_is_whole(prints[i], name, err))
             return err->status;
     }
     return PE_OK;
@@ -192,6 +197,8 @@ static enum pe_status see(struct pe_evidence *e, struct pe_failure *err)
     enum pe_status status = e->kind->view ? e->kind->view(e, err) : PE_OK;
     for (size_t t = 1; !status && e->kind->view && t < e->n_tensors; t++)
         e->is_text[t] = e->is_text[0];
+    for (size_t t = 1; !status && e->kind->view && t < e->n_tensors; t++)
+        e->printed.of[t] = e->printed.of[0];
     return status;
 }
 
@@ -209,14 +216,35 @@ static void set_rows(struct pe_evidence *e)
     e->zero_row = -1;
 }
 
+/* How the tensors were printed; by the field `decimals`, if it is there. */
+static enum pe_status read_digits(struct pe_diagnosis *d, struct pe_failure *err)
+{
+    bool taken[PE_FIELDS_MAX] = {false};
+    struct pe_evidence *e = &d->evidence;
+    const struct pe_tensor *sent = pe_evidence_sent(e);
+    e->printed.rank = sent->rank;
+    memcpy(e->printed.shape, sent->shape, sizeof e->printed.shape);
+    if (pe_printed_is_whole(e->printed.input, e->kind->input, err))
+        return err->status;
+    if (!field(d, "decimals"))
+        return PE_OK;
+    if (d->request->n_fields > PE_FIELDS_MAX)
+        return pe_fail(err, "", "the request has %zu fields; allowed: at most %d", d->request->n_fields, PE_FIELDS_MAX);
+    enum pe_status status =
+        pe_params_read(pe_typed_params(), &d->typed_fields, d->request->fields, d->request->n_fields, taken, "", err);
+    if (!status)
+        pe_printed_state(e, 0.5 * pow(10, -(double)d->typed_fields.decimals));
+    return status;
+}
+
 enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_evidence *e = &d->evidence;
     enum pe_status status = choose_kind(d, err);
     if (!status && e->kind->input)
-        status = take(d, e->kind->input, &e->input, &e->input_is_text, err);
+        status = take(d, e->kind->input, &e->input, &e->input_is_text, &e->printed.input, err);
     for (size_t t = 0; !status && e->kind->tensors[t]; t++, e->n_tensors++)
-        status = take(d, e->kind->tensors[t], &e->tensors[t], &e->is_text[t], err);
+        status = take(d, e->kind->tensors[t], &e->tensors[t], &e->is_text[t], &e->printed.of[t], err);
     if (!status && e->kind->id == PE_OF_MAPS)
         status = take_operands(d, err);
     if (!status)
@@ -225,7 +253,8 @@ enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_failure *err)
         status = check_alike(e, err);
     if (!status)
         status = see(e, err);
-    if (!status)
-        set_rows(e);
-    return status;
+    if (status)
+        return status;
+    set_rows(e);
+    return read_digits(d, err);
 }

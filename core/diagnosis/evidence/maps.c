@@ -76,6 +76,19 @@ static double of_turning(const struct pe_plan *plan)
     return plan->scheme->rotate || plan->scheme->is_counted ? fmin(0x1p-21 * p, 0.125) : 0;
 }
 
+/* What the digits of q or k leave open, as a share of a score: of the row that is shortest. */
+static double of_digits(struct pe_evidence *e, const struct pe_operand *op, size_t i)
+{
+    const struct pe_print *print = e->printed.operands[i];
+    double least = (double)INFINITY, n = (double)op->n_batches * (double)op->n_heads * (double)op->n;
+    for (uint64_t row = 0; print && row < (uint64_t)n; row++)
+        least = e->norms[i][row] > 0 ? fmin(least, e->norms[i][row]) : least;
+    double share = print ? sqrt((double)op->width) * print->half / least : 0;
+    if (share > 0x1p-22)
+        e->printed.name = pe_operand_names[i];
+    return share > 0x1p-22 ? share : 0;
+}
+
 /* Of the belief, once: neither depends on a hypothesis. */
 static enum pe_status measure_operands(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_failure *err)
 {
@@ -84,16 +97,20 @@ static enum pe_status measure_operands(struct pe_diagnosis *d, const struct pe_p
     if (e->norms[PE_KEYS])
         return PE_OK;
     e->turning = of_turning(plan);
-    enum pe_status status = measure(d, &t->q, &e->norms[PE_QUERIES], err);
-    return status ? status : measure(d, &t->k, &e->norms[PE_KEYS], err);
+    const struct pe_operand *operands[] = {[PE_QUERIES] = &t->q, [PE_KEYS] = &t->k};
+    for (size_t i = 0; i < PE_N_OPERANDS; i++) {
+        if (measure(d, operands[i], &e->norms[i], err))
+            return err->status;
+        e->turning += of_digits(e, operands[i], i);
+    }
+    return PE_OK;
 }
 
 /* ---- Models ---- */
 
 struct map {
     uint64_t row;     /* whose numbers are known; UINT64_MAX: none */
-    double *still[2]; /* cosines and sines of a side that is not rotated */
-    double numbers[]; /* [k_len], then the tables of sides */
+    double numbers[]; /* [k_len], then the tables of sides that are rotated otherwise, and positions */
 };
 
 /* Positions of a side: those of each batch row, where they differ. */
@@ -117,6 +134,21 @@ static void stop(struct pe_attention *t, size_t i, double *table)
     t->sides[i].cosines = table;
 }
 
+/* A table of queries further on, whose positions take the room behind it. */
+static void move(const struct pe_plan *plan, double by, double *table)
+{
+    struct pe_attention *t = plan->attention;
+    struct pe_side *side = &t->sides[PE_QUERIES];
+    size_t n = n_places(side);
+    double *positions = table + n * 2 * t->turn.rotation.n_pairs;
+    struct pe_positions moved = *side->positions;
+    for (size_t i = 0; i < n; i++)
+        positions[i] = pe_position_at(side->positions, i) + by;
+    moved = (struct pe_positions){.n = moved.n, .list = positions, .n_batches = moved.n_batches};
+    pe_rotate_table(&t->turn, plan, &moved, side->id, 0, n, table);
+    side->cosines = table;
+}
+
 static double bias_factor(const struct pe_attention *t, enum pe_bias_change change)
 {
     switch (change) {
@@ -135,8 +167,9 @@ static enum pe_status prepare_map(struct pe_model *m, struct pe_failure *err)
     enum pe_status status = measure_operands((struct pe_diagnosis *)m->d, m->plan, err);
     size_t n = t->k_len, at = n, room[2];
     for (size_t i = 0; i < 2; i++) {
-        room[i] = changes->is_still[i] ? n_places(&t->sides[i]) * 2 * t->turn.rotation.n_pairs : 0;
-        if (changes->is_still[i] && (!t->turns || !t->sides[i].cosines))
+        bool is_moved = i == PE_QUERIES && changes->moved != 0, is_other = changes->is_still[i] || is_moved;
+        room[i] = is_other ? n_places(&t->sides[i]) * (2 * t->turn.rotation.n_pairs + is_moved) : 0;
+        if (is_other && (!t->turns || !t->sides[i].cosines || (is_moved && m->plan->seq.n_axes != 1)))
             return pe_fail(err, "", "the width differs"); /* its angles are not in a table */
         n += room[i];
     }
@@ -150,8 +183,10 @@ static enum pe_status prepare_map(struct pe_model *m, struct pe_failure *err)
     m->state = map;
     map->row = UINT64_MAX;
     for (size_t i = 0; i < 2; at += room[i], i++)
-        if (room[i])
+        if (changes->is_still[i])
             stop(t, i, map->numbers + at);
+        else if (room[i])
+            move(m->plan, changes->moved, map->numbers + at);
     t->bias_factor *= bias_factor(t, changes->bias);
     return PE_OK;
 }

@@ -42,6 +42,8 @@ void pe_belief_blame(const struct pe_diagnosis *d, struct pe_failure *err);
  * In read() of a kind of evidence, before the belief is planned. */
 enum pe_status pe_belief_fix(struct pe_diagnosis *d, const char *name, uint64_t size, const char *tensor,
                              struct pe_failure *err);
+/* Is it of the tensor and its place, or how it is written: in a request without the belief, too? */
+bool pe_belief_is_no_part(const struct pe_diagnosis *d, const char *name);
 /* The field as given (under any alias), also by the model that the belief names; NULL if it is not. */
 const struct pe_value *pe_belief_given(const struct pe_diagnosis *d, const char *name);
 /* The same without the sizes that tensors fix. */
@@ -115,6 +117,25 @@ struct pe_channels {
     int64_t heads;         /* in so many heads */
 };
 
+/* How a table is resized along each axis, where no word of `interpolate` states it. */
+struct pe_kernel {
+    enum { PE_KERNEL_NONE, PE_KERNEL_NEAREST, PE_KERNEL_LINEAR, PE_KERNEL_CUBIC } kind;
+    /* Row o of g is read from n rows at (o + 1/2)·n/(g + offset) - 1/2; at o·(n - 1)/(g - 1); at o·n/g. */
+    enum { PE_HALF_PIXEL, PE_CORNERS, PE_ASYMMETRIC } rule;
+    bool is_wide;   /* where the grid shrinks as wide as the step; rows beyond the border are left out, not repeated */
+    bool by_column; /* the result is column by column */
+    double a, offset; /* a: of cubic ones */
+};
+enum { PE_KERNEL_WEIGHTS_MAX = 1 << 18 };
+/* resized.c: writes the weights of one axis, [to, from]. */
+void pe_kernel_weights(const struct pe_kernel *kernel, uint64_t from, uint64_t to, double *weights);
+
+/* The index of a window of patches, and the row of its table: by[0]·(rows) + by[1]·(columns) between query and key, and
+ * `first` where both are at the same place. NaN: as believed; first: as the smallest index 0 has it. */
+struct pe_strides {
+    double by[2], first;
+};
+
 /* Applied to the numbers of a plan, in this order. */
 struct pe_transforms {
     struct pe_channels channels;
@@ -124,6 +145,7 @@ struct pe_transforms {
     enum pe_stage stage;
     bool is_still[PE_N_OPERANDS]; /* rotated to position 0 */
     bool is_tiled;                /* pe_tiled_keys */
+    double moved;                 /* queries are rotated to so many positions further on; 0: not */
     bool inverted;                /* 1/x: timescales in place of frequencies */
     bool sin_cos_swapped, negated, transposed;
     double wrapped_from;                   /* angles are reduced modulo 2pi, the smallest is this; NaN: not */
@@ -132,8 +154,12 @@ struct pe_transforms {
     const struct pe_value *scaling_behind; /* of rows from switched_at on; NULL: there are none. Of the edit */
     int64_t switched_at;                   /* number of the position */
     bool is_growing;                       /* each of these rows has the length of the sequence up to it */
-    int64_t zero_row;                      /* this row is 0 (the position, for every head); -1: none */
-    unsigned n_axes;                       /* `axes`: axis i of the ids is axis order[i] of the plan's; 0: not */
+    struct pe_kernel kernel;               /* PE_KERNEL_NONE: as the plan resizes its table */
+    struct pe_strides strides;
+    int mirrored; /* distances of an encoding without their sign: 1 all as on the first side, -1 as on the last; 0: not
+                   */
+    int64_t zero_row; /* this row is 0 (the position, for every head); -1: none */
+    unsigned n_axes;  /* `axes`: axis i of the ids is axis order[i] of the plan's; 0: not */
     unsigned char order[PE_AXES_MAX];
 };
 

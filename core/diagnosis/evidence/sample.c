@@ -107,13 +107,15 @@ static enum pe_status allocate(struct pe_diagnosis *d, const struct spread *s, s
 {
     struct pe_sample *sample = &d->sample;
     size_t most = s->n_rows * d->evidence.n_tensors, numbers = most * s->per_row;
-    double bytes = (double)(most * 4 * sizeof *sample->pieces + numbers * 3 * sizeof(double));
+    size_t lists = pe_is_printed(&d->evidence) ? 4 : 3;
+    double bytes = (double)(most * 4 * sizeof *sample->pieces + numbers * lists * sizeof(double));
     if (pe_diagnosis_admit(d, bytes, err))
         return err->status;
     sample->pieces = calloc(most * 4, sizeof *sample->pieces);
-    sample->found = calloc(3 * numbers, sizeof(double));
+    sample->found = calloc(lists * numbers, sizeof(double));
     sample->expected = sample->found ? sample->found + numbers : NULL;
     sample->phase = sample->found ? sample->found + 2 * numbers : NULL;
+    sample->settled = sample->found && lists > 3 ? sample->found + 3 * numbers : NULL;
     return sample->pieces && sample->found ? PE_OK : pe_no_memory(err);
 }
 
@@ -142,7 +144,9 @@ static enum pe_status fill_sample(struct pe_diagnosis *d, struct pe_failure *err
 
 enum pe_status pe_evidence_sample(struct pe_diagnosis *d, struct pe_failure *err)
 {
-    enum pe_status status = pe_evidence_look_over(d, err);
+    enum pe_status status = pe_printed_open(d, err);
+    if (!status)
+        status = pe_evidence_look_over(d, err);
     return status ? status : fill_sample(d, err);
 }
 

@@ -37,7 +37,8 @@ static const struct pe_param probe_rows[] = {
     DECIMALS("digits after the point that will be typed: PyTorch prints 4, NumPy 8"), PE_P_END};
 
 static const struct pe_param typed_rows[] = {
-    DECIMALS("digits after the point of `values` that are numbers; those that are texts have the digits they have"),
+    DECIMALS("digits after the point of `values` that are numbers (4), and of tensors in JSON or as text, in place of "
+             "those that they have"),
     PE_P_END};
 
 const struct pe_param *pe_probe_params(void) { return probe_rows; }

@@ -49,8 +49,11 @@ const struct pe_fault pe_fault_tensor_layout_other = {
         "The tensor has batch, heads, positions and channels in another order, so other rows are rotated together.",
         "The axes of the tensor have the order {found} (b batch, h heads, n positions, d channels); the configuration "
         "says {believed}."),
-    .evidence = PE_EVIDENCE_BIT(ROTATED), .is_of_tensor = true, .n_alternatives = PE_N_TENSOR_LAYOUTS,
-    .apply = set_tensor_layout};
+    .evidence = PE_EVIDENCE_BIT(ROTATED),
+    .is_of_tensor = true,
+    .n_alternatives = PE_N_TENSOR_LAYOUTS,
+    .apply = set_tensor_layout,
+    .cures = pe_cures_axes};
 
 /* ---- Axes of coordinates ---- */
 

@@ -255,7 +255,8 @@ const struct pe_fault pe_fault_positions_clamped = {
     .n_alternatives = 1,
     .apply = clamp,
     .n_fits = 1,
-    .fit_rank = 1};
+    .fit_rank = 1,
+    .cures = pe_cures_positions};
 
 /* By how much row i is before where it is believed to be. */
 static bool is_behind(const struct pe_fit *f, size_t i, double *by)
@@ -313,7 +314,8 @@ const struct pe_fault pe_fault_positions_wrapped = {
     .n_alternatives = 1,
     .apply = wrap,
     .n_fits = 1,
-    .fit_rank = 1};
+    .fit_rank = 1,
+    .cures = pe_cures_positions};
 
 /* ---- Shards ---- */
 

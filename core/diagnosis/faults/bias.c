@@ -365,6 +365,20 @@ const struct pe_fault pe_fault_bias_max_other = {
 
     .schemes = "alibi", .evidence = OF_BIAS, .n_alternatives = 3, .apply = bias_max_other};
 
+/* Named by ../naming/biases.c. */
+const struct pe_fault pe_fault_bias_signed = {
+    FAULT_TEXT("bias_signed", "bias", BIAS, 2, "sign of the distance",
+               "The bias keeps the sign of the distance, so it grows on one side of the query.",
+               "The bias keeps the sign of the distance, so it grows on one side of the query."),
+    .schemes = "alibi", .evidence = OF_BIAS};
+
+/* Named by ../naming/windows.c. */
+const struct pe_fault pe_fault_index_strides = {
+    FAULT_TEXT("index_strides", "bias", BIAS, 2, "other index of a window",
+               "The relative index of a window has other strides, as where height and width are mixed up.",
+               "The relative index of a window has other strides."),
+    .pointer = "", .schemes = "swin|beit", .evidence = OF_BIAS | PE_EVIDENCE_BIT(BUCKETS)};
+
 /* ---- Forms and buckets ---- */
 
 #define OF_MAPS (PE_EVIDENCE_BIT(BIAS) | PE_EVIDENCE_BIT(BUCKETS))

@@ -40,7 +40,7 @@ const struct pe_fault pe_fault_as_believed = {FAULT_TEXT("as_believed", "finding
 const struct pe_fault pe_fault_identified = {
     FAULT_TEXT("identified", "finding", FINDING, 0, "identified",
                "No configuration was sent; one that gives the tensor was found.",
-               "No configuration was sent; the first candidate gives the tensor.")};
+               "No configuration was sent; the tensor is {found.summary}.")};
 const struct pe_fault pe_fault_undecided = {FAULT_TEXT(
     "undecided", "finding", FINDING, 0, "undecided", "Two configurations give the tensor, but differ elsewhere.",
     "Candidate {candidate} gives the tensor too; a row at position {position} tells them apart.")};

@@ -32,6 +32,16 @@ enum pe_fault_kind {
     PE_N_FAULT_KINDS
 };
 
+/* Lines of Python that mend what the fault is; of a row's, the first that applies (cures.c). */
+struct pe_cure {
+    unsigned evidence;         /* PE_EVIDENCE_BIT; 0: any */
+    const char *layout;        /* the believed one; NULL: any */
+    const char *torch, *numpy; /* torch NULL: the end; numpy NULL: there is none */
+};
+extern const struct pe_cure pe_cures_positions[], pe_cures_ladder[], pe_cures_scaling[], pe_cures_layout[],
+    pe_cures_twice[], pe_cures_direction[], pe_cures_exchanged[], pe_cures_negated[], pe_cures_factor[],
+    pe_cures_scaled[], pe_cures_axes[], pe_cures_transposed[];
+
 /* One fault. Evaluation: the faults of a hypothesis are applied to one edit, those that are not fitted first, in the
  * order of list.h, then the fitted ones by their fit_rank; so apply() reads the values in use by pe_edit_value, which
  * include the other faults, and a fit may measure the evidence under the edit so far. It must give the same edit every
@@ -56,6 +66,7 @@ struct pe_fault {
     unsigned fit_cost; /* of a fitted alternative: 3 for a list of free numbers, 0 means 1 */
     /* Faults of one kind are not combined, unless one of them counts as another kind then; 0: as its own. */
     enum pe_fault_kind combines_as;
+    const struct pe_cure *cures; /* NULL: nothing short mends it */
     /* By how much an alternative is more (or less) surprising than the fault's row; NULL: 0. */
     int (*surprise)(const struct pe_diagnosis *d, size_t alternative);
 };
@@ -92,6 +103,8 @@ bool pe_fault_applies(const struct pe_diagnosis *d, size_t i);
 
 /* Is the belief's sequence given by len, with an offset? */
 bool pe_belief_is_run(const struct pe_diagnosis *d);
+/* masks.c: are the positions of queries and keys runs, so that q_offset may be set? */
+bool pe_is_run_of_maps(const struct pe_diagnosis *d, const struct pe_edit *edit);
 /* The belief's position of row i on the first axis. */
 double pe_belief_position(const struct pe_diagnosis *d, uint64_t i);
 /* The coordinate of row i on an axis of a plan, in the unit of a list. */

@@ -31,7 +31,11 @@ const struct pe_fault pe_fault_scaling_missing = {
     FAULT_TEXT("scaling_missing", "ladder", LADDER, 1, "missing scaling", "The frequencies are not scaled.",
                "The frequencies are not scaled, although the configuration has a scaling."),
 
-    .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = no_scaling};
+    .schemes = "rope|xpos",
+    .evidence = OF_ROTARY,
+    .n_alternatives = 1,
+    .apply = no_scaling,
+    .cures = pe_cures_scaling};
 
 /* How much slower than without a scaling the phases turn from row to row; 1: that is not one number. */
 static struct pe_solved measured_factor(struct pe_diagnosis *d, struct pe_edit *edit)
@@ -103,7 +107,8 @@ const struct pe_fault pe_fault_scaling_other = {
     .evidence = OF_ROTARY,
     .count = count_others,
     .apply = set_other,
-    .n_fits = 1};
+    .n_fits = 1,
+    .cures = pe_cures_ladder};
 
 /* ---- Exponents ---- */
 
@@ -123,7 +128,11 @@ const struct pe_fault pe_fault_ladder_width = {
                "The exponents of the frequencies are divided by head_dim instead of by rotary_dim.",
                "The exponents of the frequencies are divided by head_dim instead of by rotary_dim."),
 
-    .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = width_of_head};
+    .schemes = "rope|xpos",
+    .evidence = OF_ROTARY,
+    .n_alternatives = 1,
+    .apply = width_of_head,
+    .cures = pe_cures_ladder};
 
 /* Writes the list of frequencies under an edit, as the field inv_freq; the factor that the scaling brought stays. */
 static bool list_frequencies(struct pe_diagnosis *d, struct pe_edit *edit, double factor, bool reversed)
@@ -154,7 +163,11 @@ const struct pe_fault pe_fault_ladder_from_one = {
                "Pair c has the frequency of pair c + 1: the exponents begin at 1 instead of 0.",
                "Each pair has the frequency of the next one: pairs are counted from 1 instead of 0."),
 
-    .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = from_one};
+    .schemes = "rope|xpos",
+    .evidence = OF_ROTARY,
+    .n_alternatives = 1,
+    .apply = from_one,
+    .cures = pe_cures_ladder};
 
 static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -167,7 +180,11 @@ const struct pe_fault pe_fault_ladder_reversed = {
                "The frequencies are in reverse order: the slowest pair comes first.",
                "The frequencies are in reverse order: the slowest pair comes first."),
 
-    .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = reverse};
+    .schemes = "rope|xpos",
+    .evidence = OF_ROTARY,
+    .n_alternatives = 1,
+    .apply = reverse,
+    .cures = pe_cures_ladder};
 
 /* ---- Base ---- */
 
@@ -211,7 +228,8 @@ const struct pe_fault pe_fault_base_other = {FAULT_TEXT("base_other", "ladder", 
                                              .evidence = OF_WAVES | PE_EVIDENCE_BIT(BIAS),
                                              .n_alternatives = N_BASES,
                                              .apply = other_base,
-                                             .surprise = surprise_of_base};
+                                             .surprise = surprise_of_base,
+                                             .cures = pe_cures_ladder};
 
 /* ---- A free list ---- */
 
@@ -222,4 +240,4 @@ const struct pe_fault pe_fault_inv_freq_other = {
         "The frequencies, fitted pair by pair, follow no rule that was tried.",
         "The frequencies follow no rule that was tried; `found` lists them. Nearest is {nearest.name}: {nearest.pairs} "
         "of {nearest.of} pairs have another frequency, by a factor of at most {nearest.largest}."),
-};
+    .cures = pe_cures_ladder};

@@ -295,7 +295,11 @@ const struct pe_fault pe_fault_layout_swapped = {
     FAULT_TEXTS("layout_swapped", "layout", LAYOUT, 1, "other layout",
                 "Channels are paired by another layout, e.g. half instead of interleaved.", of_layouts),
 
-    .schemes = "rope|xpos", .n_alternatives = N_LAYOUTS, .count = count_layouts, .apply = swap_layout};
+    .schemes = "rope|xpos",
+    .n_alternatives = N_LAYOUTS,
+    .count = count_layouts,
+    .apply = swap_layout,
+    .cures = pe_cures_layout};
 /* Sinusoidal encodings have the first two. Weights have no part in them, so the sentence is another. */
 const struct pe_fault pe_fault_sinusoid_layout = {
     FAULT_TEXT("layout_swapped", "sinusoid", LAYOUT, 1, "other layout",

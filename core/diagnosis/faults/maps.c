@@ -36,7 +36,7 @@ static bool scale_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return set_scale(d, edit, now * now);
 }
 
-/* ---- The softmax scale, fitted ---- */
+/* ---- What is linear in the numbers ---- */
 
 /* The numbers of the edit, of the sample, into d->sample.expected: of a map its scores. */
 static bool predict(struct pe_diagnosis *d, const struct pe_edit *edit)
@@ -120,28 +120,13 @@ bool pe_fit_between(struct pe_diagnosis *d, const struct pe_edit *at0, const str
     return s.own > 0 && isfinite(x->x);
 }
 
-/* The scale that the numbers show: scores are linear in it, but for a cap. */
-static bool fit_scale(struct pe_diagnosis *d, struct pe_edit *edit)
-{
-    struct pe_edit twice = *edit;
-    struct pe_solved s;
-    double u = pe_evidence_noise(&d->evidence), now = real_of(d, edit, "softmax_scale");
-    twice.n_owned = 0;
-    if (isnan(now))
-        return false;
-    pe_edit_set_real(&twice, "softmax_scale", 2 * now);
-    if (!pe_fit_between(d, edit, &twice, &s))
-        return false;
-    return set_scale(d, edit, pe_shortest_decimal(now * (1 + s.x), u > 0x1p-20 ? 2 * u : 16 * u));
-}
-
 static bool other_scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    enum { FITTED = 4 };
+    enum { N_SCALES = 4 };
     double width = real_of(d, edit, "head_dim"), rotated = pe_edit_real(d, edit, "rotary_dim", width),
            heads = real_of(d, edit, "num_heads");
-    const double others[FITTED] = {1 / width, 1 / sqrt(rotated), 1 / sqrt(heads * width), sqrt(width)};
-    return i < FITTED ? set_scale(d, edit, others[i]) : fit_scale(d, edit);
+    const double others[N_SCALES] = {1 / width, 1 / sqrt(rotated), 1 / sqrt(heads * width), sqrt(width)};
+    return set_scale(d, edit, others[i]);
 }
 
 #define SCALE_IS "The scores have the softmax scale {found}; the configuration gives {believed}."
@@ -155,14 +140,11 @@ const struct pe_fault pe_fault_softmax_scale_twice = {
                "q·k is multiplied by the softmax scale twice.",
                "The softmax scale {believed} was applied twice: the scores have {found}."),
     .evidence = OF_SCORES, .n_alternatives = 1, .apply = scale_twice};
+/* Tried only where ../naming/scores.c measures such a scale: in 16 bits a large one would excuse any probability. */
 const struct pe_fault pe_fault_softmax_scale_other = {FAULT_TEXT("softmax_scale_other", "size", SIZE, 3,
                                                                  "other softmax scale",
                                                                  "q·k is multiplied by another scale.", SCALE_IS),
-                                                      .evidence = OF_SCORES,
-                                                      .n_alternatives = 5,
-                                                      .apply = other_scale,
-                                                      .n_fits = 1,
-                                                      .fit_rank = 2};
+                                                      .evidence = OF_SCORES, .apply = other_scale};
 
 /* ---- The magnitude of a scaling, in the softmax scale ---- */
 
@@ -232,16 +214,6 @@ static bool no_cap(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return true;
 }
 
-static const double caps[] = {20, 30, 50};
-
-static bool other_cap(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    if (pe_edit_real(d, edit, "softcap", 0) == caps[i])
-        return false;
-    pe_edit_set_real(edit, "softcap", caps[i]);
-    return true;
-}
-
 const struct pe_fault pe_fault_softcap_missing = {
     FAULT_TEXT("softcap_missing", "size", PARAMETER, 2, "missing cap", "The scores are not capped.",
                "The scores are not capped; the configuration caps them at {believed}."),
@@ -249,7 +221,7 @@ const struct pe_fault pe_fault_softcap_missing = {
 const struct pe_fault pe_fault_softcap_other = {
     FAULT_TEXT("softcap_other", "size", PARAMETER, 4, "other cap", "The scores are capped at another number.",
                "The scores are capped at {found}; the configuration says {believed}."),
-    .evidence = OF_SCORES, .n_alternatives = sizeof caps / sizeof *caps, .apply = other_cap};
+    .evidence = OF_SCORES}; /* ../naming/scores.c */
 
 /* ---- Sinks ---- */
 

@@ -18,7 +18,7 @@ static size_t q_len(const struct pe_diagnosis *d) { return axis(d, d->evidence.i
 
 /* ---- Alignment of queries and keys ---- */
 
-static bool is_run(const struct pe_diagnosis *d, const struct pe_edit *edit)
+bool pe_is_run_of_maps(const struct pe_diagnosis *d, const struct pe_edit *edit)
 {
     static const char *const others[] = {"positions", "grid",        "lens",       "segments",
                                          "tokens",    "q_positions", "k_positions"};
@@ -38,7 +38,7 @@ static int64_t q_offset(const struct pe_diagnosis *d, const struct pe_edit *edit
 
 static bool alignment_other(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
 {
-    if (!is_run(d, edit))
+    if (!pe_is_run_of_maps(d, edit))
         return false;
     int64_t now = q_offset(d, edit), usual = usual_q_offset(d);
     const int64_t others[] = {0, usual, now + 1, now - 1};
@@ -53,6 +53,29 @@ const struct pe_fault pe_fault_alignment_other = {
                "The first query is at position {found}; the configuration puts it at {believed}."),
 
     .evidence = OF_MAPS, .n_alternatives = 4, .apply = alignment_other, .combines_as = PE_KIND_AXES};
+
+/* ---- Distances ---- */
+
+static bool mirror(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
+{
+    const struct pe_sequence *seq = &d->belief.plan->seq;
+    edit->transforms.mirrored = alternative == 0 ? 1 : -1;
+    return alternative == 0 ? seq->q->n <= seq->k->n : seq->k->n <= seq->q->n; /* the other side is long enough */
+}
+
+static const char *const without_sign[] = {
+    "The distances have lost their sign: rows on both sides of 0 are those of |d|.",
+    "The distances have lost their sign: rows on both sides of 0 are those of -|d|.",
+};
+
+const struct pe_fault pe_fault_distances_unsigned = {
+    FAULT_TEXTS("distances_unsigned", "positions", POSITIONS, 2, "distances without sign",
+                "The encoding of distances has the same rows on both sides of 0.", without_sign),
+    .pointer = "",
+    .schemes = "conformer",
+    .evidence = PE_EVIDENCE_BIT(ENCODING),
+    .n_alternatives = 2,
+    .apply = mirror};
 
 /* ---- Masks ---- */
 
@@ -153,7 +176,7 @@ static int64_t hidden_right(const struct pe_diagnosis *d, const struct pe_edit *
  * causal mask implies it. */
 static bool read_window(struct pe_diagnosis *d, struct pe_edit *edit)
 {
-    if (!hides_some(d) || !is_run(d, edit))
+    if (!hides_some(d) || !pe_is_run_of_maps(d, edit))
         return false;
     int64_t window = hidden_left(d, edit, q_len(d) - 1), right = hidden_right(d, edit, 0);
     if (window < 1 || window == pe_edit_integer(d, edit, "window", 0))

@@ -221,7 +221,8 @@ const struct pe_fault pe_fault_offset_other = {
     .n_alternatives = 6,
     .apply = other_offset,
     .n_fits = 1,
-    .fit_rank = 1};
+    .fit_rank = 1,
+    .cures = pe_cures_positions};
 
 /* ---- Rules for all rows ---- */
 
@@ -277,7 +278,8 @@ const struct pe_fault pe_fault_position_stride = {
     .apply = stride,
     .surprise = surprise_of_stride,
     .n_fits = 2,
-    .fit_rank = 1};
+    .fit_rank = 1,
+    .cures = pe_cures_positions};
 
 /* All rows where the first one is believed to be. */
 static bool first_for_all(struct pe_diagnosis *d, struct pe_edit *edit)
@@ -312,7 +314,8 @@ const struct pe_fault pe_fault_positions_constant = {FAULT_TEXT("positions_const
                                                      .n_alternatives = 2,
                                                      .apply = constant,
                                                      .n_fits = 1,
-                                                     .fit_rank = 1};
+                                                     .fit_rank = 1,
+                                                     .cures = pe_cures_positions};
 
 /* ---- Row by row ---- */
 
@@ -395,7 +398,8 @@ const struct pe_fault pe_fault_position_reset = {
     .n_alternatives = 1,
     .apply = reset,
     .n_fits = 1,
-    .fit_rank = 1};
+    .fit_rank = 1,
+    .cures = pe_cures_positions};
 
 static bool list_rows(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -416,4 +420,5 @@ const struct pe_fault pe_fault_positions_other = {
     .apply = list_rows,
     .n_fits = 1,
     .fit_rank = 1,
-    .fit_cost = 3};
+    .fit_cost = 3,
+    .cures = pe_cures_positions};

@@ -208,7 +208,7 @@ static bool read_tables(struct pe_reading *r, const struct pe_model *m)
         read_row(m, 1, i, 0, r->n_waves, sines);
         for (size_t k = 0; k < r->n_waves; k++) {
             straighten(m, is_backward, &cosines[k], &sines[k]);
-            put(r, k, i, cosines[k], sines[k], 1);
+            put(r, k, i, cosines[k], sines[k], cosines[k] != 0 || sines[k] != 0); /* 0: nothing is known */
         }
         if (i % ROWS_BETWEEN == 0 && pe_is_cancelled())
             return false;
@@ -261,18 +261,22 @@ static bool fill_ladder(struct pe_reading *r, const struct pe_model *m)
     return true;
 }
 
-/* The sine of column j of an encoding is the column with the same frequency. */
+static bool is_sine_of(const struct pe_wave *sine, const struct pe_wave *cosine)
+{
+    return sine->quarter == 0 && sine->fh == cosine->fh && sine->axis == cosine->axis;
+}
+
+/* The sine of column j of an encoding is the column with the same frequency, mostly beside it or half the width away.
+ */
 static size_t partner_of(const struct pe_model *m, size_t cosine)
 {
-    const struct pe_wave *w = &m->columns[cosine];
-    size_t half = m->n_columns / 2,
-           near[] = {cosine ^ 1, cosine >= half ? cosine - half : cosine + half,
-                     cosine >= (m->n_columns + 1) / 2 ? cosine - (m->n_columns + 1) / 2 : cosine};
-    for (size_t i = 0; i < 3; i++)
-        if (near[i] < m->n_columns && m->columns[near[i]].quarter == 0 && m->columns[near[i]].fh == w->fh &&
-            m->columns[near[i]].axis == w->axis)
+    size_t half = m->n_columns / 2, near[] = {cosine ^ 1, cosine >= half ? cosine - half : cosine + half}, j = 0;
+    for (size_t i = 0; i < 2; i++)
+        if (near[i] < m->n_columns && is_sine_of(&m->columns[near[i]], &m->columns[cosine]))
             return near[i];
-    return SIZE_MAX;
+    while (j < m->n_columns && !is_sine_of(&m->columns[j], &m->columns[cosine]))
+        j++;
+    return j < m->n_columns ? j : SIZE_MAX;
 }
 
 static bool read_encoding(struct pe_reading *r, const struct pe_model *m)

@@ -21,7 +21,9 @@ const struct pe_fault pe_fault_direction_reversed = {
         "The direction is {found}; the configuration says {believed}."),
     .schemes = "rope|xpos|shaw",
     .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(BUCKETS) | PE_EVIDENCE_BIT(MAPS),
-    .n_alternatives = 1, .apply = reverse_direction};
+    .n_alternatives = 1,
+    .apply = reverse_direction,
+    .cures = pe_cures_direction};
 
 /* A sinusoidal encoding has a parameter for it. */
 static bool swap_sin_cos(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
@@ -45,7 +47,8 @@ const struct pe_fault pe_fault_sin_cos_swapped = {
     .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING),
     .not_of = PE_EVIDENCE_BIT(ANGLES),
     .n_alternatives = 1,
-    .apply = swap_sin_cos};
+    .apply = swap_sin_cos,
+    .cures = pe_cures_exchanged};
 
 static bool invert(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -71,10 +74,10 @@ static bool negate(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 #define REAL_EVIDENCE                                                                                                  \
     (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(BIAS))
 
-const struct pe_fault pe_fault_negated = {FAULT_TEXT("negated", "sense", SENSE, 4, "opposite sign",
-                                                     "Every number has the opposite sign.",
-                                                     "All finite numbers have the opposite sign."),
-                                          .evidence = REAL_EVIDENCE, .n_alternatives = 1, .apply = negate};
+const struct pe_fault pe_fault_negated = {
+    FAULT_TEXT("negated", "sense", SENSE, 4, "opposite sign", "Every number has the opposite sign.",
+               "All finite numbers have the opposite sign."),
+    .evidence = REAL_EVIDENCE, .n_alternatives = 1, .apply = negate, .cures = pe_cures_negated};
 
 static bool transpose(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -88,8 +91,9 @@ static bool transpose(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return true;
 }
 
-const struct pe_fault pe_fault_transposed = {
-    FAULT_TEXT("transposed", "sense", SENSE, 3, "transposed", "The last two axes have changed places.",
-               "The last two axes of the tensor have changed places."),
+const struct pe_fault pe_fault_transposed = {FAULT_TEXT("transposed", "sense", SENSE, 3, "transposed",
+                                                        "The last two axes have changed places.",
+                                                        "The last two axes of the tensor have changed places."),
 
-    .evidence = REAL_EVIDENCE | PE_EVIDENCE_BIT(BUCKETS), .n_alternatives = 1, .apply = transpose};
+                                             .evidence = REAL_EVIDENCE | PE_EVIDENCE_BIT(BUCKETS), .n_alternatives = 1,
+                                             .apply = transpose, .cures = pe_cures_transposed};

@@ -114,6 +114,22 @@ static double *own_list(const struct pe_diagnosis *d, struct pe_edit *edit)
     return is_whole ? (double *)v->array.data : NULL;
 }
 
+/* A list has no sides to be divided by: DETR's `normalize` becomes a factor of the coordinates, that of the fastest
+ * column of each axis. */
+static void stop_normalizing(const struct pe_diagnosis *d, struct pe_edit *edit, double *x)
+{
+    const struct pe_model *m = d->belief.model;
+    double scale[PE_AXES_MAX] = {0};
+    for (size_t j = 0; j < m->n_columns; j++)
+        scale[m->columns[j].axis] = fmax(scale[m->columns[j].axis], fabs(pe_wave_radians(&m->columns[j])));
+    for (unsigned a = 0; a < sequence(d)->n_axes; a++)
+        for (uint64_t i = 0; i < d->belief.n; i++)
+            x[a * d->belief.n + i] *= scale[a];
+    pe_edit_set_boolean(edit, "normalize", false);
+    if (pe_edit_has(d, edit, "angle_scale"))
+        pe_edit_remove(edit, "angle_scale");
+}
+
 bool pe_edit_coordinates(const struct pe_diagnosis *d, struct pe_edit *edit, unsigned axes, const double *coordinates)
 {
     uint64_t n = d->belief.n;
@@ -123,6 +139,8 @@ bool pe_edit_coordinates(const struct pe_diagnosis *d, struct pe_edit *edit, uns
     for (unsigned a = 0; x && a < sequence(d)->n_axes; a++)
         if (axes & 1U << a)
             memcpy(x + a * n, coordinates + a * n, n * sizeof *x);
+    if (x && pe_edit_is_true(d, edit, "normalize", false))
+        stop_normalizing(d, edit, x);
     return x;
 }
 
@@ -157,7 +175,7 @@ static bool shift_by_one(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 const struct pe_fault pe_fault_off_by_one = {
     FAULT_TEXT("off_by_one", "positions", POSITIONS, 1, "off by one", "All positions are larger or smaller by one.",
                "The tensor begins at position {found}; the configuration begins at {believed}."),
-    .evidence = PE_OF_POSITIONS, .n_alternatives = 2, .apply = shift_by_one};
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 2, .apply = shift_by_one, .cures = pe_cures_positions};
 
 static bool not_rotated(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -168,7 +186,7 @@ static bool not_rotated(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 const struct pe_fault pe_fault_not_rotated = {
     FAULT_TEXT("not_rotated", "positions", POSITIONS, 2, "positions without effect",
                "Every row is computed at position 0, so nothing is rotated.", "Every row is computed at position 0."),
-    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = not_rotated};
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = not_rotated, .cures = pe_cures_positions};
 
 static bool rotated_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -190,8 +208,11 @@ const struct pe_fault pe_fault_rotated_twice = {
                "Every row is computed at twice its position, as when a rotation is applied two times.",
                "Every row is computed at twice its position."),
 
-    .evidence = PE_OF_POSITIONS | PE_EVIDENCE_BIT(MAPS), .n_alternatives = 1, .apply = rotated_twice,
-    .surprise = surprise_of_twice};
+    .evidence = PE_OF_POSITIONS | PE_EVIDENCE_BIT(MAPS),
+    .n_alternatives = 1,
+    .apply = rotated_twice,
+    .surprise = surprise_of_twice,
+    .cures = pe_cures_twice};
 
 static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -203,13 +224,14 @@ const struct pe_fault pe_fault_positions_reversed = {
     FAULT_TEXT("positions_reversed", "positions", POSITIONS, 4, "reversed positions",
                "The rows have the positions in reverse order.",
                "The positions run in reverse order: the first row has the last position."),
-    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = reverse};
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = reverse, .cures = pe_cures_positions};
 
 /* These are measured, never tried (../naming). */
 const struct pe_fault pe_fault_exponent_shifted = {
     FAULT_TEXT("exponent_shifted", "ladder", LADDER, 3, "exponents begin too early",
                "The exponents of the frequencies begin at -2/r, as where the index of a pair is one too small.",
-               "Every frequency is base^(2/r) = {found} times that of the configuration.")};
+               "Every frequency is base^(2/r) = {found} times that of the configuration."),
+    .cures = pe_cures_ladder};
 
 const struct pe_fault pe_fault_exponent_lost = {
     FAULT_TEXT("exponent_lost", "ladder", LADDER, 3, "exponents rounded to integers",
@@ -223,12 +245,14 @@ const struct pe_fault pe_fault_frequencies_equal = {
 const struct pe_fault pe_fault_positions_scaled = {
     FAULT_TEXT("positions_scaled", "positions", POSITIONS, 3, "scaled positions",
                "Positions, of all axes or of one, are multiplied by a factor.",
-               "The positions are {found} times those of the configuration.")};
+               "The positions are {found} times those of the configuration."),
+    .cures = pe_cures_positions};
 
 const struct pe_fault pe_fault_positions_rounded = {
     FAULT_TEXT("positions_rounded", "positions", POSITIONS, 3, "rounded positions",
                "Positions, of all axes or of one, are rounded to few bits or to integers.",
-               "The positions are rounded: {found} in place of {believed}.")};
+               "The positions are rounded: {found} in place of {believed}."),
+    .cures = pe_cures_positions};
 
 static bool no_reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {

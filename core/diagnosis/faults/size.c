@@ -131,7 +131,8 @@ const struct pe_fault pe_fault_attention_factor_missing = {
     .evidence = OF_ROTARY,
     .not_of = PE_EVIDENCE_BIT(ANGLES),
     .n_alternatives = 1,
-    .apply = no_factor};
+    .apply = no_factor,
+    .cures = pe_cures_factor};
 
 /* ---- Factors that are fitted ---- */
 
@@ -237,7 +238,8 @@ const struct pe_fault pe_fault_attention_factor_other = {
     .n_alternatives = 1,
     .apply = other_factor,
     .n_fits = 1,
-    .fit_rank = 2};
+    .fit_rank = 2,
+    .cures = pe_cures_factor};
 
 /* Frequencies divided by a whole number are scaled linearly. */
 static bool is_scaling(const struct pe_diagnosis *d, double factor)
@@ -271,7 +273,8 @@ const struct pe_fault pe_fault_scaled = {
     .n_alternatives = 1,
     .apply = scale,
     .n_fits = 1,
-    .fit_rank = 2};
+    .fit_rank = 2,
+    .cures = pe_cures_scaled};
 
 /* ---- Rows and masks ---- */
 
@@ -359,30 +362,14 @@ const struct pe_fault pe_fault_mask_value = {
 
 /* ---- A table resized to a grid ---- */
 
-/* How libraries resize a learned table, and the offset that DINO and DINOv2 have in the scale. */
-static const char *const resizings[] = {"bicubic", "bicubic_antialias", "bilinear", "bilinear_aligned"};
-static const double resizing_offsets[] = {0, 0.1};
-enum { N_RESIZINGS = sizeof resizings / sizeof *resizings, N_OFFSETS = 2 };
-
-static bool resize_otherwise(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    const char *kind = resizings[i / N_OFFSETS];
-    double offset = resizing_offsets[i % N_OFFSETS], now = pe_edit_real(d, edit, "interpolate_offset", 0);
-    bool is_other = !pe_edit_is_word(d, edit, "interpolate", kind);
-    if (!pe_edit_has(d, edit, "interpolate") || (!is_other && offset == now) ||
-        (offset != 0 && pe_same(kind, "bilinear_aligned")))
-        return false;
-    if (is_other)
-        pe_edit_set_word(edit, "interpolate", kind);
-    if (offset != now)
-        pe_edit_set_real(edit, "interpolate_offset", offset);
-    return true;
-}
-
+/* Named by ../naming/resizing.c. */
 const struct pe_fault pe_fault_interpolation_other = {
     FAULT_TEXT("interpolation_other", "size", SIZE, 3, "other resizing of a table",
                "A learned table was resized to the grid in another way.",
                "The table was resized to the grid in another way: {pointer} is {found}; the configuration says "
                "{believed}."),
-    .schemes = "learned", .evidence = PE_EVIDENCE_BIT(ENCODING), .n_alternatives = N_RESIZINGS * N_OFFSETS,
-    .apply = resize_otherwise};
+    .schemes = "learned", .evidence = PE_EVIDENCE_BIT(ENCODING)};
+const struct pe_fault pe_fault_not_resized = {
+    FAULT_TEXT("not_resized", "size", SIZE, 2, "table not resized", "A learned table was not resized to the grid.",
+               "The table was not resized: its rows are unchanged."),
+    .pointer = "interpolate", .schemes = "learned", .evidence = PE_EVIDENCE_BIT(ENCODING)};

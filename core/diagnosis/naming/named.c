@@ -34,6 +34,17 @@ bool pe_spelling_apply(const struct pe_diagnosis *d, const struct pe_spelling *s
     return !s->type || write_scaling(d, s, edit);
 }
 
+/* The fields of a ladder, or its list. */
+static bool write_ladder(const struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
+{
+    if (!named->is_list)
+        return pe_spelling_apply(d, &named->spelling, edit);
+    pe_edit_set_reals(edit, "inv_freq", named->predicted, named->n_pairs);
+    if (named->attention_factor != 1)
+        pe_edit_set_real(edit, "attention_factor", named->attention_factor);
+    return true;
+}
+
 /* One after another, where the belief is a run too. */
 static bool is_run(const struct pe_diagnosis *d, const struct pe_named *named)
 {
@@ -44,18 +55,41 @@ static bool is_run(const struct pe_diagnosis *d, const struct pe_named *named)
     return is_run;
 }
 
+static bool set_field(const struct pe_named *named, struct pe_edit *edit)
+{
+    double x = named->related.found;
+    if (x == floor(x) && fabs(x) < 1e15)
+        pe_edit_set_integer(edit, named->field, (int64_t)x);
+    else
+        pe_edit_set_real(edit, named->field, x);
+    return true;
+}
+
 bool pe_named_apply(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
 {
-    if (named->relation->test && is_run(d, named))
+    if (named->field)
+        return set_field(named, edit);
+    if (named->apply)
+        return named->apply(d, named, edit);
+    if (named->is_ladder)
+        return write_ladder(d, named, edit);
+    if (is_run(d, named))
         return pe_edit_run(d, edit, named->predicted[0]);
-    if (named->relation->test)
-        return pe_edit_coordinates(d, edit, named->axes, named->predicted);
-    if (!named->is_list)
-        return pe_spelling_apply(d, &named->spelling, edit);
-    pe_edit_set_reals(edit, "inv_freq", named->predicted, named->n_pairs);
-    if (named->attention_factor != 1)
-        pe_edit_set_real(edit, "attention_factor", named->attention_factor);
-    return true;
+    return pe_edit_coordinates(d, edit, named->axes, named->predicted);
+}
+
+struct pe_named *pe_part_add(struct pe_diagnosis *d, const struct pe_relation *relation, double found, double believed,
+                             struct pe_part *parts, size_t *n)
+{
+    if (!d->naming)
+        d->naming = calloc(1, sizeof *d->naming);
+    d->no_memory |= !d->naming;
+    if (!d->naming || d->naming->n == PE_NAMED_MAX || *n == PE_PARTS_MAX)
+        return NULL;
+    parts[(*n)++] = (struct pe_part){relation->fault, (uint16_t)(PE_NAMED + d->naming->n)};
+    struct pe_named *named = &d->naming->list[d->naming->n++];
+    *named = (struct pe_named){.relation = relation, .related = {found, believed, 0, 1}};
+    return named;
 }
 
 void pe_naming_drop(struct pe_diagnosis *d)

@@ -95,13 +95,18 @@ void pe_spell_other_types(const struct pe_ladder *l, struct pe_spellings *out);
 
 /* A relation that was found, as a part of a hypothesis: its choice is PE_NAMED + its number. */
 enum { PE_NAMED = 0xff00, PE_NAMED_MAX = 64 };
+struct pe_named;
+typedef bool (*pe_apply)(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit);
 struct pe_named {
     const struct pe_relation *relation;
     struct pe_related related;
     unsigned axes; /* bits of the axes it is of */
     unsigned n_axes;
-    double *predicted; /* [n_axes, n]; of frequencies: [n_pairs] where they are a list; owned */
-    bool is_list;
+    double *predicted;       /* [n_axes, n]; owned */
+    const char *word;        /* the believed value, where it is one; borrowed */
+    const char *field;       /* of the request, that becomes the number found; or … */
+    pe_apply apply;          /* … writes it into an edit; both NULL: its predicted list is of coordinates */
+    bool is_ladder, is_list; /* of frequencies; … a list of them */
     size_t n_pairs;
     struct pe_spelling spelling; /* of frequencies */
     double attention_factor;     /* beside a list, which has no scaling that would give it */
@@ -113,13 +118,36 @@ struct pe_naming {
 
 struct pe_hypothesis;
 
+/* A part of a hypothesis that was measured: an alternative of a fault, or a relation. */
+struct pe_part {
+    const struct pe_fault *fault;
+    uint16_t choice;
+};
+enum { PE_PARTS_MAX = 8 };
+
 /* named.c. The relation that part i of a hypothesis is; NULL: it is a fault that was tried. */
 const struct pe_named *pe_named_of(const struct pe_diagnosis *d, const struct pe_hypothesis *h, unsigned i);
-static inline bool pe_named_is_ladder(const struct pe_named *named) { return !named->relation->test; }
 /* Writes it into an edit. */
 bool pe_spelling_apply(const struct pe_diagnosis *d, const struct pe_spelling *s, struct pe_edit *edit);
 bool pe_named_apply(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit);
 void pe_naming_drop(struct pe_diagnosis *d);
+/* Adds a relation of one number to the parts, [*n]; NULL: there is no room. Its field, or apply, is then set. */
+struct pe_named *pe_part_add(struct pe_diagnosis *d, const struct pe_relation *relation, double found, double believed,
+                             struct pe_part *parts, size_t *n);
+
+/* What a kind of evidence that is no rotation shows under an edit, beside what its plan gives: writes the parts of one
+ * hypothesis, [PE_PARTS_MAX], and returns their number; 0: as believed, or nothing that has a name. is_first: nothing
+ * else is wrong yet, so that what takes long is measured too. */
+bool pe_has_no_waves(const struct pe_diagnosis *d); /* no_waves.c: it has such relations */
+size_t pe_relate_without_waves(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts);
+size_t pe_relate_scores(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts);
+size_t pe_relate_bias(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts);
+size_t pe_relate_table(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts);
+size_t pe_relate_window(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_part *parts); /* windows.c */
+/* buckets.c: the same of T5's buckets, of lines that are measured and not as believed. */
+struct pe_lines;
+size_t pe_relate_buckets(struct pe_diagnosis *d, const struct pe_edit *edit, const struct pe_lines *lines,
+                         struct pe_part *parts);
 
 /* words.c: its sentence and its values as members of a finding. */
 void pe_named_put(struct pe_diagnosis *d, const struct pe_named *named, struct pe_node *node);

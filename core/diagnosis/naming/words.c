@@ -79,7 +79,10 @@ void pe_named_put(struct pe_diagnosis *d, const struct pe_named *named, struct p
         if (named->axes & 1U << a)
             axes[n++] = a;
     pe_put_real(node, "found", r->found);
-    pe_put_real(node, "believed", r->believed);
+    if (named->word)
+        pe_put_string(node, "believed", named->word);
+    else
+        pe_put_real(node, "believed", r->believed);
     if (strstr(named->relation->text, "{row}"))
         pe_put_integer(node, "row", (int64_t)r->row);
     if (named->n_axes > 1)

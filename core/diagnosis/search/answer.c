@@ -65,10 +65,12 @@ void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad,
         pe_answer_put_number(first, "expected", pe_answer_shortest(e->dtype, bad->expected));
         return;
     }
-    double sign = e->view.is_negative[bad->t] ? -1 : 1;
+    double sign = e->view.is_negative[bad->t] ? -1 : 1, found = bad->found;
+    if (pe_is_printed(e)) /* as it was printed */
+        pe_evidence_read(e, bad->t, bad->row, bad->col, 1, &found);
     pe_put_string(first, "output", pe_evidence_name(e, bad->t));
     pe_answer_put_index(d, first, bad->t, bad->row, bad->col);
-    pe_answer_put_number(first, "found", pe_answer_shortest(e->dtype, sign * bad->found));
+    pe_answer_put_number(first, "found", pe_answer_shortest(e->dtype, sign * found));
     pe_answer_put_number(first, "expected", pe_answer_shortest(e->dtype, sign * bad->expected));
 }
 
@@ -109,113 +111,6 @@ static void put_sequence(struct pe_diagnosis *d, const struct pe_candidate *c, s
     }
 }
 
-static struct pe_node *put_transform(struct pe_node *list, const char *name)
-{
-    struct pe_node *node = pe_put_object(list, NULL);
-    pe_put_string(node, "name", name);
-    return node;
-}
-
-static void put_axes(struct pe_node *list, const struct pe_transforms *t)
-{
-    int64_t order[PE_AXES_MAX];
-    for (unsigned i = 0; i < t->n_axes; i++)
-        order[i] = t->order[i];
-    if (t->n_axes)
-        pe_put_integers(put_transform(list, "axes"), "order", order, t->n_axes);
-}
-
-/* An order with a name, or the order itself; `of` is the tensor whose channels it gives. */
-static void put_channels(struct pe_node *list, const struct pe_channels *channels)
-{
-    int64_t order[PE_HEAD_DIM_MAX];
-    if (!channels->order)
-        return;
-    struct pe_node *node = put_transform(list, "channels");
-    pe_put_string(node, "of", channels->is_after ? "q_out" : "q");
-    if (channels->times) {
-        pe_put_string(node, "conversion", channels->times > 0 ? "interleaved_to_half" : "half_to_interleaved");
-        pe_put_integer(node, "times", abs(channels->times));
-        pe_put_integer(node, "heads", channels->heads);
-        return;
-    }
-    for (size_t i = 0; i < channels->n; i++)
-        order[i] = channels->order[i];
-    pe_put_integers(node, "order", order, channels->n);
-}
-
-/* A recipe with one dtype has its name. */
-static const char *recipe_name(enum pe_recipe recipe)
-{
-    switch (recipe) {
-    case PE_RECIPE_F32: return pe_dtype_name(PE_F32);
-    case PE_RECIPE_BF16_INV_FREQ: return "bf16_inv_freq";
-    case PE_RECIPE_F16_INV_FREQ: return "f16_inv_freq";
-    case PE_RECIPE_BF16: return pe_dtype_name(PE_BF16);
-    case PE_RECIPE_F16: return pe_dtype_name(PE_F16);
-    case PE_RECIPE_TF32: return "tf32";
-    case PE_RECIPE_BF16_INV_FREQ_DIVIDED: return "bf16_inv_freq_divided";
-    default: return "bf16_divided";
-    }
-}
-
-/* What no request of /attention gives. */
-static void put_map_changes(struct pe_node *list, const struct pe_transforms *t)
-{
-    static const char *const biases[] = {NULL, "missing", "before_scale", "twice", "unsigned"};
-    for (size_t i = 0; i < PE_N_OPERANDS; i++)
-        if (t->is_still[i])
-            pe_put_string(put_transform(list, "not_rotated"), "of", pe_operand_names[i]);
-    if (t->is_tiled)
-        put_transform(list, "kv_heads_tiled");
-    if (t->bias)
-        pe_put_string(put_transform(list, "bias"), "change", biases[t->bias]);
-    if (t->stage)
-        pe_put_string(put_transform(list, "stage"), "stage", pe_stage_words[t->stage]);
-}
-
-/* numpy.transpose of the tensor sent, by this order, has the axes of the configuration. */
-static void put_moved(struct pe_node *list, const struct pe_moved *moved)
-{
-    int64_t order[PE_RANK_MAX];
-    for (unsigned i = 0; i < moved->n; i++)
-        order[i] = moved->order[i];
-    if (moved->n)
-        pe_put_integers(put_transform(list, "axes_moved"), "order", order, moved->n);
-}
-
-/* In the order in which they are applied. */
-static void put_transforms(const struct pe_diagnosis *d, const struct pe_transforms *t, struct pe_node *node)
-{
-    static const char *const changes[] = {NULL, "exponent_per_column", "exponent_doubled", "ladder_from_one",
-                                          "sine_only"};
-    struct pe_node *list = pe_put_list(node, "transforms");
-    put_channels(list, &t->channels);
-    if (t->inverted)
-        put_transform(list, "inverted");
-    if (t->recipe)
-        pe_put_string(put_transform(list, "angles"), "recipe", recipe_name(t->recipe));
-    if (changes[t->sinusoid])
-        put_transform(list, changes[t->sinusoid]);
-    if (t->sin_cos_swapped)
-        put_transform(list, "sin_cos_swapped");
-    if (!isnan(t->wrapped_from))
-        pe_put_real(put_transform(list, "wrapped"), "low", t->wrapped_from);
-    if (t->negated)
-        put_transform(list, "negated");
-    if (t->transposed)
-        put_transform(list, "transposed");
-    if (t->scaled != 1)
-        pe_put_real(put_transform(list, "scaled"), "factor", t->scaled);
-    if (!isnan(t->mask_value))
-        pe_put_real(put_transform(list, "mask_value"), "value", t->mask_value);
-    if (t->zero_row >= 0)
-        pe_put_integer(put_transform(list, "zero_row"), "row", t->zero_row);
-    put_axes(list, t);
-    put_map_changes(list, t);
-    put_moved(list, &d->evidence.moved);
-}
-
 static void put_codes(const struct pe_hypothesis *h, struct pe_node *node)
 {
     struct pe_node *codes = pe_put_list(node, "codes");
@@ -225,8 +120,8 @@ static void put_codes(const struct pe_hypothesis *h, struct pe_node *node)
 
 /* The resolved configuration. Of a rotated tensor, and of cos and sin in one, tables were asked for in a form of our
  * own. */
-static void put_config(const struct pe_diagnosis *d, const struct pe_candidate *c, const struct pe_plan *plan,
-                       struct pe_node *node)
+void pe_answer_config(const struct pe_diagnosis *d, const struct pe_candidate *c, const struct pe_plan *plan,
+                      struct pe_node *node)
 {
     const struct pe_value *config = pe_plan_config(plan);
     struct pe_node *copy = pe_put_object(node, "config");
@@ -285,10 +180,10 @@ static void put_pieces(struct pe_diagnosis *d, const struct pe_candidate *c, str
     uint64_t n = c->model->plan->seq.k->n, at, x = (uint64_t)t->switched_at;
     const struct pe_plan *behind = pe_model_plan_at(c->model, n - 1, &at);
     put_rows(d, c, 0, x, first);
-    put_config(d, c, c->model->plan, first);
+    pe_answer_config(d, c, c->model->plan, first);
     put_rows(d, c, x, n, second);
     if (behind)
-        put_config(d, c, behind, second);
+        pe_answer_config(d, c, behind, second);
     if (t->is_growing)
         pe_put_boolean(second, "growing", true);
 }
@@ -315,9 +210,9 @@ static void put_also(struct pe_diagnosis *d, const struct pe_answer *a, size_t h
         put_codes(&c->explanation.h, other);
         pe_put_boolean(other, "everywhere", c->likeness == PE_ALIKE);
         pe_answer_detail(d, c, other);
-        put_config(d, c, c->model->plan, other);
+        pe_answer_config(d, c, c->model->plan, other);
         put_sequence(d, c, other);
-        put_transforms(d, &c->edit.transforms, other);
+        pe_answer_transforms(d, &c->edit.transforms, other);
     }
 }
 
@@ -343,16 +238,19 @@ static const struct pe_member candidate[] = {
     {.name = NULL},
 };
 
-static enum pe_status put_candidate(struct pe_diagnosis *d, const struct pe_answer *a, size_t i, struct pe_node *list,
+static enum pe_status put_candidate(struct pe_diagnosis *d, struct pe_answer *a, size_t i, struct pe_node *list,
                                     struct pe_failure *err)
 {
-    const struct pe_candidate *c = &a->candidates[i];
-    struct pe_node *node = pe_put_object(list, NULL);
-    put_config(d, c, c->model->plan, node);
+    struct pe_candidate *c = &a->candidates[i];
+    struct pe_node *node = pe_put_object(list, NULL), *presets;
+    enum pe_status status = pe_answer_presets(d, c, err);
+    pe_answer_config(d, c, c->model->plan, node);
     put_sequence(d, c, node);
-    put_transforms(d, &c->edit.transforms, node);
+    pe_answer_transforms(d, &c->edit.transforms, node);
     put_codes(&c->explanation.h, node);
-    enum pe_status status = pe_answer_presets(d, c, pe_put_list(node, "presets"), err);
+    presets = pe_put_list(node, "presets");
+    for (size_t k = 0; k < c->n_presets; k++)
+        pe_put_string(presets, NULL, c->presets[k]);
     pe_put_string(node, "verdict", verdicts[c->all.verdict < PE_NO_FIT ? c->all.verdict : PE_NO_FIT]);
     put_comparison(d, &c->all, node);
     put_also(d, a, i, node);
@@ -420,8 +318,10 @@ const struct pe_member pe_diagnosis_members[] = {
      .members = pe_arithmetic_members},
     {.name = "next",
      .types = "object|null",
-     .summary = "where `values` were typed and several readings fit: the number to look at next (tensor, position, "
-                "channel), and which reading has which value there"},
+     .summary =
+         "where `values` were typed and several readings fit, or a tensor was printed with too few digits for one "
+         "of `unseen`: the number to look at next (tensor, position, channel), and which reading has which "
+         "value there"},
     PE_SCORE_MEMBERS,
     {.name = "taken",
      .types = "array",

@@ -384,7 +384,7 @@ enum pe_status pe_answer_arithmetic(struct pe_diagnosis *d, const struct pe_answ
 {
     struct table t;
     struct result all = {0};
-    if (a->n == 0 || !has_arithmetic(d, &a->candidates[0])) {
+    if (a->n == 0 || pe_is_printed(&d->evidence) || !has_arithmetic(d, &a->candidates[0])) {
         pe_put_null(root, "arithmetic");
         return PE_OK;
     }

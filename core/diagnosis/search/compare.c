@@ -67,15 +67,29 @@ static bool depends_on_phases(const struct pe_judge *j, const double *found, con
     return pe_judge_needs_phases(j, found, expected, n);
 }
 
+/* The numbers found; of a tensor that was printed, as near to the prediction as they may be. */
+static const double *found_of(const struct pe_sample *s, const struct pe_model *m, struct look look)
+{
+    if (!pe_is_printed(&m->d->evidence))
+        return s->found;
+    for (size_t i = look.first; i < look.end; i++) {
+        const struct pe_piece *p = &s->pieces[i];
+        memcpy(s->settled + p->at, s->found + p->at, p->n * sizeof *s->found);
+        pe_printed_settle(&m->d->evidence, p, s->expected + p->at, s->settled + p->at);
+    }
+    return s->settled;
+}
+
 static void add(const struct pe_sample *s, const struct pe_model *m, struct look look, struct pe_tally *tally)
 {
     if (look.first == look.end)
         return;
+    const double *found = found_of(s, m, look);
     size_t at = s->pieces[look.first].at, end = s->pieces[look.end - 1].at + s->pieces[look.end - 1].n;
-    bool phased = tally->is_rounding && depends_on_phases(&tally->judge, s->found + at, s->expected + at, end - at);
+    bool phased = tally->is_rounding && depends_on_phases(&tally->judge, found + at, s->expected + at, end - at);
     if (phased)
         fill_phases(s, m, look);
-    pe_tally_add(tally, s->found + at, s->expected + at, phased ? s->phase + at : NULL, end - at);
+    pe_tally_add(tally, found + at, s->expected + at, phased ? s->phase + at : NULL, end - at);
 }
 
 static bool is_hopeless(const struct pe_tally *t)
@@ -253,11 +267,14 @@ static void compare_row(struct pe_diagnosis *d, struct pe_model *model, uint64_t
         struct pe_row *row = &rows[t];
         pe_evidence_read(&d->evidence, t, i, 0, row->n, row->found);
         pe_model_fill(model, t, i, 0, row->n, row->expected);
+        if (pe_is_printed(&d->evidence))
+            out->n_left_out +=
+                pe_printed_settle(&d->evidence, &(struct pe_piece){t, i, 0, row->n, 0}, row->expected, row->found);
         set_phases(model, j, t, i, row);
         pe_tally_add(tally, row->found, row->expected, row->phase, row->n);
         add_row(out, j, row, t, i);
     }
-    if (tally->is_rounding)
+    if (tally->is_rounding && !pe_is_printed(&d->evidence)) /* else digits hide how far off each is beside the others */
         pe_own_add(own, i, rows);
 }
 
@@ -281,6 +298,8 @@ static enum pe_status compare(struct pe_diagnosis *d, struct pe_model *model, co
     if (!status)
         pe_own_end(own, out);
     free(own);
+    out->n -= out->n_left_out; /* counted as equal so far */
+    out->n_equal -= out->n_left_out;
     return status;
 }
 

@@ -6,7 +6,7 @@
  * own finding. A transform of the numbers is no field: its finding points to the tensor and has the transform's value.
  *
  * A sentence is used only if everything that it names is known and can be written in a line; else a shorter one takes
- * its place (put_sentence), because "{found}" without a value would be wrong in both languages.
+ * its place (pe_answer_sentence), because "{found}" without a value would be wrong in both languages.
  *
  * After the faults of the first candidate come findings that no hypothesis has: axes in another order, angles or
  * coordinates in float32, a table rounded to fewer bits, uninitialised memory, a rival that this tensor cannot
@@ -25,7 +25,7 @@
 enum { LIST_MAX = 64 };
 
 /* Long lists are in the candidate's sequence. */
-static void put_value(struct pe_node *node, const char *name, const struct pe_value *value)
+void pe_answer_value(struct pe_node *node, const char *name, const struct pe_value *value)
 {
     uint64_t n = 0;
     bool is_long = value && value->kind == PE_ARRAY &&
@@ -129,8 +129,8 @@ static bool names(const char *sentence, const char *placeholder) { return strstr
 
 /* The sentence of a fault, if all that it names is known; else one that does with less: a field that the configuration
  * leaves out has no value there, and of objects of which several members differ none is the one. */
-static void put_sentence(struct pe_diagnosis *d, struct pe_node *node, const struct pe_fault_info *info,
-                         const char *sentence, const char *field)
+void pe_answer_sentence(struct pe_diagnosis *d, struct pe_node *node, const struct pe_fault_info *info,
+                        const char *sentence, const char *field)
 {
     const struct pe_value *found = pe_node_find(node, "found"), *believed = pe_node_find(node, "believed");
     const char *other[PE_N_LANGS];
@@ -154,6 +154,9 @@ const struct pe_member pe_finding_members[] = {
     {.name = "found", .summary = "what the tensor has"},
     {.name = "believed", .summary = "what it should have had"},
     {.name = "meaning", .types = "string|null", .summary = "what a factor that is found is, e.g. 1/sqrt(head_dim)"},
+    {.name = "cure",
+     .types = "object|null",
+     .summary = "lines of Python that mend it, torch and numpy (null: there are none); null: there is no short one"},
     {.name = NULL},
 };
 
@@ -211,6 +214,32 @@ static bool put_member(struct pe_diagnosis *d, struct pe_node *node, const struc
     return true;
 }
 
+/* Both values and the sentence of fault i. */
+static void put_change(struct pe_diagnosis *d, const struct pe_candidate *c, unsigned i, const struct pe_change *change,
+                       struct pe_node *node)
+{
+    const struct pe_fault_info *info = pe_fault_at(c->explanation.h.fault[i]);
+    const struct pe_named *named = pe_named_of(d, &c->explanation.h, i);
+    if (named && named->is_ladder && !isnan(named->related.found)) {
+        pe_put_real(node, "found", named->related.found);
+        pe_put_real(node, "believed", named->related.believed);
+    } else if (change->found || change->believed) {
+        pe_answer_value(node, "found", change->found);
+        pe_answer_value(node, "believed", change->believed);
+    } else {
+        put_transformed(c, info->code, node);
+    }
+    if (pe_same(info->code, "inv_freq_other"))
+        pe_answer_nearest_ladder(d, c, node);
+    const char *last = strrchr(change->pointer, '/');
+    const char *sentence = put_meaning(d, c, info, change, node);
+    sentence = named && named->is_ladder && named->relation->text ? named->relation->text : sentence;
+    if (!put_other_length(d, node, info, change) && !put_member(d, node, change) &&
+        !pe_scalings_put(d, node, change->found, change->believed))
+        pe_answer_sentence(d, node, info, sentence ? sentence : sentence_of(info, c->explanation.h.choice[i]),
+                           change->found && last ? last + 1 : "");
+}
+
 static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candidate *c, unsigned i, struct pe_node *list)
 {
     const struct pe_fault_info *info = pe_fault_at(c->explanation.h.fault[i]);
@@ -222,28 +251,11 @@ static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candida
     pe_put_string(node, "code", info->code);
     pe_put_string(node, "pointer", change.pointer);
     const struct pe_named *named = pe_named_of(d, &c->explanation.h, i);
-    if (named && !pe_named_is_ladder(named)) {
+    if (named && !named->is_ladder && named->relation->text)
         pe_named_put(d, named, node);
-        return node;
-    }
-    if (named && !isnan(named->related.found)) {
-        pe_put_real(node, "found", named->related.found);
-        pe_put_real(node, "believed", named->related.believed);
-    } else if (change.found || change.believed) {
-        put_value(node, "found", change.found);
-        put_value(node, "believed", change.believed);
-    } else {
-        put_transformed(c, info->code, node);
-    }
-    if (pe_same(info->code, "inv_freq_other"))
-        pe_answer_nearest_ladder(d, c, node);
-    const char *last = strrchr(change.pointer, '/');
-    const char *sentence = put_meaning(d, c, info, &change, node);
-    sentence = named && named->relation->text ? named->relation->text : sentence;
-    if (!put_other_length(d, node, info, &change) && !put_member(d, node, &change) &&
-        !pe_scalings_put(d, node, change.found, change.believed))
-        put_sentence(d, node, info, sentence ? sentence : sentence_of(info, c->explanation.h.choice[i]),
-                     change.found && last ? last + 1 : "");
+    else
+        put_change(d, c, i, &change, node);
+    pe_answer_cure(d, pe_fault_row(c->explanation.h.fault[i]), node);
     return node;
 }
 
@@ -285,6 +297,7 @@ static void finish_finding(struct pe_diagnosis *d, struct pe_node *node, const c
     pe_put_string_or_null(node, "believed", believed);
     pe_put_null(node, "meaning");
     pe_put_detail(node, d->request->lang, sentence);
+    pe_answer_cure(d, NULL, node);
 }
 
 /* ---- Findings without a fault ---- */
@@ -539,12 +552,24 @@ static void put_undecided(struct pe_diagnosis *d, const struct pe_answer *a, str
     finish_finding(d, node, pe_fault_undecided.info.details[0], NULL);
 }
 
+static void put_identified(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list)
+{
+    struct pe_node *node = put_finding(list, &pe_fault_identified.info, "");
+    struct pe_node *found = pe_put_object(node, "found"), *presets;
+    pe_answer_summary(d, c, found);
+    pe_answer_config(d, c, c->model->plan, found);
+    presets = pe_put_list(found, "presets");
+    for (size_t i = 0; i < c->n_presets; i++)
+        pe_put_string(presets, NULL, c->presets[i]);
+    finish_finding(d, node, pe_fault_identified.info.details[0], NULL);
+}
+
 /* The words of the first candidate, which fits: its faults in the order of the table, then what is no mistake. */
 static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list)
 {
     bool is_given = d->belief.is_given, has_angles = has_angles_f32(c), has_coordinates = has_coordinates_f32(c);
     if (!is_given)
-        put_plain(d, list, &pe_fault_identified.info);
+        put_identified(d, c, list);
     for (unsigned i = 0; is_given && i < c->explanation.h.n; i++)
         if (pe_fault_at(c->explanation.h.fault[i]) != &pe_fault_angles_f32.info)
             put_fault(d, c, i, list);

@@ -26,9 +26,8 @@ static uint16_t index_of(const struct pe_fault *fault)
 static bool has_waves(const struct pe_diagnosis *d)
 {
     enum pe_evidence_id id = d->evidence.kind->id;
-    bool is_sine = id == PE_OF_ENCODING && d->belief.model->plan->seq.n_axes == 1;
-    return !d->evidence.is_typed &&
-           (id == PE_OF_TABLES || id == PE_OF_ROTATED || id == PE_OF_ANGLES || id == PE_OF_LADDER || is_sine);
+    return !d->evidence.is_typed && (id == PE_OF_TABLES || id == PE_OF_ROTATED || id == PE_OF_ANGLES ||
+                                     id == PE_OF_LADDER || id == PE_OF_ENCODING); /* of sines */
 }
 
 /* Roundings of z: of a quotient of rotated numbers some more than of a table's. */
@@ -289,6 +288,69 @@ static bool name_waves(struct pe_search *s, const struct pe_hypothesis *base, co
     return pe_name_ladders(s, base, model, m) || fits;
 }
 
+/* ---- What is no rotation ---- */
+
+/* Judges a hypothesis with more parts; true: it fits the sample. */
+static bool try_all(struct pe_search *s, const struct pe_hypothesis *base, const struct pe_part *parts, size_t n)
+{
+    struct pe_single singles[PE_FAULTS_MAX];
+    const struct pe_single *all[PE_FAULTS_MAX];
+    struct pe_trial t;
+    unsigned n_all = 0;
+    if (base->n + n > PE_FAULTS_MAX || !pe_search_goes_on(s))
+        return false;
+    for (unsigned i = 0; i < base->n; i++)
+        singles[n_all++] = (struct pe_single){.fault = base->fault[i], .choice = base->choice[i]};
+    for (size_t i = 0; i < n; i++)
+        singles[n_all++] = (struct pe_single){.fault = index_of(parts[i].fault), .choice = parts[i].choice};
+    for (unsigned i = 0; i < n_all; i++)
+        all[i] = &singles[i];
+    struct pe_hypothesis h = pe_combine(all, n_all);
+    bool fits = false;
+    pe_trial_open(s, &h, &t);
+    if (t.model)
+        fits = pe_fits(pe_search_judge(s, &h, &t).score.verdict);
+    pe_trial_close(&t);
+    return fits;
+}
+
+static bool is_of_masks(const struct pe_single *one)
+{
+    const struct pe_fault *fault = pe_fault_row(one->fault);
+    return fault == &pe_fault_mask_missing || fault == &pe_fault_mask_extra || fault == &pe_fault_window_other ||
+           fault == &pe_fault_mask_value;
+}
+
+/* If masks differ as well, each mistake of masks is tried beside the parts. */
+static bool try_masks(struct pe_search *s, const struct pe_hypothesis *base, struct pe_part *parts, size_t n)
+{
+    for (size_t i = 0; n < PE_PARTS_MAX && i < s->n_singles; i++) {
+        const struct pe_single *one = &s->singles[i];
+        parts[n] = (struct pe_part){pe_fault_row(one->fault), one->choice};
+        if (is_of_masks(one) && try_all(s, base, parts, n + 1))
+            return true;
+    }
+    return false;
+}
+
+static bool name_without_waves(struct pe_search *s, const struct pe_hypothesis *base)
+{
+    struct pe_part parts[PE_PARTS_MAX];
+    struct pe_trial t;
+    size_t n = 0;
+    if (!pe_search_goes_on(s))
+        return false;
+    pe_trial_open(s, base, &t);
+    if (t.model)
+        n = pe_relate_without_waves(s->d, &t.edit, base->n == 0, parts);
+    pe_trial_close(&t);
+    if (s->d->no_memory)
+        s->status = pe_no_memory(s->err);
+    return n > 0 && (try_all(s, base, parts, n) || try_masks(s, base, parts, n));
+}
+
+/* ---- All evidence ---- */
+
 bool pe_name(struct pe_search *s, const struct pe_hypothesis *base)
 {
     struct pe_measured m;
@@ -296,6 +358,8 @@ bool pe_name(struct pe_search *s, const struct pe_hypothesis *base)
     bool fits = false;
     memset(&m, 0, sizeof m);
     bool are_ids = s->d->evidence.kind->id == PE_OF_IDS && !s->d->evidence.is_typed;
+    if (pe_has_no_waves(s->d))
+        return name_without_waves(s, base);
     if (!(has_waves(s->d) || are_ids) || !pe_search_goes_on(s))
         return false;
     pe_trial_open(s, base, &t);

@@ -283,6 +283,7 @@ static struct pe_named *keep(const struct naming *n, const struct pe_hypothesis 
     if (!named)
         return NULL;
     named->relation = &row->said;
+    named->is_ladder = true;
     named->is_list = row->list;
     named->related = related;
     named->n_pairs = n->l->n;

@@ -16,6 +16,7 @@
 #include "core/schemes/scalings/scaling.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -112,10 +113,12 @@ static bool may_be(const struct pe_preset_layer *layer, const struct pe_candidat
     return false;
 }
 
-enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list,
-                                 struct pe_failure *err)
+enum pe_status pe_answer_presets(struct pe_diagnosis *d, struct pe_candidate *c, struct pe_failure *err)
 {
     enum pe_status status = PE_OK;
+    c->presets = pe_values_room(d->values, pe_n_presets() * sizeof *c->presets);
+    if (!c->presets)
+        return pe_no_memory(err);
     for (size_t i = 0; i < pe_n_presets() && pe_fits(c->all.verdict); i++) {
         const struct pe_preset *preset = pe_preset_at(i);
         bool alike = false;
@@ -128,11 +131,69 @@ enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candida
             pe_plan_free(plan);
         }
         if (alike)
-            pe_put_string(list, NULL, preset->name);
+            c->presets[c->n_presets++] = preset->name;
         if (status)
             return status;
     }
     return PE_OK;
+}
+
+/* ---- In a line ---- */
+
+struct line {
+    char text[400];
+    size_t n;
+};
+
+static void add(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct line *line, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line->text + line->n, sizeof line->text - line->n, format, args);
+    va_end(args);
+    line->n += n > 0 ? (size_t)n : 0;
+    line->n = line->n < sizeof line->text ? line->n : sizeof line->text - 1;
+}
+
+/* What tells configurations apart, in words of the fields. */
+static void add_config(struct line *line, const struct pe_value *config)
+{
+    static const char *const words[] = {"layout", "style", "kind"};
+    static const char *const numbers[] = {"dim", "num_heads", "num_buckets", "max_distance", "base"};
+    const char *scaling = pe_config_word(config, "scaling.type");
+    double factor = pe_config_number(config, "scaling.factor", 1), share = pe_config_number(config, "share", 1);
+    add(line, "%s", pe_config_word(config, "scheme"));
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (*pe_config_word(config, words[i]))
+            add(line, ", %s", pe_config_word(config, words[i]));
+    if (share != 1)
+        add(line, ", rotary_dim %.0f", pe_config_number(config, "rotary_dim", 0));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!isnan(pe_config_number(config, numbers[i], (double)NAN)))
+            add(line, ", %s %.10g", numbers[i], pe_config_number(config, numbers[i], 0));
+    bool is_scaled = *scaling && strcmp(scaling, "default") != 0;
+    if (is_scaled)
+        add(line, ", %s", scaling);
+    if (is_scaled && factor != 1)
+        add(line, " \xc3\x97 %.10g", factor);
+    if (pe_config_number(config, "direction", 1) < 0)
+        add(line, ", direction -1");
+}
+
+void pe_answer_summary(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node)
+{
+    enum { SHOWN = 3 };
+    struct line line = {.n = 0};
+    const struct pe_value *offset = pe_edit_value(d, &c->edit, "offset");
+    add_config(&line, pe_plan_config(c->model->plan));
+    if (offset && offset->kind == PE_INTEGER && offset->integer != 0)
+        add(&line, ", offset %lld", (long long)offset->integer);
+    for (size_t i = 0; i < c->n_presets && i < SHOWN; i++)
+        add(&line, "%s%s", i ? ", " : ": ", c->presets[i]);
+    if (c->n_presets > SHOWN)
+        add(&line, ", \xe2\x80\xa6");
+    pe_put_string(node, "summary", line.text);
 }
 
 /* ---- The nearest ladder ---- */

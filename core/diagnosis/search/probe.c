@@ -472,6 +472,24 @@ static enum pe_status compare_readings(struct probe *p, const struct pe_answer *
     return PE_OK;
 }
 
+/* Of a tensor that was printed: the number of which more digits would be worth most. */
+static void put_next_printed(const struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root)
+{
+    const struct pe_next *n = &a->next;
+    struct pe_node *next = pe_put_object(root, "next"), *list;
+    const struct pe_plan *plan = a->belief.model->plan;
+    pe_put_string(next, "tensor", d->evidence.kind->tensors[n->t]);
+    pe_put_real(next, "position", pe_position_at(plan->seq.k, pe_model_position(a->belief.model, n->row)));
+    pe_put_integer(next, "channel", (int64_t)n->col);
+    list = pe_put_list(next, "values");
+    for (int is_other = 0; is_other < 2; is_other++) {
+        struct pe_node *one = pe_put_object(list, NULL), *codes = pe_put_list(one, "codes");
+        if (is_other)
+            pe_put_string(codes, NULL, n->code);
+        pe_put_real(one, "value", as_printed(is_other ? n->other : n->believed));
+    }
+}
+
 enum pe_status pe_answer_next(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root,
                               struct pe_failure *err)
 {
@@ -479,6 +497,10 @@ enum pe_status pe_answer_next(struct pe_diagnosis *d, const struct pe_answer *a,
     size_t n = 0;
     while (n < a->n_own && pe_fits(a->candidates[n].all.verdict))
         n++;
+    if (!d->evidence.is_typed && a->next.code && d->evidence.kind->id != PE_OF_BIAS) {
+        put_next_printed(d, a, root);
+        return PE_OK;
+    }
     if (!d->evidence.is_typed || n < 2) {
         pe_put_null(root, "next");
         return PE_OK;

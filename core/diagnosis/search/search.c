@@ -18,6 +18,7 @@
  * Reiter 1987 (A theory of diagnosis from first principles, Artificial Intelligence 32) has the order: smallest sets of
  * faults first. Which of equal explanations is named first is in hypothesis.c. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/naming/relations.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -261,8 +262,10 @@ static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
 /* ---- What is measured ---- */
 
 /* Faults under which positions and frequencies are measured once more: other pairs, another direction. */
-static bool is_base_of_naming(const struct pe_single *one)
+static bool is_base_of_naming(const struct pe_search *s, const struct pe_single *one)
 {
+    if (pe_has_no_waves(s->d))
+        return one->kind == PE_KIND_LAYOUT || (s->d->evidence.kind->id == PE_OF_BIAS && one->kind == PE_KIND_SENSE);
     bool is_rotation = one->kind == PE_KIND_LAYOUT || one->kind == PE_KIND_SENSE || one->kind == PE_KIND_WIDTH;
     return is_rotation && !one->is_fit;
 }
@@ -276,12 +279,14 @@ static bool measure(struct pe_search *s)
         pe_name_also(s);
         return false;
     }
+    if (pe_has_no_waves(s->d) && !s->d->belief.is_given)
+        return false;
     bool is_named = pe_name(s, &base);
     base.n = 1;
     for (size_t i = 0; !pe_best_fits(s->d, 2) && i < s->n_singles && pe_search_goes_on(s); i++) {
         base.fault[0] = s->singles[i].fault;
         base.choice[0] = s->singles[i].choice;
-        if (is_base_of_naming(&s->singles[i]) && pe_search_has_pairs(s, &base))
+        if (is_base_of_naming(s, &s->singles[i]) && pe_search_has_pairs(s, &base))
             is_named |= pe_name(s, &base);
     }
     return is_named;

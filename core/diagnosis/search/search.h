@@ -177,6 +177,7 @@ struct pe_comparison {
     enum pe_verdict verdict;
     double max_error, max_ulp; /* from the predicted numbers rounded to the dtype */
     uint64_t n, n_equal;
+    uint64_t n_left_out;               /* by a text */
     struct pe_misfit first_bad, worst; /* worst: the number of max_error, where that is finite */
     bool is_beyond;                    /* errors that a rounding alone would not have; the first of them is here */
     uint64_t beyond_row, beyond_col;
@@ -206,7 +207,9 @@ struct pe_candidate {
     struct pe_edit edit;
     struct pe_model *model;
     struct pe_comparison all;
-    bool is_narrow; /* judged in the narrower dtype that the numbers have */
+    bool is_narrow;       /* judged in the narrower dtype that the numbers have */
+    const char **presets; /* [n_presets]: with the same numbers, of one that is shown; of the answer's tree */
+    size_t n_presets;
     enum pe_likeness likeness;
     size_t head; /* the candidate that it is like */
 };
@@ -221,6 +224,14 @@ struct pe_undecided {
     uint64_t position;
 };
 
+/* A number of a tensor that was printed, which more digits would tell from that of another reading. */
+struct pe_next {
+    const char *code; /* of the mistake that is the other one; NULL: there is none */
+    size_t t;
+    uint64_t row, col;
+    double believed, other;
+};
+
 struct pe_answer {
     struct pe_candidate candidates[PE_BEST_MAX]; /* in order */
     size_t n;                                    /* compared */
@@ -228,6 +239,7 @@ struct pe_answer {
     size_t n_shown;
     struct pe_candidate belief; /* without a model if no belief came */
     struct pe_undecided undecided;
+    struct pe_next next;
 };
 
 /* compare.c: the belief and the best hypotheses against all numbers, in order. */
@@ -267,14 +279,28 @@ bool pe_answer_lists(const struct pe_diagnosis *d, const struct pe_answer *a, si
 void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad, struct pe_node *node,
                       const char *name);
 
+/* transforms.c: the list `transforms` of a candidate. */
+void pe_answer_transforms(const struct pe_diagnosis *d, const struct pe_transforms *t, struct pe_node *node);
+
 /* findings.c: the list of findings of the first candidate. */
 void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root);
 /* What a candidate changes, in words: detail and detail_zh of its faults. */
 void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
 
+/* findings.c: a value; null in place of a long list. */
+void pe_answer_value(struct pe_node *node, const char *name, const struct pe_value *value);
+/* findings.c: the sentence of a finding that has its two values, or a shorter one. */
+void pe_answer_sentence(struct pe_diagnosis *d, struct pe_node *node, const struct pe_fault_info *info,
+                        const char *sentence, const char *field);
+/* differences.c: the findings of a belief beside a candidate that was found without it. */
+void pe_answer_differences(struct pe_diagnosis *d, const struct pe_value *candidate, struct pe_node *root);
+
+/* cure.c: the member `cure` of a finding that has its other members; fault NULL: it is of none. */
+void pe_answer_cure(struct pe_diagnosis *d, const struct pe_fault *fault, struct pe_node *finding);
+
 /* unseen.c: codes of the mistakes that would not show in the tensor; none where the belief does not fit. */
 enum { PE_UNSEEN_MAX = 32 };
-enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list,
+enum pe_status pe_answer_unseen(struct pe_diagnosis *d, struct pe_answer *a, struct pe_node *list,
                                 struct pe_failure *err);
 
 /* equivalent.c: fills *out. */
@@ -321,9 +347,12 @@ enum pe_status pe_answer_arithmetic(struct pe_diagnosis *d, const struct pe_answ
 double pe_arithmetic_work(const struct pe_diagnosis *d);
 extern const struct pe_member pe_arithmetic_members[];
 
-/* presets.c: those whose plan is that of the candidate. */
-enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list,
-                                 struct pe_failure *err);
+/* presets.c: those whose plan is that of the candidate; then the candidate in a line of words, as "summary". */
+enum pe_status pe_answer_presets(struct pe_diagnosis *d, struct pe_candidate *c, struct pe_failure *err);
+void pe_answer_summary(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
+/* answer.c: its resolved configuration, as "config". */
+void pe_answer_config(const struct pe_diagnosis *d, const struct pe_candidate *c, const struct pe_plan *plan,
+                      struct pe_node *node);
 
 /* probe.c: `next`, the number that tells the readings apart which explain what was typed. */
 enum pe_status pe_answer_next(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root,

@@ -107,7 +107,8 @@ bool pe_search_has_pairs(struct pe_search *s, const struct pe_hypothesis *h)
 {
     struct pe_hypothesis pairing = pairing_of(h);
     struct pe_trial t;
-    if (s->d->belief.is_misfit || s->d->evidence.is_typed) /* another fault may mend the shape; pairs are not known */
+    if (s->d->belief.is_misfit || s->d->evidence.is_typed ||
+        s->d->evidence.printed.has_gaps) /* another fault may mend the shape; pairs are not known */
         return true;
     struct pe_paired *slot = slot_of(s, &pairing);
     if (slot->lengths == PE_PAIRS_UNKNOWN) {

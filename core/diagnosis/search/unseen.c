@@ -22,7 +22,9 @@ struct look {
     struct pe_diagnosis *d;
     const struct pe_candidate *belief;
     struct pe_nearness near;
-    uint64_t signature; /* of the belief */
+    uint64_t signature;  /* of the belief */
+    double *numbers;     /* of a tensor that was printed: the belief's in the sample; owned; NULL: it was not printed */
+    struct pe_next next; /* of the fault that is tried */
     double *room;
     enum pe_status status; /* PE_NO_MEMORY */
 };
@@ -34,7 +36,7 @@ static bool are_transformed(const struct pe_transforms *t)
     return t->channels.order || t->recipe || t->sinusoid || t->inverted || t->sin_cos_swapped || t->negated ||
            t->transposed || !isnan(t->wrapped_from) || t->scaled != 1 || !isnan(t->mask_value) || t->zero_row >= 0 ||
            t->n_axes || t->scaling_behind || t->bias || t->stage || t->is_still[PE_QUERIES] || t->is_still[PE_KEYS] ||
-           t->is_tiled;
+           t->is_tiled || t->moved != 0 || t->kernel.kind || t->mirrored;
 }
 
 /* Do waves, which say every number of the evidence, have the same signature? */
@@ -50,6 +52,23 @@ static bool is_equal_in_all(const struct look *l, const struct pe_model *m)
     if (e->is_typed) /* the sample is all that is known */
         return true;
     return are_same_waves(l, m) || pe_equal_rows(&l->near, l->belief->model, m, &all, l->room);
+}
+
+/* Does it give numbers that are printed so, too? Notes the one that would tell it from the belief with most digits to
+ * spare. */
+static bool is_printed_so(struct look *l, struct pe_candidate *c, const char *code)
+{
+    const struct pe_sample *s = &l->d->sample;
+    struct pe_comparison all;
+    struct pe_failure err;
+    bool fits = pe_fits(pe_evaluate(l->d, c->model).verdict);
+    for (size_t i = 0; fits && i < s->n_pieces; i++)
+        for (size_t k = s->pieces[i].at; k < s->pieces[i].at + s->pieces[i].n; k++)
+            if (fabs(s->expected[k] - l->numbers[k]) > fabs(l->next.other - l->next.believed))
+                l->next = (struct pe_next){
+                    code,          s->pieces[i].t, s->pieces[i].row, s->pieces[i].col0 + k - s->pieces[i].at,
+                    l->numbers[k], s->expected[k]};
+    return fits && !pe_compare_all(l->d, c->model, false, &all, &err) && pe_fits(all.verdict);
 }
 
 /* ---- Elsewhere: rotary schemes ---- */
@@ -193,9 +212,11 @@ static bool gives_another(struct look *l, const struct pe_candidate *c)
 enum outcome { NO_CHANGE, SHOWS, HIDDEN };
 
 /* is_known: another alternative is hidden already, so it does not matter where else this one differs. */
-static enum outcome outcome_of(struct look *l, struct pe_candidate *c, bool is_known)
+static enum outcome outcome_of(struct look *l, struct pe_candidate *c, const char *code, bool is_known)
 {
-    if (!c->model->has_shape || !pe_equal_in_sample(l->d, &l->near, l->belief->model, c->model, l->room))
+    if (l->numbers && c->model->has_shape && is_printed_so(l, c, code))
+        return is_known || gives_another(l, c) ? HIDDEN : NO_CHANGE;
+    if (l->numbers || !c->model->has_shape || !pe_equal_in_sample(l->d, &l->near, l->belief->model, c->model, l->room))
         return SHOWS;
     if (!is_known && !gives_another(l, c)) /* so few rows that they are looked at before all numbers are */
         return NO_CHANGE;
@@ -212,7 +233,7 @@ static enum outcome try_one(struct look *l, size_t fault, size_t choice, bool is
     if (c.edit.failed || status == PE_NO_MEMORY)
         l->status = PE_NO_MEMORY;
     else if (!status)
-        outcome = outcome_of(l, &c, is_known);
+        outcome = outcome_of(l, &c, pe_fault_at(fault)->code, is_known);
     pe_model_free(c.model);
     pe_edit_drop(&c.edit);
     return outcome;
@@ -237,6 +258,7 @@ static bool is_unseen(struct look *l, size_t i)
     enum outcome all = NO_CHANGE;
     bool is_tried =
         !f->is_of_tensor && (!f->schemes || pe_is_among(f->schemes, l->d->belief.inheritance->scheme->info.name));
+    l->next = (struct pe_next){.code = NULL};
     for (size_t j = 0; is_tried && j + f->n_fits < n && all != SHOWS && goes_on(l); j++) {
         enum outcome one = try_one(l, i, j, all == HIDDEN);
         all = one == NO_CHANGE ? all : one;
@@ -244,10 +266,11 @@ static bool is_unseen(struct look *l, size_t i)
     return all == HIDDEN;
 }
 
-enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list,
+enum pe_status pe_answer_unseen(struct pe_diagnosis *d, struct pe_answer *a, struct pe_node *list,
                                 struct pe_failure *err)
 {
     struct look l = {.d = d, .belief = &a->belief};
+    bool is_printed = pe_is_printed(&d->evidence);
     size_t n = 0;
     if (!a->belief.model || !pe_fits(a->belief.all.verdict))
         return PE_OK;
@@ -255,13 +278,18 @@ enum pe_status pe_answer_unseen(struct pe_diagnosis *d, const struct pe_answer *
                                   .is_rounded = a->belief.all.verdict == PE_ROUNDING};
     l.signature = pe_model_signature(a->belief.model);
     l.room = pe_equal_room(d);
-    l.status = l.room ? PE_OK : PE_NO_MEMORY;
+    l.numbers = is_printed ? malloc((d->sample.n + 1) * sizeof *l.numbers) : NULL;
+    l.status = l.room && (l.numbers || !is_printed) ? PE_OK : PE_NO_MEMORY;
+    if (l.numbers)
+        pe_sample_fill(&d->sample, a->belief.model, l.numbers);
     for (size_t i = 0; i < pe_n_faults() && n < PE_UNSEEN_MAX && goes_on(&l); i++)
         if (is_unseen(&l, i) && goes_on(&l)) {
             pe_put_string(list, NULL, pe_fault_at(i)->code);
+            a->next = fabs(l.next.other - l.next.believed) > fabs(a->next.other - a->next.believed) ? l.next : a->next;
             n++;
         }
     free(l.room);
+    free(l.numbers);
     if (l.status || d->no_memory)
         return pe_no_memory(err);
     return pe_is_cancelled() ? pe_cancelled(err) : PE_OK;

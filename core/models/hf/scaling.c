@@ -36,13 +36,14 @@ static void spell_types(char *out, size_t room)
             used += (size_t)snprintf(out + used, room - used, "%s%s", used ? ", " : "", pe_scaling_at(i)->name);
 }
 
-/* Is it a type of this model's code? */
+/* Is it a type of this model's code? An object that names a library's convention is that library's. */
 static enum pe_status check_type(const struct pe_hf_reader *r, const char *type)
 {
     char spelled[160];
     const struct pe_field *field = pe_hf_find(&r->rope, "rope_type|type");
     spell_types(spelled, sizeof spelled);
-    bool is_known = rule_of(type)->in_transformers && pe_same(rule_of(type)->name, type);
+    bool is_known =
+        (rule_of(type)->in_transformers || pe_hf_find(&r->rope, "convention")) && pe_same(rule_of(type)->name, type);
     return is_known ? PE_OK : pe_hf_wrong(&r->rope, field, spelled, r->err);
 }
 

@@ -92,8 +92,9 @@ static const struct pe_param first[] = {
          "number of positions that the model was trained on; {trained} need it", .level = PE_BASIC,
          .usual = {256, 262144}),
     REAL(seq_len, PE_UNSET, 0, PE_SCALING_SEQ_LEN_MAX, "sequence length",
-         "number of positions in the sequence, which decides dynamic's base and longrope's list; default the largest "
-         "position + 1",
+         "number of positions in the sequence, which decides dynamic's base and longrope's list, where the default is "
+         "the "
+         "largest position + 1, and riflex's frequency",
          .usual = {256, 1048576}),
     PE_P_END,
 };
@@ -179,7 +180,7 @@ static void add_all_rows(void)
 
 /* ---- Texts of what the rules state ---- */
 
-static char texts[8192], *text_end = texts; /* those that are put together */
+static char texts[1 << 14], *text_end = texts; /* those that are put together */
 
 static void put(const char *text, size_t n)
 {
@@ -270,11 +271,27 @@ static const char *filled(const char *text, enum pe_lang lang)
     return start;
 }
 
+/* "yarn|deepseek_yarn": with their other words. */
+static const char *joined(unsigned used)
+{
+    const char *start = text_end;
+    for (int i = 0; pe_scaling_words[i]; i++)
+        if (used & 1U << pe_scaling_of_word[i]) {
+            put_word(text_end > start ? "|" : "");
+            put_word(pe_scaling_words[i]);
+        }
+    *text_end++ = '\0';
+    return start;
+}
+
 /* Before main: the tables are constant for whoever reads them. */
 __attribute__((constructor)) static void join(void)
 {
     set_words();
     add_all_rows();
+    for (size_t i = 0; i < n_rows; i++)
+        if (uses[i].used && uses[i].used != ~0U)
+            pe_scaling_params[i].used_by = joined(uses[i].used);
     for (struct pe_param *row = pe_scaling_params; row->name; row++)
         if (strchr(row->about.summary, '{')) {
             const char *zh = filled(pe_summary_in(PE_ZH, &row->about), PE_ZH);

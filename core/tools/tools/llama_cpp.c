@@ -95,7 +95,7 @@ static enum pe_status import(struct pe_import *m)
 }
 
 /* attention_factor is written as yarn_attn_factor, which the program does not read; of the magnitudes only
- * mscale_all_dim is written, for latent attention. */
+ * mscale_all_dim is written, for latent attention and by the converter of Ministral 3. */
 static const struct pe_rope_rule rules[] = {
     {.name = "default"},
     {.name = "linear", .needed = "factor"},
@@ -172,9 +172,17 @@ const struct pe_tool pe_tool_llama_cpp = {
     .info = {.about = {"llama.cpp", "flags of llama.cpp's programs, beside a GGUF file"},
              .certainty = "code",
              .form = PE_TARGET_SHELL,
-             .command = {.programs = "llama-*|llama.cpp:*|llamafile|llama_cpp.server",
+             .command = {.programs = "llama-server|llama-cli|llama-run|llama-completion|llama-simple|llama-simple-chat|"
+                                     "llama-perplexity|llama-bench|llama-batched|llama-batched-bench|llama-embedding|"
+                                     "llama-imatrix|llama-mtmd-cli|llama-llava-cli|llama-gemma3-cli|llama-qwen2vl-cli|"
+                                     "llama-minicpmv-cli|llama-speculative|llama-speculative-simple|llama-lookup|"
+                                     "llama-lookahead|llama-parallel|llama-passkey|llama-retrieval|llama-tts|"
+                                     "llama-save-load-state|llama-finetune|llama-cvector-generator|llama-diffusion-cli|"
+                                     "llama-eval-callback|llama-quantize|llama-gguf-split|llama-export-lora|"
+                                     "llama.cpp:*|llamafile|llama_cpp.server|ollama",
+                         .before = "run",
                          .calls = "Llama",
-                         .models = "m|model|hf|hfr|hf-repo|hfd|model_path"},
+                         .models = "m|model|hf|hfr|hf-repo|model_path"},
              .takes = PE_TAKES_FLAGS},
     .lenses = lenses,
     .forms = forms,
@@ -183,6 +191,7 @@ const struct pe_tool pe_tool_llama_cpp = {
     .check = check,
     .import = import,
     .rules = rules,
+    .reads_magnitudes = "ministral3",
     .base = PE_INSIDE_ELSE,
     .share = PE_INSIDE_ELSE,
     .reads = {"as llama.cpp reads it", "llama.cpp's converter, and the program that runs its file"},

@@ -11,10 +11,14 @@ static const struct pe_lens lenses[] = {
 static const struct pe_rope_rule rules[] = {
     {.name = "default"},
     {.name = "linear"},
+    {.name = "ntk_fixed", .word = "ntk"},
     {.name = "dynamic"},
-    {.name = "yarn", .unread = "attention_factor|mscale|mscale_all_dim", .unread_latent = "attention_factor|truncate"},
-    {.name = "longrope", .unread = "attention_factor|factor"},
-    {.name = "llama3"},
+    {.name = "yarn",
+     .words_need_original = true,
+     .unread = "attention_factor|mscale|mscale_all_dim",
+     .unread_latent = "attention_factor|truncate"},
+    {.name = "longrope", .words_need_original = true, .unread = "attention_factor|factor"},
+    {.name = "llama3", .words_need_original = true},
     {.name = NULL},
 };
 

@@ -109,7 +109,7 @@ export function withKind(context, rows, row, kind, presets) {
   const { config, inherited } = inside(context, row);
   const before = { ...inherited, ...config };
   const example = exampleOf(row, kind, presets);
-  const start = example?.object ?? basics(row, before);
+  const start = example?.object ?? basics(row, kind, before);
   const isKept = ([name, value]) => name !== chooser.name && name in start && !Array.isArray(value);
   const kept = Object.entries(before).filter(isKept);
   const next = withField(context, rows, row, { [chooser.name]: kind, ...start, ...Object.fromEntries(kept) });
@@ -135,9 +135,12 @@ function sizesOf(config) {
   return Object.fromEntries(Object.entries(config).filter(([name]) => sizes.includes(name)));
 }
 
-/* No preset has this kind: the basic fields, as they are or in the middle of what is usual. */
-function basics(row, before) {
-  const basic = row.parameters.slice(1).filter((one) => one.level === 'basic' && one.usual);
+/* No preset has this kind: the basic fields that it uses and those of its own, as they are or in the middle of what is
+ * usual. */
+function basics(row, kind, before) {
+  const uses = (one) => !one.used_by || one.used_by.split('|').includes(kind);
+  const basic = row.parameters.slice(1)
+    .filter((one) => one.usual && uses(one) && (one.level === 'basic' || one.used_by));
   return Object.fromEntries(basic.map((one) => [one.name, before[one.name] ?? one.default ?? middle(one)]));
 }
 

@@ -258,9 +258,9 @@ def test_an_explanation_is_a_table(client):
     lines = str(client.explain(QWEN_5)).splitlines()
     assert lines[0] == "full_attention: rope, base 1000000, 128 of 128 channels, half"
     head = next(line for line in lines if line.startswith("field"))
-    assert head.split() == ["field", "value", "transformers4", "transformers5", "vllm", "llama.cpp", "lmdeploy", "tensorrt_llm"]
+    assert head.split() == ["field", "value", "transformers4", "transformers5", "vllm", "sglang", "llama.cpp", "lmdeploy", "tensorrt_llm", "exllamav3"]
     row = next(line for line in lines if line.startswith("/hf_config/rope_parameters/rope_theta"))
-    assert row.split()[1:4] == ["1000000", "10000.0", "(default)"] and row.split()[4:] == ["1000000.0"] * 5
+    assert row.split()[1:4] == ["1000000", "10000.0", "(default)"] and row.split()[4:] == ["1000000.0"] * 7
     assert any(line.startswith("error theta_dropped: transformers 4 does not read rope_parameters") for line in lines)
 
 

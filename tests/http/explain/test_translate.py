@@ -131,7 +131,7 @@ def test_exact_at_every_length(server, name):
     for more in ({}, {"length": border}, {"length": 3 * stretched}):
         ours = {n: tables(server, [n // 3, n - 1], hf_config=BY_LENGTH[name]) for n in lengths_of(name, **more)}
         entries = translate(server, hf_config=BY_LENGTH[name], **more)["targets"]
-        assert sum(entry["exact"] for entry in entries) >= 3
+        assert sum(entry["exact"] for entry in entries) >= 2
         for entry in entries:
             ranges = [pair for loss in entry["loses"] for pair in loss.get("lengths", [[1, None]]) if loss["what"] != "rounding"]
             for n, numbers in ours.items():

@@ -129,6 +129,7 @@ def scaling(d):
                {"type": "longrope", "convention": "ggml", "factor": factor, **original, **lists}]
     return d.one_of(
         {"rope_type": "linear", "factor": factor}, {"type": "linear", "factor": factor, "convention": "tgi"}, {"rope_type": "ntk", "factor": factor},
+        {"type": "ntk_fixed", "factor": factor, **d.one_of({}, {"mixed_b": 0.625}, {"mixed_b": 2})}, {"type": "riflex", "k": d.whole(1, width_of(d) // 2), "seq_len": 99},
         yarn, yarn, {**yarn, "truncate": False}, {**yarn, "convention": "vllm"}, dynamic, {**dynamic, "convention": "vllm"},
         {"type": "proportional", "partial_rotary_factor": d.one_of(0.25, 0.5, 1.0), "factor": factor},
         {"type": "llama3", "factor": factor, "low_freq_factor": 1, "high_freq_factor": d.one_of(1, 4, 5.5), **original},

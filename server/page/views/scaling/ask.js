@@ -6,7 +6,7 @@ const LENGTHS = ['original_max_position_embeddings', 'max_position_embeddings'];
 export const FACTOR = 4;   /* of a configuration that has none */
 
 /* Rules that are lists of a model's own, or another word for one: nothing less can be had of them. */
-const HAVE_LISTS = ['longrope', 'su', 'mrope', 'deepseek_yarn'];
+const HAVE_LISTS = ['longrope', 'su', 'deepseek_yarn'];
 
 /* Fields that the server has asked for or refused, "ntk factor": true or false, and words of rules that are refused
  * without more, "su": false. They depend on the rule alone, so that a slider moved later costs one request. */
@@ -21,6 +21,10 @@ export function ownScaling(page, slot, config) {
   const given = names.map((name) => config[name] ?? page.catalogue.inherited(config)[name]).find(Boolean);
   return given ?? (config.hf_config ? page.resolved.get(slot)?.config?.scaling : null) ?? null;
 }
+
+/* Those that a factor and two lengths can state. */
+const isComparable = (rows, type) =>
+  rows.find((row) => row.name === 'factor').used_by.split('|').includes(type) && settled.get(type) !== false;
 
 export const typeOf = (scaling) => scaling?.type ?? scaling?.rope_type ?? null;
 export const lengthOf = (scaling) => LENGTHS.map((name) => scaling?.[name]).find((value) => value > 0) ?? null;
@@ -72,8 +76,10 @@ export function ownRequest(page, slot, config, lengths) {
 export async function askScalings(page, get, slot, config, lengths) {
   const { metrics, outputs, train_len, ...first } = ownRequest(page, slot, config, lengths);
   const own = ownScaling(page, slot, config);
-  const types = scalingRow(page, config)?.parameters.find((row) => row.name === 'type').values ?? [];
-  const others = types.filter((type) => type !== (typeOf(own) ?? 'default') && settled.get(type) !== false);
+  const rows = scalingRow(page, config)?.parameters ?? [];
+  const types = rows.find((row) => row.name === 'type')?.values ?? [];
+  const others = types.filter((type) => type !== (typeOf(own) ?? 'default')
+    && (type === 'default' || isComparable(rows, type)));
   const most = page.catalogue.catalogue().limits.configs - 1;
   const answers = [];
   for (let i = 0; i === 0 || i < others.length; i += most) {

@@ -14,9 +14,9 @@ static const char *const members[] = {"pointer",         "meaning",           "h
                                       "nearest.name",    "nearest.pairs",     "nearest.of",
                                       "nearest.largest", "found.conversion",  "found.heads",
                                       "found.times",     "found.block",       "found.first",
-                                      "found.every",     "found.missing",     "found.row",
-                                      "found.numbers",   "found.needed",      "found.count",
-                                      "found.n_rows",    "found.of_rows"};
+                                      "found.summary",   "found.every",       "found.missing",
+                                      "found.row",       "found.numbers",     "found.needed",
+                                      "found.count",     "found.n_rows",      "found.of_rows"};
 
 /* Two kinds have a fault of the same name; a kind has it once. */
 TEST(a_code_stands_once_in_a_kind)

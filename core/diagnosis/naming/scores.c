@@ -1,0 +1,172 @@
+/* Relations of scores: what was done to queries and keys, the softmax scale, the factor of the bias, the cap, where the
+ * queries are, sinks. */
+#include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/measure/maps.h"
+#include "core/diagnosis/naming/relations.h"
+
+#include <math.h>
+
+/* What was measured, and the parts so far. */
+struct scores {
+    struct pe_diagnosis *d;
+    struct pe_edit *edit;
+    struct pe_scores measured;
+    struct pe_part *parts;
+    size_t n;
+    double numbers; /* that relations have taken from the tensor */
+};
+
+static bool is_near(const struct scores *s, double x, double y) { return fabs(x - y) <= s->measured.error * fabs(y); }
+
+static void add(struct scores *s, const struct pe_fault *fault, size_t choice)
+{
+    if (s->n < PE_PARTS_MAX)
+        s->parts[s->n++] = (struct pe_part){fault, (uint16_t)choice};
+}
+
+/* ---- Numbers ---- */
+
+static bool move_queries(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
+{
+    (void)d;
+    edit->transforms.moved = named->related.found - named->related.believed;
+    return true;
+}
+
+static const struct pe_relation of_scale = {&pe_fault_softmax_scale_other, 1, NULL, NULL},
+                                of_cap = {&pe_fault_softcap_other, 1, NULL, NULL},
+                                of_place = {&pe_fault_alignment_other, 1, NULL,
+                                            "The first query is rotated to position {found}; the configuration has it "
+                                            "at {believed}."};
+
+static struct pe_named *add_named(struct scores *s, const struct pe_relation *relation, double found, double believed,
+                                  const char *field)
+{
+    struct pe_named *named = pe_part_add(s->d, relation, found, believed, s->parts, &s->n);
+    if (named)
+        named->field = field;
+    s->numbers += named != NULL;
+    return named;
+}
+
+/* ---- The softmax scale ---- */
+
+/* Scales that have a name: an alternative of a fault sets it. */
+static const struct {
+    const struct pe_fault *fault;
+    size_t n;
+} named_scales[] = {
+    {&pe_fault_softmax_scale_missing, 1}, {&pe_fault_softmax_scale_twice, 1}, {&pe_fault_mscale_missing, 1},
+    {&pe_fault_mscale_once, 1},           {&pe_fault_mscale_twice, 1},        {&pe_fault_softmax_scale_other, 4},
+};
+
+/* The scale that an alternative gives; NaN: it does not apply. */
+static double scale_of(struct scores *s, const struct pe_fault *fault, size_t choice)
+{
+    struct pe_edit edit = *s->edit;
+    edit.n_owned = 0;
+    bool applies = (!fault->schemes || pe_is_among(fault->schemes, s->d->belief.inheritance->scheme->info.name)) &&
+                   fault->apply(s->d, choice, &edit);
+    return applies ? pe_edit_real(s->d, &edit, "softmax_scale", (double)NAN) : (double)NAN;
+}
+
+static void relate_scale(struct scores *s)
+{
+    double believed = pe_edit_real(s->d, s->edit, "softmax_scale", (double)NAN), found = believed * s->measured.scale;
+    if (is_near(s, s->measured.scale, 1) || !isfinite(found))
+        return;
+    for (size_t i = 0; i < sizeof named_scales / sizeof *named_scales; i++)
+        for (size_t j = 0; j < named_scales[i].n; j++)
+            if (is_near(s, found, scale_of(s, named_scales[i].fault, j))) {
+                add(s, named_scales[i].fault, j);
+                return;
+            }
+    add_named(s, &of_scale, pe_shortest_decimal(found, s->measured.error), believed, "softmax_scale");
+}
+
+/* ---- The rest ---- */
+
+static void relate_form(struct scores *s)
+{
+    const struct pe_scores_form *form = &s->measured.form;
+    double first = pe_position_at(s->d->belief.plan->seq.q, 0);
+    if (form->is_still[PE_QUERIES])
+        add(s, &pe_fault_q_not_rotated, 0);
+    if (form->is_still[PE_KEYS])
+        add(s, &pe_fault_k_not_rotated, 0);
+    if (form->is_tiled)
+        add(s, &pe_fault_kv_heads_tiled, 0);
+    struct pe_named *moved = form->moved != 0 ? add_named(s, &of_place, first + form->moved, first, NULL) : NULL;
+    if (moved)
+        moved->apply = move_queries;
+}
+
+/* false: the factor has no name. */
+static bool relate_bias(struct scores *s)
+{
+    double scale = pe_edit_real(s->d, s->edit, "softmax_scale", (double)NAN) * s->measured.scale;
+    const struct {
+        const struct pe_fault *fault;
+        double factor;
+    } named[] = {{&pe_fault_bias_missing, 0},
+                 {&pe_fault_bias_twice, 2},
+                 {&pe_fault_bias_before_scale, scale},
+                 {&pe_fault_bias_unsigned, -1}};
+    if (fabs(s->measured.bias - 1) <= 1e-3)
+        return true;
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (fabs(s->measured.bias - named[i].factor) <= 1e-3 * fmax(fabs(named[i].factor), 1e-2)) {
+            add(s, named[i].fault, 0);
+            return true;
+        }
+    return false;
+}
+
+static void relate_cap(struct scores *s)
+{
+    double believed = pe_edit_real(s->d, s->edit, "softcap", (double)NAN), found = s->measured.cap;
+    if (isnan(found) && !isnan(believed))
+        add(s, &pe_fault_softcap_missing, 0);
+    if (!isnan(found) && found != believed)
+        add_named(s, &of_cap, pe_shortest_decimal(found, fmax(1e-3, 16 * s->measured.error)), believed, "softcap");
+}
+
+/* Does a row of probabilities that is whole in the sample sum to less than 1? */
+static bool has_gaps(const struct scores *s)
+{
+    const struct pe_sample *sample = &s->d->sample;
+    const struct pe_evidence *e = &s->d->evidence;
+    double least = 1 - 4 * pe_evidence_noise(e) * sqrt((double)e->row_len);
+    for (size_t i = 0; i < sample->n_pieces; i++) {
+        const struct pe_piece *p = &sample->pieces[i];
+        double sum = 0;
+        for (size_t j = 0; j < p->n; j++)
+            sum += sample->found[p->at + j];
+        if (p->n == e->row_len && sum > 0 && sum < least)
+            return true;
+    }
+    return false;
+}
+
+static void relate_sinks(struct scores *s)
+{
+    bool are_believed = pe_edit_has(s->d, s->edit, "sinks");
+    if (s->d->evidence.kind != &pe_evidence_probs || are_believed == has_gaps(s))
+        return;
+    add(s, are_believed ? &pe_fault_sinks_missing : &pe_fault_sinks_extra, 0);
+}
+
+size_t pe_relate_scores(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts)
+{
+    enum { BITS_OF_A_NUMBER = 20 };
+    struct scores s = {.d = d, .edit = edit, .parts = parts};
+    if (!pe_measure_scores(d, edit, is_first, &s.measured))
+        return 0;
+    relate_form(&s);
+    relate_scale(&s);
+    relate_cap(&s);
+    relate_sinks(&s);
+    if (!relate_bias(&s) || s.measured.bits <= BITS_OF_A_NUMBER * (1 + s.numbers))
+        return 0;
+    return s.n;
+}

@@ -1,0 +1,146 @@
+/* The transforms of a candidate: what is done to the numbers of its configuration, as values of the answer. */
+#include "core/diagnosis/diagnosis.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static struct pe_node *put_transform(struct pe_node *list, const char *name)
+{
+    struct pe_node *node = pe_put_object(list, NULL);
+    pe_put_string(node, "name", name);
+    return node;
+}
+
+static void put_axes(struct pe_node *list, const struct pe_transforms *t)
+{
+    int64_t order[PE_AXES_MAX];
+    for (unsigned i = 0; i < t->n_axes; i++)
+        order[i] = t->order[i];
+    if (t->n_axes)
+        pe_put_integers(put_transform(list, "axes"), "order", order, t->n_axes);
+}
+
+/* An order with a name, or the order itself; `of` is the tensor whose channels it gives. */
+static void put_channels(struct pe_node *list, const struct pe_channels *channels)
+{
+    int64_t order[PE_HEAD_DIM_MAX];
+    if (!channels->order)
+        return;
+    struct pe_node *node = put_transform(list, "channels");
+    pe_put_string(node, "of", channels->is_after ? "q_out" : "q");
+    if (channels->times) {
+        pe_put_string(node, "conversion", channels->times > 0 ? "interleaved_to_half" : "half_to_interleaved");
+        pe_put_integer(node, "times", abs(channels->times));
+        pe_put_integer(node, "heads", channels->heads);
+        return;
+    }
+    for (size_t i = 0; i < channels->n; i++)
+        order[i] = channels->order[i];
+    pe_put_integers(node, "order", order, channels->n);
+}
+
+/* A recipe with one dtype has its name. */
+static const char *recipe_name(enum pe_recipe recipe)
+{
+    switch (recipe) {
+    case PE_RECIPE_F32: return pe_dtype_name(PE_F32);
+    case PE_RECIPE_BF16_INV_FREQ: return "bf16_inv_freq";
+    case PE_RECIPE_F16_INV_FREQ: return "f16_inv_freq";
+    case PE_RECIPE_BF16: return pe_dtype_name(PE_BF16);
+    case PE_RECIPE_F16: return pe_dtype_name(PE_F16);
+    case PE_RECIPE_TF32: return "tf32";
+    case PE_RECIPE_BF16_INV_FREQ_DIVIDED: return "bf16_inv_freq_divided";
+    default: return "bf16_divided";
+    }
+}
+
+/* What no request of /attention gives. */
+static void put_map_changes(struct pe_node *list, const struct pe_transforms *t)
+{
+    static const char *const biases[] = {NULL, "missing", "before_scale", "twice", "unsigned"};
+    for (size_t i = 0; i < PE_N_OPERANDS; i++)
+        if (t->is_still[i])
+            pe_put_string(put_transform(list, "not_rotated"), "of", pe_operand_names[i]);
+    if (t->moved != 0)
+        pe_put_real(put_transform(list, "moved"), "by", t->moved);
+    if (t->is_tiled)
+        put_transform(list, "kv_heads_tiled");
+    if (t->bias)
+        pe_put_string(put_transform(list, "bias"), "change", biases[t->bias]);
+    if (t->stage)
+        pe_put_string(put_transform(list, "stage"), "stage", pe_stage_words[t->stage]);
+}
+
+static void put_kernel(struct pe_node *list, const struct pe_kernel *k)
+{
+    static const char *const kinds[] = {NULL, "nearest", "linear", "cubic"}, *const rules[] = {"half_pixel", "corners",
+                                                                                               "asymmetric"};
+    if (!k->kind)
+        return;
+    struct pe_node *node = put_transform(list, "resized");
+    pe_put_string(node, "kernel", kinds[k->kind]);
+    pe_put_string(node, "coordinates", rules[k->rule]);
+    if (k->kind == PE_KERNEL_CUBIC)
+        pe_put_real(node, "a", k->a);
+    pe_put_real(node, "offset", k->offset);
+    pe_put_boolean(node, "antialias", k->is_wide);
+    pe_put_boolean(node, "by_column", k->by_column);
+}
+
+static void put_strides(struct pe_node *list, const struct pe_strides *s)
+{
+    const char *const names[] = {"rows", "columns", "first"};
+    const double values[] = {s->by[0], s->by[1], s->first};
+    struct pe_node *node = NULL;
+    for (size_t i = 0; i < 3; i++)
+        if (!isnan(values[i])) {
+            node = node ? node : put_transform(list, "strides");
+            pe_put_real(node, names[i], values[i]);
+        }
+}
+
+/* numpy.transpose of the tensor sent, by this order, has the axes of the configuration. */
+static void put_moved(struct pe_node *list, const struct pe_moved *moved)
+{
+    int64_t order[PE_RANK_MAX];
+    for (unsigned i = 0; i < moved->n; i++)
+        order[i] = moved->order[i];
+    if (moved->n)
+        pe_put_integers(put_transform(list, "axes_moved"), "order", order, moved->n);
+}
+
+/* In the order in which they are applied. */
+void pe_answer_transforms(const struct pe_diagnosis *d, const struct pe_transforms *t, struct pe_node *node)
+{
+    static const char *const changes[] = {NULL, "exponent_per_column", "exponent_doubled", "ladder_from_one",
+                                          "sine_only"};
+    struct pe_node *list = pe_put_list(node, "transforms");
+    put_channels(list, &t->channels);
+    if (t->inverted)
+        put_transform(list, "inverted");
+    if (t->recipe)
+        pe_put_string(put_transform(list, "angles"), "recipe", recipe_name(t->recipe));
+    if (changes[t->sinusoid])
+        put_transform(list, changes[t->sinusoid]);
+    if (t->sin_cos_swapped)
+        put_transform(list, "sin_cos_swapped");
+    if (!isnan(t->wrapped_from))
+        pe_put_real(put_transform(list, "wrapped"), "low", t->wrapped_from);
+    if (t->negated)
+        put_transform(list, "negated");
+    if (t->transposed)
+        put_transform(list, "transposed");
+    if (t->scaled != 1)
+        pe_put_real(put_transform(list, "scaled"), "factor", t->scaled);
+    if (!isnan(t->mask_value))
+        pe_put_real(put_transform(list, "mask_value"), "value", t->mask_value);
+    put_kernel(list, &t->kernel);
+    if (t->mirrored)
+        pe_put_integer(put_transform(list, "mirrored"), "side", t->mirrored);
+    put_strides(list, &t->strides);
+    if (t->zero_row >= 0)
+        pe_put_integer(put_transform(list, "zero_row"), "row", t->zero_row);
+    put_axes(list, t);
+    put_map_changes(list, t);
+    put_moved(list, &d->evidence.moved);
+}

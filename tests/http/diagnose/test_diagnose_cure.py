@@ -1,0 +1,98 @@
+"""The lines that mend a mistake are executed: what a wrong port has, and then its `cure`, is what the formulas give. Truth is NumPy."""
+import numpy as np
+import pytest
+
+from diagnosing import ask, finding
+
+N, D = 24, 32
+Q = np.random.default_rng(4).normal(size=(2, 3, N, D))
+PLAIN = 10000.0 ** (-np.arange(0, D, 2) / D)
+
+
+def rotate(q, cos, sin, layout):
+    a, b = np.split(q, 2, -1) if layout == "half" else (q[..., ::2], q[..., 1::2])
+    x, y = a * cos - b * sin, b * cos + a * sin
+    return np.concatenate([x, y], -1) if layout == "half" else np.stack([x, y], -1).reshape(q.shape)
+
+
+def port(positions=np.arange(N), w=PLAIN, factor=1.0, change=lambda cos, sin: (cos, sin), layout="half", times=1, out=lambda x: x):
+    """A port's variables; what it does wrong is an argument."""
+    angles = np.asarray(positions, float)[:, None] * w
+    cos, sin = change(np.cos(angles) * factor, np.sin(angles) * factor)
+    q_out = Q
+    for _ in range(times if 2 * len(w) == D else 0):
+        q_out = rotate(q_out, cos, sin, layout)
+    return {"position_ids": np.asarray(positions), "inv_freq": w, "cos": cos, "sin": sin, "q": Q, "q_out": out(q_out), "np": np}
+
+
+def go_on(before, after, factor, change, layout):
+    """The port behind the line: whatever depends on the variables that it has set."""
+    changed = {name for name in before if before[name] is not after[name]}
+    if changed & {"position_ids", "inv_freq"}:
+        angles = after["position_ids"][:, None] * after["inv_freq"]
+        after["cos"], after["sin"] = change(np.cos(angles) * factor, np.sin(angles) * factor)
+    if changed & {"position_ids", "inv_freq", "cos", "sin"} and "q_out" not in changed:
+        after["q_out"] = rotate(Q, after["cos"], after["sin"], layout)
+    return after
+
+
+LINEAR = {"scaling": {"type": "linear", "factor": 4}}
+YARN = {"scaling": {"type": "yarn", "factor": 4, "original_max_position_embeddings": 64}}
+MISTAKES = {  # code: the belief's fields, what the port does wrong, what the right one does
+    "layout_swapped": ({}, {"layout": "interleaved"}, {}, "q"),
+    "layout_swapped interleaved": ({"layout": "interleaved"}, {"layout": "half"}, {"layout": "interleaved"}, "q"),
+    "sin_cos_swapped": ({}, {"change": lambda cos, sin: (sin, cos)}, {}, "tables q"),
+    "direction_reversed": ({}, {"change": lambda cos, sin: (cos, -sin)}, {}, "tables q"),
+    "negated": ({}, {"change": lambda cos, sin: (-cos, -sin)}, {}, "tables"),
+    "off_by_one": ({}, {"positions": np.arange(1, N + 1)}, {}, "tables q"),
+    "offset_other": ({"offset": 9}, {"positions": np.arange(700, 700 + N)}, {"positions": np.arange(9, 9 + N)}, "tables q"),
+    "not_rotated": ({}, {"positions": np.zeros(N)}, {}, "q"),
+    "positions_reversed": ({}, {"positions": np.arange(N)[::-1]}, {}, "tables q"),
+    "positions_scaled": ({}, {"positions": np.arange(N) * 1.3}, {}, "tables"),
+    "rotated_twice": ({}, {"times": 2}, {}, "q"),
+    "base_other": ({}, {"w": 500000.0 ** (-np.arange(0, D, 2) / D)}, {}, "tables q"),
+    "scaling_missing": (LINEAR, {}, {"w": PLAIN / 4}, "tables q"),
+    "ladder_reversed": ({}, {"w": PLAIN[::-1].copy()}, {}, "tables q"),
+    "attention_factor_other": ({}, {"factor": 0.3}, {}, "tables q"),
+    "attention_factor_missing": ({"attention_factor": 1.25}, {}, {"factor": 1.25}, "tables q"),
+    "tensor_layout_other": ({"tensor_layout": "bnhd"}, {}, {"out": lambda x: np.swapaxes(x, 1, 2)}, "axes"),
+}
+
+
+@pytest.mark.parametrize("name, what", [(name, what) for name, row in MISTAKES.items() for what in row[3].split()])
+def test_the_lines_mend_it(server, name, what):
+    fields, mistake, right, _ = MISTAKES[name]
+    wrong, belief = port(**mistake), {"scheme": "rope", "head_dim": D, "layout": "half", **fields}
+    sent = {"cos": wrong["cos"], "sin": wrong["sin"]} if what == "tables" else {"q": Q, "q_out": wrong["q_out"]}
+    answer = ask(server, belief | ({"form": "pairs"} if what == "tables" else {}), **{key: x.astype("f4") for key, x in sent.items()})
+    cure = finding(answer, name.split()[0])["cure"]
+    compile(cure["torch"], "torch", "exec")
+    after = dict(wrong)
+    exec(cure["numpy"], after)  # pylint: disable=exec-used
+    after.pop("__builtins__")
+    after = go_on(wrong, after, right.get("factor", 1.0) if "factor" in mistake else 1.0, mistake.get("change", lambda cos, sin: (cos, sin)),
+                  mistake.get("layout", "half"))
+    truth = port(**right)
+    for key in sent:
+        assert np.abs(after[key] - truth[key]).max() < 1e-6, (cure, key)
+
+
+def test_every_finding_has_the_member(server):
+    """Of a scaling by YaRN there is no short line of NumPy, of what is right none at all."""
+    tables = {name: port()[name].astype("f4") for name in ("cos", "sin")}
+    belief = {"scheme": "rope", "head_dim": D, "layout": "half", "form": "pairs"}
+    said = finding(ask(server, belief | YARN, **tables), "scaling_missing")
+    assert said["cure"]["numpy"] is None and "ROPE_INIT_FUNCTIONS" in said["cure"]["torch"]
+    assert finding(ask(server, belief, **tables), "as_believed")["cure"] is None
+    expanded = {name: np.repeat(x, 2, -1) for name, x in tables.items()}
+    cure = finding(ask(server, belief | {"form": "expanded"}, **expanded), "layout_swapped")["cure"]
+    after = {**expanded, "np": np}
+    exec(cure["numpy"], after)  # pylint: disable=exec-used
+    assert all(np.array_equal(after[name], np.concatenate([x, x], -1)) for name, x in tables.items())
+
+
+def test_identified_says_what_it_is(server):
+    tables = {name: port(w=500000.0 ** (-np.arange(0, 128, 2) / 128))[name].astype("f4") for name in ("cos", "sin")}
+    found = finding(ask(server, {}, **tables), "identified")
+    assert found["found"]["summary"].startswith("rope") and "base 500000" in found["found"]["summary"] and found["found"]["summary"] in found["detail"]
+    assert found["found"]["config"]["base"] == 500000 and found["found"]["presets"]
