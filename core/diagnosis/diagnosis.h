@@ -54,9 +54,10 @@ struct pe_diagnosis {
     struct pe_answer *answer; /* search/answer.h: the candidates, which the tree borrows from */
     struct pe_values *values; /* the tree of the answer */
     struct pe_values *before; /* that of the belief, where the tensor was identified without it; NULL: it was not */
-    const struct pe_value *stated; /* that tree when it is finished */
-    double *factors;               /* evidence/waves.c: of rows that were scaled before (xPos); NULL: none is */
-    void *cached;                  /* faults/scalings.c: the alternatives of scalings; freed with free() */
+    const struct pe_value *stated;        /* that tree when it is finished */
+    double *factors;                      /* evidence/waves.c: of rows that were scaled before (xPos); NULL: none is */
+    char layer_types[PE_LAYER_TYPES_MAX]; /* faults/layers.c: of the model, "a|b" */
+    void *cached;                         /* faults/scalings.c: the alternatives of scalings; freed with free() */
     struct pe_diagnosed_side sides[PE_N_SIDES]; /* of a request with both; nothing else but the tree is used then */
     struct pe_diagnosis *rest;                  /* of the rows that differ, where others are as believed; owned */
     struct pe_diagnosis_request of_rest;

@@ -221,7 +221,7 @@ static size_t for_plan(const struct pe_belief *b, struct pe_field *fields, size_
         is_by_batch |= pe_same(fields[i].name, "positions_layout") && !pe_same(fields[i].value.string, "axes");
         is_padded |= pe_same(fields[i].name, "attention_mask");
         is_counted |= pe_same(fields[i].name, "padding") && pe_same(fields[i].value.string, "counted");
-        if (!pe_is_among("tensor_layout|positions_layout|attention_mask|padding|pad_position|query_scale",
+        if (!pe_is_among("tensor_layout|positions_layout|attention_mask|padding|pad_position|query_scale|layer_type",
                          fields[i].name))
             fields[m++] = fields[i];
     }

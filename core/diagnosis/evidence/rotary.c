@@ -146,6 +146,20 @@ static bool fits_as_it_is(struct pe_diagnosis *d)
     return fits;
 }
 
+/* The width of a head that a config.json gives where its head_dim is not read; NaN: it has none. */
+static double quotient_of(const struct pe_diagnosis *d)
+{
+    const struct pe_value *hf = pe_field_find(d->request->fields, d->request->n_fields, "hf_config");
+    const struct pe_value *inner =
+        hf && hf->kind == PE_OBJECT ? pe_field_find(hf->object.fields, hf->object.n, "text_config") : NULL;
+    const struct pe_value *config = inner && inner->kind == PE_OBJECT ? inner : hf;
+    if (!config || config->kind != PE_OBJECT)
+        return (double)NAN;
+    const struct pe_value *hidden = pe_field_find(config->object.fields, config->object.n, "hidden_size"),
+                          *heads = pe_field_find(config->object.fields, config->object.n, "num_attention_heads");
+    return hidden && heads ? pe_value_number(hidden) / pe_value_number(heads) : (double)NAN;
+}
+
 static enum pe_status wrong_width(const struct pe_diagnosis *d, double width, struct pe_failure *err)
 {
     const struct pe_evidence *e = &d->evidence;
@@ -153,6 +167,12 @@ static enum pe_status wrong_width(const struct pe_diagnosis *d, double width, st
                           : pe_belief_given(d, "head_dim") ? "/head_dim"
                                                            : "/axes_dim";
     double len = (double)pe_evidence_width(e);
+    if (e->view.form && quotient_of(d) == 2 * len)
+        return pe_fail(
+            err, pointer,
+            "the configuration rotates %.0f channels, but %s has %.0f pairs: %.0f channels are hidden_size / "
+            "num_attention_heads, so head_dim was not read; needed: %.0f pairs",
+            width, pe_evidence_name(e, 0), len, 2 * len, width / 2);
     if (e->view.form)
         return pe_fail(err, pointer, "the configuration rotates %.0f channels, but %s has %.0f pairs; needed: %.0f",
                        width, pe_evidence_name(e, 0), len, width / 2);

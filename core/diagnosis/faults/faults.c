@@ -187,6 +187,14 @@ static const struct pe_value *set_or_null(const struct pe_value *value)
     return value && value->kind != PE_NULL ? value : NULL;
 }
 
+static const struct pe_value *believed_layers(struct pe_diagnosis *d)
+{
+    enum { NAME = 64 };
+    char *room = pe_values_room(d->values, NAME);
+    const char *name = room ? pe_layers_believed(d, room, NAME) : NULL;
+    return name ? pe_values_keep(d->values, (struct pe_value){.kind = PE_STRING, .string = name}) : NULL;
+}
+
 /* What a field is where the belief leaves it out: the factor that its scaling gives, the start of its sequence and the
  * order of its grid. */
 static const struct pe_value *usual(struct pe_diagnosis *d, const char *name)
@@ -198,6 +206,8 @@ static const struct pe_value *usual(struct pe_diagnosis *d, const char *name)
         return pe_values_keep(d->values, (struct pe_value){.kind = PE_REAL, .real = model->columns[0].ah});
     if (pe_same(name, "tensor_layout"))
         return pe_values_keep(d->values, (struct pe_value){.kind = PE_STRING, .string = "bhnd"});
+    if (pe_same(name, "layer_type"))
+        return believed_layers(d);
     if (pe_same(name, "order"))
         return pe_values_keep(d->values, (struct pe_value){.kind = PE_STRING, .string = "row_major"});
     if (pe_same(name, "interpolate_offset"))

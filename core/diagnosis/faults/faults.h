@@ -141,8 +141,18 @@ bool pe_scalings_apply(const struct pe_diagnosis *d, bool of_believed_type, size
 void pe_scalings_drop_factor(const struct pe_diagnosis *d, struct pe_edit *edit);
 /* The scaling in use with another seq_len, owned by the edit; NULL: the edit has failed. */
 const struct pe_value *pe_scaling_of_length(const struct pe_diagnosis *d, struct pe_edit *edit, double seq_len);
+/* The scaling in use with these members, owned by the edit, of another type, or of that in use (NULL). NULL: the edit
+ * has failed. */
+const struct pe_value *pe_scaling_with(const struct pe_diagnosis *d, struct pe_edit *edit, const char *type,
+                                       const struct pe_field *members, size_t n);
 /* Lists them: in pe_search, before faults are counted. */
 enum pe_status pe_scalings_open(struct pe_diagnosis *d, struct pe_failure *err);
+
+/* layers.c: lists the kinds of layers that the model has, before faults are counted. */
+void pe_layers_open(struct pe_diagnosis *d);
+/* The kind that the request asks for; name has room for the first one, which is meant where it names none. NULL: the
+ * model has none. */
+const char *pe_layers_believed(const struct pe_diagnosis *d, char *name, size_t size);
 
 /* ---- Measurements ---- */
 

@@ -1,11 +1,5 @@
-/* Faults of the ladder of frequencies: another scaling, another base, exponents over another width, a free list.
- *
- * Values that models publish are tried by name. Others are fitted, since a base can be any number: ln w_c is a line in
- * c whose slope is ln base, so the base follows from the measured frequencies by least squares, with a standard error;
- * a scaling bends the line, so several steps are taken. Then the decimal with the fewest digits within the error is
- * taken: 500000 is what was typed, 499998.7 is what was measured.
- *
- * A list of free frequencies is the last resort and has a high cost (search/hypothesis.c), for it fits any rotation. */
+/* Faults of the ladder of frequencies: another scaling, another base, exponents over another width. Values that models
+ * publish are tried by name; others are measured (../naming/frequencies.c). */
 #include "core/diagnosis/diagnosis.h"
 #include "core/schemes/rotary/rotary.h"
 
@@ -212,149 +206,11 @@ static bool set_base(const struct pe_diagnosis *d, struct pe_edit *edit, double 
     return true;
 }
 
-/* One step of least squares in the logarithm of the base: ln w falls by slope[k] for each unit of ln base. Returns the
- * step, and its standard error. */
-struct step {
-    double by, error;
-};
-
-/* Is the logarithm of a frequency known? Steps of half a turn may be of either sign. */
-static bool is_measured(double measured, double error, double stride, double w)
-{
-    return isfinite(measured) && measured > 8 * error && measured * fabs(stride) <= 3 && w > 0;
-}
-
-static struct step base_step(const struct pe_reading *r, double stride, const double *w, const double *slope)
-{
-    double up = 0, down = 0;
-    for (size_t k = 0; k < r->n_waves; k++) {
-        double measured = r->step[k] / stride, error = r->error[k] / fabs(stride);
-        if (!is_measured(measured, error, stride, w[k]))
-            continue;
-        double weight = measured / error * (measured / error);
-        up += weight * slope[k] * (log(measured) - log(w[k]));
-        down += weight * slope[k] * slope[k];
-    }
-    return (struct step){down > 0 ? -up / down : (double)NAN, down > 0 ? 1 / sqrt(down) : (double)INFINITY};
-}
-
-/* The frequencies of the edit with another base. */
-static bool ladder_at(struct pe_diagnosis *d, struct pe_edit *edit, double base, size_t n, double *w)
-{
-    struct pe_model *m;
-    pe_edit_set_real(edit, name_of_base(d), base);
-    if (!(base >= 1e-3 && base <= 1e12) || base == 1 || !pe_edit_model(d, edit, &m))
-        return false;
-    pe_wave_frequencies(m, n, w);
-    pe_model_free(m);
-    return true;
-}
-
-/* What a fit of the base needs. */
-struct fit {
-    struct pe_diagnosis *d;
-    struct pe_edit *edit;
-    const struct pe_reading *reading;
-    double stride, relative, least; /* how well a base is known at best */
-    double *w, *beside, *slope;     /* [n_waves] */
-};
-
-static bool improve(const struct fit *f, double *base, double *error)
-{
-    const double h = 1e-3;
-    size_t n = f->reading->n_waves;
-    if (!ladder_at(f->d, f->edit, *base, n, f->w) || !ladder_at(f->d, f->edit, *base * exp(h), n, f->beside))
-        return false;
-    for (size_t k = 0; k < n; k++)
-        f->slope[k] = f->w[k] > 0 && f->beside[k] > 0 ? (log(f->w[k]) - log(f->beside[k])) / h : 0;
-    struct step s = base_step(f->reading, f->stride, f->w, f->slope);
-    *base *= exp(s.by);
-    *error = s.error;
-    return isfinite(*base) && *base > 0;
-}
-
-/* How far the logarithms of the measured frequencies are from those of f->w, in standard errors: the sum of squares,
- * and of how many. */
-static double distance(const struct fit *f, size_t *n)
-{
-    double sum = 0;
-    *n = 0;
-    for (size_t k = 0; k < f->reading->n_waves; k++) {
-        double measured = f->reading->step[k] / f->stride, error = f->reading->error[k] / fabs(f->stride);
-        if (!is_measured(measured, error, f->stride, f->w[k]))
-            continue;
-        double off = (log(measured) - log(f->w[k])) * measured / error;
-        sum += off * off;
-        (*n)++;
-    }
-    return sum;
-}
-
-/* The decimal with the fewest digits that is as near to what was measured as the best base is: first within a relative
- * tolerance, then with more digits, because a base that a formula gives is no short decimal. */
-static double decimal_base(const struct fit *f, double best, double tolerance)
-{
-    enum { DIGITS = 4 };
-    size_t n, waves = f->reading->n_waves;
-    if (!ladder_at(f->d, f->edit, best, waves, f->w))
-        return best;
-    double least = 4 * distance(f, &n) + (double)n, base = pe_shortest_decimal(best, tolerance);
-    for (int i = 0; i < DIGITS && ladder_at(f->d, f->edit, base, waves, f->w) && distance(f, &n) > least; i++) {
-        tolerance /= 10;
-        base = pe_shortest_decimal(best, tolerance);
-    }
-    return base;
-}
-
-/* Phases from row to row, their logarithms on the exponents, least squares; a scaling bends the line, so several
- * steps. */
-static bool fit_base_from(const struct fit *f, double base)
-{
-    enum { STEPS = 5 };
-    double error = (double)INFINITY;
-    for (int i = 0; i < STEPS; i++)
-        if (!improve(f, &base, &error))
-            return false;
-    base = decimal_base(f, base, fmax(f->least, fmin(2 * error, 1e-2)));
-    return ladder_at(f->d, f->edit, base, f->reading->n_waves, f->w) &&
-           pe_agrees(f->reading, f->w, f->stride, f->relative + 3e-6);
-}
-
-static bool fit_from_all(struct fit *f, double believed)
-{
-    size_t n = f->reading->n_waves;
-    f->w = malloc(3 * n * sizeof *f->w);
-    f->d->no_memory |= !f->w;
-    if (!f->w)
-        return false;
-    f->beside = f->w + n;
-    f->slope = f->beside + n;
-    bool done = fit_base_from(f, believed) || fit_base_from(f, 5e5) || fit_base_from(f, 100);
-    free(f->w);
-    return done;
-}
-
-static bool fit_base(struct pe_diagnosis *d, struct pe_edit *edit)
-{
-    struct pe_model *m;
-    if (!pe_edit_model(d, edit, &m))
-        return false;
-    struct fit f = {.d = d, .edit = edit, .stride = pe_model_stride(m), .relative = pe_wave_tolerance(m)};
-    f.reading = m->plan->seq.n_axes == 1 ? pe_read_waves(d, m) : NULL;
-    f.least = d->evidence.kind->id == PE_OF_LADDER ? 5e-7 : 3e-6;
-    pe_model_free(m);
-    return f.reading && f.reading->n > 1 && f.stride != 0 &&
-           fit_from_all(&f, pe_edit_real(d, edit, name_of_base(d), 10000));
-}
-
 static bool other_base(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     if (!pe_edit_value(d, NULL, name_of_base(d)) && !pe_edit_value(d, NULL, "inv_freq"))
         return false;
-    if (i < N_BASES)
-        return set_base(d, edit, bases[i]);
-    bool is_map = d->evidence.kind->id == PE_OF_BIAS || d->evidence.kind->id == PE_OF_MAPS;
-    return !is_map && fit_base(d, edit); /* maps have no phases */
+    return set_base(d, edit, bases[i]);
 }
 
 /* The line of list.h is of the bases that are seldom used; four are in most configurations. */
@@ -362,7 +218,7 @@ static int surprise_of_base(const struct pe_diagnosis *d, size_t i)
 {
     enum { N_USUAL = 4 };
     (void)d;
-    return i < N_USUAL ? -2 : i == N_BASES;
+    return i < N_USUAL ? -2 : 0;
 }
 
 const struct pe_fault pe_fault_base_other = {FAULT_TEXT("base_other", "ladder", LADDER, 3, "other base",
@@ -370,77 +226,18 @@ const struct pe_fault pe_fault_base_other = {FAULT_TEXT("base_other", "ladder", 
                                                         "The base is {found}; the configuration says {believed}."),
                                              .schemes = "rope|xpos|sinusoidal|sandwich",
                                              .evidence = OF_WAVES | PE_EVIDENCE_BIT(BIAS),
-                                             .n_alternatives = N_BASES + 1,
+                                             .n_alternatives = N_BASES,
                                              .apply = other_base,
                                              .surprise = surprise_of_base,
-                                             .n_fits = 1,
-                                             .fit_rank = 0,
                                              .cures = pe_cures_ladder};
 
 /* ---- A free list ---- */
 
-/* The first wave of pair c: expanded tables have each pair twice, at columns that the layout shows. */
-static size_t wave_of(const struct pe_model *m, const struct pe_rotary *rotary, size_t n_waves, size_t c)
-{
-    size_t k = 0;
-    if (n_waves == rotary->n_pairs)
-        return c;
-    double w = pe_quarter_turns(rotary->inv_freq[c]).hi;
-    while (k < n_waves && m->columns[k].fh != w)
-        k++;
-    return k;
-}
-
-/* A sent list that is free is only one that could be somebody's ladder. */
-static bool may_be_free(const struct pe_evidence *e)
-{
-    bool is_list = e->kind->id == PE_OF_LADDER && e->kind != &pe_evidence_rope_freqs;
-    return !is_list || pe_ladder_falls(e);
-}
-
-/* The frequencies of pairs, each as measured. */
-static bool measured_list(struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_model *m)
-{
-    const struct pe_reading *r = pe_read_waves(d, m);
-    const struct pe_rotary *rotary = m->plan->tables;
-    double w[PE_HEAD_DIM_MAX];
-    if (!r || r->n < 2 || m->plan->seq.n_axes > 1 || !may_be_free(&d->evidence))
-        return false;
-    for (size_t c = 0; c < rotary->n_pairs; c++) {
-        size_t k = wave_of(m, rotary, r->n_waves, c);
-        if (k == r->n_waves || !isfinite(r->step[k]))
-            return false;
-        w[c] = pe_shortest_decimal(r->step[k], fmin(1e-2, fmax(3e-8, r->error[k] / fabs(r->step[k]) / 4)));
-    }
-    pe_edit_set_reals(edit, "inv_freq", w, rotary->n_pairs);
-    if (rotary->attention_factor.hi != 1)
-        pe_edit_set_real(edit, "attention_factor", rotary->attention_factor.hi);
-    return true;
-}
-
-static bool fit_list(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    struct pe_model *m;
-    (void)i;
-    if (!pe_edit_model(d, edit, &m))
-        return false;
-    bool done = measured_list(d, edit, m);
-    pe_model_free(m);
-    return done;
-}
-
+/* These are measured, never tried (../naming). */
 const struct pe_fault pe_fault_inv_freq_other = {
     FAULT_TEXT(
         "inv_freq_other", "ladder", LADDER, 8, "other frequencies",
         "The frequencies, fitted pair by pair, follow no rule that was tried.",
         "The frequencies follow no rule that was tried; `found` lists them. Nearest is {nearest.name}: {nearest.pairs} "
         "of {nearest.of} pairs have another frequency, by a factor of at most {nearest.largest}."),
-    .schemes = "rope|xpos",
-    .evidence = OF_ROTARY,
-    .not_of = PE_EVIDENCE_BIT(MAPS),
-    .n_alternatives = 1,
-    .apply = fit_list,
-    .n_fits = 1,
-    .fit_rank = 0,
-    .fit_cost = 3,
     .cures = pe_cures_ladder};

@@ -246,16 +246,28 @@ void pe_scalings_drop_factor(const struct pe_diagnosis *d, struct pe_edit *edit)
         pe_edit_remove(edit, "attention_factor");
 }
 
-const struct pe_value *pe_scaling_of_length(const struct pe_diagnosis *d, struct pe_edit *edit, double seq_len)
+const struct pe_value *pe_scaling_with(const struct pe_diagnosis *d, struct pe_edit *edit, const char *type,
+                                       const struct pe_field *members, size_t n)
 {
     struct pe_value *value = pe_edit_room(edit, sizeof *value);
     struct object o = {value ? pe_edit_room(edit, MEMBERS_MAX * sizeof *o.fields) : NULL, 0};
+    bool is_believed = !type || pe_edit_is_word(d, edit, "scaling.type", type);
     if (!o.fields)
         return NULL;
-    copy(&o, pe_edit_value(d, edit, "scaling"));
-    set_real(&o, "seq_len", seq_len);
+    if (is_believed)
+        copy(&o, pe_edit_value(d, edit, "scaling"));
+    else
+        set(&o, "type", (struct pe_value){.kind = PE_STRING, .string = type});
+    for (size_t i = 0; i < n; i++)
+        set(&o, members[i].name, members[i].value);
     *value = (struct pe_value){.kind = PE_OBJECT, .object = {o.fields, o.n}};
     return value;
+}
+
+const struct pe_value *pe_scaling_of_length(const struct pe_diagnosis *d, struct pe_edit *edit, double seq_len)
+{
+    const struct pe_field length = {"seq_len", {.kind = PE_REAL, .real = seq_len}};
+    return pe_scaling_with(d, edit, NULL, &length, 1);
 }
 
 static bool is_equal(const struct pe_value *a, const struct pe_value *b)

@@ -226,6 +226,15 @@ const struct pe_fault pe_fault_exponent_shifted = {
                "Every frequency is base^(2/r) = {found} times that of the configuration."),
     .cures = pe_cures_ladder};
 
+const struct pe_fault pe_fault_exponent_lost = {
+    FAULT_TEXT("exponent_lost", "ladder", LADDER, 3, "exponents rounded to integers",
+               "Pair c has the frequency e^(-k·c) with a whole k: an integer division in the exponent.",
+               "Pair c has the frequency e^(-{found}·c).")};
+
+const struct pe_fault pe_fault_frequencies_equal = {
+    FAULT_TEXT("frequencies_equal", "ladder", LADDER, 3, "equal frequencies", "All pairs have the same frequency.",
+               "Every pair has the frequency {found}.")};
+
 const struct pe_fault pe_fault_positions_scaled = {
     FAULT_TEXT("positions_scaled", "positions", POSITIONS, 3, "scaled positions",
                "Positions, of all axes or of one, are multiplied by a factor.",

@@ -39,12 +39,13 @@ struct solved {
     double x, variance;
 };
 
-static struct solved filter(const struct pairs *pairs, const double *phase, double noise, double near, size_t first)
+static struct solved filter(const struct pairs *pairs, const double *phase, const double *noise, double near,
+                            size_t first)
 {
     struct solved s = {near, (double)INFINITY};
     for (size_t j = 0; j < pairs->n; j++) {
         size_t k = j < pairs->n - first ? j + first : j - (pairs->n - first);
-        double w = pairs->w[k], e = noise + fabs(near * w) * ANGLE_LOSS + 1e-12;
+        double w = pairs->w[k], e = noise[k] + fabs(near * w) * ANGLE_LOSS + 1e-12;
         double gain = isinf(s.variance) ? 1 / w : s.variance * w / (s.variance * w * w + e * e);
         s.variance = isinf(s.variance) ? e * e / (w * w) : (1 - gain * w) * s.variance;
         s.x += gain * pe_wrap(phase[k] - s.x * w);
@@ -52,16 +53,17 @@ static struct solved filter(const struct pairs *pairs, const double *phase, doub
     return s;
 }
 
-static bool agree(const struct pairs *pairs, const double *phase, double noise, double x)
+static bool agree(const struct pairs *pairs, const double *phase, const double *noise, double x)
 {
     for (size_t k = 0; k < pairs->n; k++)
-        if (fabs(pe_wrap(phase[k] - x * pairs->w[k])) > 3 * noise + fabs(x * pairs->w[k]) * PE_ANGLE_LOSS_MOST + 1e-9)
+        if (fabs(pe_wrap(phase[k] - x * pairs->w[k])) >
+            3 * noise[k] + fabs(x * pairs->w[k]) * PE_ANGLE_LOSS_MOST + 1e-9)
             return false;
     return true;
 }
 
 /* false: its pairs agree on no coordinate. */
-static bool solve_row(const struct pairs *pairs, const double *phase, double noise, double believed, double *x,
+static bool solve_row(const struct pairs *pairs, const double *phase, const double *noise, double believed, double *x,
                       double *error, double *work)
 {
     for (int from_zero = 0; from_zero < 2; from_zero++)
@@ -77,12 +79,13 @@ static bool solve_row(const struct pairs *pairs, const double *phase, double noi
     return false;
 }
 
-/* false: a number of the row is not known, as those of padding are. */
-static bool read_phases(const struct pe_sheet *s, const struct pairs *pairs, size_t row, double *phase)
+/* Phases and their noise. false: a number of the row is not known, as those of padding are. */
+static bool read_phases(const struct pe_sheet *s, const struct pairs *pairs, size_t row, double *phase, double *noise)
 {
     for (size_t k = 0; k < pairs->n; k++) {
         size_t at = pairs->at[k] * s->n_rows + row;
         phase[k] = atan2((double)s->im[at], (double)s->re[at]);
+        noise[k] = s->noise / sqrt(fmin(1, (double)s->weight[at]));
         if (!(s->weight[at] > 0) || (s->re[at] == 0 && s->im[at] == 0))
             return false;
     }
@@ -95,7 +98,7 @@ static bool measure_axis(const struct pe_sheet *s, const struct pe_profile *beli
 {
     enum { FEW = 32 };
     struct pairs pairs;
-    double phase[PE_WAVES_READ];
+    double phase[PE_WAVES_READ], noise[PE_WAVES_READ];
     size_t misses = 0;
     sort_pairs(believed, axis, &pairs);
     for (size_t i = 0; i < s->n_rows; i++) {
@@ -105,8 +108,8 @@ static bool measure_axis(const struct pe_sheet *s, const struct pe_profile *beli
         *work += PHASE_WORK * (double)pairs.n;
         if (i % ROWS_BETWEEN == 0 && pe_is_cancelled())
             return false;
-        if (pairs.n == 0 || !read_phases(s, &pairs, i, phase) ||
-            solve_row(&pairs, phase, s->noise, believed->x[at], &found->x[at], &found->x_error[at], work))
+        if (pairs.n == 0 || !read_phases(s, &pairs, i, phase, noise) ||
+            solve_row(&pairs, phase, noise, believed->x[at], &found->x[at], &found->x_error[at], work))
             continue;
         missed[i] = 1;
         if (++misses > FEW && 2 * misses > i)

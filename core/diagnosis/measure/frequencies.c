@@ -14,6 +14,7 @@ enum { POINT_WORK = 30 };
 struct points {
     size_t n, *place; /* place [n_rows]: the point of each row */
     double *x, *phase, *re, *im;
+    double *weight; /* [n]: at most 1; a phase is as uncertain as the noise over its root */
     double gap;
 };
 
@@ -48,14 +49,15 @@ static void find_points(const struct pe_profile *at, unsigned axis, struct sorte
 static void add_up(const struct pe_sheet *s, size_t pair, struct points *p)
 {
     for (size_t j = 0; j < p->n; j++)
-        p->re[j] = p->im[j] = 0;
+        p->re[j] = p->im[j] = p->weight[j] = 0;
     for (size_t i = 0; i < s->n_rows; i++) {
         size_t at = pair * s->n_rows + i, j = p->place[i];
-        double length = hypot((double)s->re[at], (double)s->im[at]);
-        if (!(s->weight[at] > 0) || !(length > 0))
+        double length = hypot((double)s->re[at], (double)s->im[at]), weight = fmin((double)s->weight[at], 1);
+        if (!(weight > 0) || !(length > 0))
             continue;
-        p->re[j] += (double)s->re[at] / length;
-        p->im[j] += (double)s->im[at] / length;
+        p->re[j] += weight * (double)s->re[at] / length;
+        p->im[j] += weight * (double)s->im[at] / length;
+        p->weight[j] = fmin(p->weight[j] + weight, 1);
     }
     for (size_t j = 0; j < p->n; j++)
         p->phase[j] = p->re[j] == 0 && p->im[j] == 0 ? (double)NAN : atan2(p->im[j], p->re[j]);
@@ -73,8 +75,9 @@ static bool refine(const struct points *p, size_t lag, double most, double noise
         double dx = p->x[j] - p->x[j - lag], turn = p->phase[j] - p->phase[j - lag];
         if (isnan(turn) || dx * s->error >= 0.7 || dx > most)
             continue;
-        sum += dx * pe_wrap(turn - dx * s->w);
-        weight += dx * dx;
+        double share = fmin(p->weight[j], p->weight[j - lag]);
+        sum += share * dx * pe_wrap(turn - dx * s->w);
+        weight += share * dx * dx;
     }
     if (!(weight > 0))
         return false;
@@ -100,13 +103,13 @@ static bool turns_evenly(const struct points *p, double w, double noise)
     double re = 0, im = 0;
     for (size_t j = 0; j < p->n; j++)
         if (!isnan(p->phase[j])) {
-            re += cos(p->phase[j] - p->x[j] * w);
-            im += sin(p->phase[j] - p->x[j] * w);
+            re += p->weight[j] * cos(p->phase[j] - p->x[j] * w);
+            im += p->weight[j] * sin(p->phase[j] - p->x[j] * w);
         }
     double common = atan2(im, re);
     for (size_t j = 0; j < p->n; j++)
         if (!isnan(p->phase[j]) && fabs(pe_wrap(p->phase[j] - p->x[j] * w - common)) >
-                                       4 * noise + fabs(p->x[j] * w) * PE_ANGLE_LOSS_MOST + 1e-9)
+                                       4 * noise / sqrt(p->weight[j]) + fabs(p->x[j] * w) * PE_ANGLE_LOSS_MOST + 1e-9)
             return false;
     return true;
 }
@@ -116,10 +119,10 @@ size_t pe_measure_frequencies(const struct pe_sheet *s, const struct pe_profile 
 {
     size_t n = s->n_rows, n_even = 0;
     struct sorted *room = malloc(n * sizeof *room);
-    double *numbers = malloc(4 * n * sizeof *numbers);
+    double *numbers = malloc(5 * n * sizeof *numbers);
     size_t *place = malloc(n * sizeof *place);
     bool goes_on = room && numbers && place;
-    struct points p = {0, place, numbers, numbers + n, numbers + 2 * n, numbers + 3 * n, 0};
+    struct points p = {0, place, numbers, numbers + n, numbers + 2 * n, numbers + 3 * n, numbers + 4 * n, 0};
     for (unsigned a = 0; goes_on && a < at->n_axes; a++) {
         find_points(at, a, room, &p);
         for (size_t k = 0; goes_on && k < at->n_pairs; k++) {
@@ -128,9 +131,10 @@ size_t pe_measure_frequencies(const struct pe_sheet *s, const struct pe_profile 
             add_up(s, k, &p);
             struct slope slope = measure_pair(&p, at->w[k], s->noise);
             found->w[k] = slope.w;
-            found->w_error[k] = slope.error;
             found->axis[k] = at->axis[k];
-            n_even += isfinite(slope.error) && turns_evenly(&p, slope.w, s->noise);
+            bool is_even = isfinite(slope.error) && turns_evenly(&p, slope.w, s->noise);
+            found->w_error[k] = is_even ? slope.error : (double)INFINITY;
+            n_even += is_even;
             *work += POINT_WORK * (double)n + POINT_WORK * (double)p.n * log2((double)p.n + 1);
             goes_on = !pe_is_cancelled();
         }

@@ -11,8 +11,7 @@
 
 /* ---- Numbers ---- */
 
-/* The plainest number within a tolerance of x. */
-static double plain(double x, double tolerance)
+double pe_plain_number(double x, double tolerance)
 {
     enum { DENOMINATORS = 64 };
     for (int below = 1; below <= DENOMINATORS && isfinite(x); below++) {
@@ -71,7 +70,7 @@ static size_t sharpest(const struct pe_lists *l)
 static double shift_of(const struct pe_lists *l, double *out)
 {
     size_t sharp = sharpest(l);
-    double by = plain(l->found[sharp] - l->believed[sharp], l->error[sharp]);
+    double by = pe_plain_number(l->found[sharp] - l->believed[sharp], l->error[sharp]);
     for (size_t i = 0; i < l->n; i++)
         out[i] = l->believed[i] + by;
     return holds(l, out) ? by : (double)NAN;
@@ -99,7 +98,7 @@ static bool by_one(const struct pe_lists *l, double *out, struct pe_related *r)
 static bool constant(const struct pe_lists *l, double *out, struct pe_related *r)
 {
     size_t sharp = sharpest(l);
-    double at = plain(l->found[sharp], l->error[sharp]);
+    double at = pe_plain_number(l->found[sharp], l->error[sharp]);
     for (size_t i = 0; i < l->n; i++)
         out[i] = at;
     *r = (struct pe_related){at, last_of(l->believed, l->n), 0, 1};
@@ -117,7 +116,7 @@ static double factor_of(const struct pe_lists *l, double *out)
             factor = l->found[i] / l->believed[i];
         }
     }
-    factor = plain(factor, sharpest);
+    factor = pe_plain_number(factor, sharpest);
     for (size_t i = 0; i < l->n; i++)
         out[i] = factor * l->believed[i];
     return !isnan(factor) && holds(l, out) ? factor : (double)NAN;
@@ -315,7 +314,7 @@ static bool wrapped(const struct pe_lists *l, double *out, struct pe_related *r)
 
 static bool clamped(const struct pe_lists *l, double *out, struct pe_related *r)
 {
-    double most = plain(largest_of(l->found, l->n), l->loss);
+    double most = pe_plain_number(largest_of(l->found, l->n), l->loss);
     for (size_t i = 0; i < l->n; i++)
         out[i] = fmin(l->believed[i], most);
     *r = (struct pe_related){most, largest_of(l->believed, l->n), 0, 1};
@@ -324,7 +323,7 @@ static bool clamped(const struct pe_lists *l, double *out, struct pe_related *r)
 
 static bool clamped_below(const struct pe_lists *l, double *out, struct pe_related *r)
 {
-    double least = plain(least_of(l->found, l->n), l->loss);
+    double least = pe_plain_number(least_of(l->found, l->n), l->loss);
     for (size_t i = 0; i < l->n; i++)
         out[i] = fmax(l->believed[i], least);
     *r = (struct pe_related){least, least_of(l->believed, l->n), 0, 1};
@@ -352,11 +351,11 @@ static bool linear(const struct pe_lists *l, double *out, struct pe_related *r)
     if (!(span > 0) || l->n < 3)
         return false;
     double error = (l->error[low] + l->error[high]) / span;
-    double factor = plain((l->found[high] - l->found[low]) / span, error);
+    double factor = pe_plain_number((l->found[high] - l->found[low]) / span, error);
     double plus = l->found[low] - factor * l->believed[low];
     double shift = factor != 0 ? nearbyint(plus / factor) : (double)NAN;
     double tolerance = l->error[low] + fabs(l->believed[low]) * error;
-    plus = fabs(shift * factor - plus) <= tolerance ? shift * factor : plain(plus, tolerance);
+    plus = fabs(shift * factor - plus) <= tolerance ? shift * factor : pe_plain_number(plus, tolerance);
     for (size_t i = 0; i < l->n; i++)
         out[i] = factor * l->believed[i] + plus;
     *r = (struct pe_related){factor, 1, 0, 2};
@@ -371,7 +370,9 @@ static void write_list(const struct pe_lists *l, double *out)
         are_whole &= is_near(l, i, nearbyint(l->found[i])) && l->error[i] < 0.25;
     for (size_t i = 0; i < l->n; i++) {
         bool is_believed = isinf(l->error[i]) || is_near(l, i, l->believed[i]);
-        out[i] = is_believed ? l->believed[i] : are_whole ? nearbyint(l->found[i]) : plain(l->found[i], l->error[i]);
+        out[i] = is_believed ? l->believed[i]
+                 : are_whole ? nearbyint(l->found[i])
+                             : pe_plain_number(l->found[i], l->error[i]);
     }
 }
 
@@ -440,8 +441,9 @@ static bool listed(const struct pe_lists *l, double *out, struct pe_related *r)
 
 const struct pe_relation pe_coordinate_relations[] = {
     {&pe_fault_not_rotated, 1, zero, "The positions are all {found}; in the configuration the last is {believed}."},
-    {&pe_fault_off_by_one, 1, by_one, "The positions begin at {found}, those of the configuration at {believed}."},
-    {&pe_fault_offset_other, 1, shifted, "The positions begin at {found}, those of the configuration at {believed}."},
+    {&pe_fault_off_by_one, 1, by_one, "The tensor begins at position {found}; the configuration begins at {believed}."},
+    {&pe_fault_offset_other, 1, shifted,
+     "The tensor begins at position {found}; the configuration begins at {believed}."},
     {&pe_fault_positions_constant, 1, constant,
      "The positions are all {found}; in the configuration the last is {believed}."},
     {&pe_fault_exponent_shifted, 1, rung_higher,

@@ -10,6 +10,51 @@ const struct pe_named *pe_named_of(const struct pe_diagnosis *d, const struct pe
     return h->choice[i] >= PE_NAMED && d->naming && number < d->naming->n ? &d->naming->list[number] : NULL;
 }
 
+/* A scaling of another type brings its own attention factor. */
+static bool write_scaling(const struct pe_diagnosis *d, const struct pe_spelling *s, struct pe_edit *edit)
+{
+    if (!pe_edit_is_word(d, edit, "scaling.type", s->type))
+        pe_scalings_drop_factor(d, edit);
+    if (!*s->type) {
+        pe_edit_remove(edit, "scaling");
+        return true;
+    }
+    const struct pe_value *scaling = pe_scaling_with(d, edit, s->type, s->members, s->n_members);
+    if (scaling)
+        pe_edit_set(edit, "scaling", *scaling);
+    return scaling;
+}
+
+bool pe_spelling_apply(const struct pe_diagnosis *d, const struct pe_spelling *s, struct pe_edit *edit)
+{
+    if (!isnan(s->base))
+        pe_edit_set_real(edit, pe_edit_has(d, NULL, "temperature") ? "temperature" : "base", s->base);
+    if (s->field.name)
+        pe_edit_set(edit, s->field.name, s->field.value);
+    return !s->type || write_scaling(d, s, edit);
+}
+
+/* The fields of a ladder, or its list. */
+static bool write_ladder(const struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
+{
+    if (!named->is_list)
+        return pe_spelling_apply(d, &named->spelling, edit);
+    pe_edit_set_reals(edit, "inv_freq", named->predicted, named->n_pairs);
+    if (named->attention_factor != 1)
+        pe_edit_set_real(edit, "attention_factor", named->attention_factor);
+    return true;
+}
+
+/* One after another, where the belief is a run too. */
+static bool is_run(const struct pe_diagnosis *d, const struct pe_named *named)
+{
+    const double *x = named->predicted;
+    bool is_run = named->n_axes == 1 && pe_belief_is_run(d) && x[0] == nearbyint(x[0]);
+    for (uint64_t i = 1; is_run && i < d->belief.n; i++)
+        is_run = x[i] == x[i - 1] + 1;
+    return is_run;
+}
+
 static bool set_field(const struct pe_named *named, struct pe_edit *edit)
 {
     double x = named->related.found;
@@ -24,7 +69,13 @@ bool pe_named_apply(struct pe_diagnosis *d, const struct pe_named *named, struct
 {
     if (named->field)
         return set_field(named, edit);
-    return named->apply ? named->apply(d, named, edit) : pe_edit_coordinates(d, edit, named->axes, named->predicted);
+    if (named->apply)
+        return named->apply(d, named, edit);
+    if (named->is_ladder)
+        return write_ladder(d, named, edit);
+    if (is_run(d, named))
+        return pe_edit_run(d, edit, named->predicted[0]);
+    return pe_edit_coordinates(d, edit, named->axes, named->predicted);
 }
 
 struct pe_named *pe_part_add(struct pe_diagnosis *d, const struct pe_relation *relation, double found, double believed,

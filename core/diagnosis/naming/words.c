@@ -1,4 +1,5 @@
-/* A relation in words: whose positions they are, then the sentence of its row. */
+/* A relation in words: whose positions they are, then the sentence of its row; and scalings, whose members are words of
+ * the configuration. */
 #include "core/diagnosis/diagnosis.h"
 #include "core/diagnosis/naming/relations.h"
 
@@ -88,4 +89,45 @@ void pe_named_put(struct pe_diagnosis *d, const struct pe_named *named, struct p
         pe_put_integers(node, "axes", axes, n);
     pe_put_string_or_null(node, "meaning", is_ratio ? ratio : NULL);
     pe_put_details(node, d->request->lang, texts);
+}
+
+/* ---- Scalings ---- */
+
+/* "yarn, factor 8, original_max_position_embeddings 4096". */
+static void write_scaling(enum pe_lang lang, const struct pe_value *scaling, char *text, size_t room)
+{
+    size_t used = 0;
+    bool is_given = scaling && scaling->kind == PE_OBJECT;
+    snprintf(text, room, "%s", is_given ? "" : pe_text_in(lang, "none"));
+    for (size_t i = 0; is_given && i < scaling->object.n && used + 1 < room; i++) {
+        const struct pe_field *f = &scaling->object.fields[i];
+        const char *before = used ? ", " : "";
+        double x = pe_value_number(&f->value);
+        if (pe_is_among("type|rope_type", f->name) && f->value.kind == PE_STRING)
+            used += (size_t)snprintf(text + used, room - used, "%s%s", before, f->value.string);
+        else if (f->value.kind == PE_BOOLEAN)
+            used += (size_t)snprintf(text + used, room - used, "%s%s %s", before, f->name,
+                                     f->value.boolean ? "true" : "false");
+        else if (!isnan(x))
+            used += (size_t)snprintf(text + used, room - used, "%s%s %.10g", before, f->name, x);
+    }
+}
+
+bool pe_scalings_put(const struct pe_diagnosis *d, struct pe_node *node, const struct pe_value *found,
+                     const struct pe_value *believed)
+{
+    enum { ROOM = 320 };
+    const char *texts[PE_N_LANGS];
+    char text[PE_N_LANGS][2 * ROOM + 80], sides[2][ROOM];
+    if (!found || found->kind != PE_OBJECT || !pe_field_find(found->object.fields, found->object.n, "type"))
+        return false;
+    for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
+        write_scaling(lang, found, sides[0], ROOM);
+        write_scaling(lang, believed, sides[1], ROOM);
+        snprintf(text[lang], sizeof text[lang], pe_text_in(lang, "The scaling is %s; that of the configuration is %s."),
+                 sides[0], sides[1]);
+        texts[lang] = text[lang];
+    }
+    pe_put_details(node, d->request->lang, texts);
+    return true;
 }

@@ -195,12 +195,35 @@ static bool put_other_length(struct pe_diagnosis *d, struct pe_node *node, const
     return true;
 }
 
+/* A member of the scaling, by its name. */
+static bool put_member(struct pe_diagnosis *d, struct pe_node *node, const struct pe_change *change)
+{
+    static const char scaling[] = "/scaling/";
+    const char *texts[PE_N_LANGS];
+    char text[PE_N_LANGS][160];
+    if (strncmp(change->pointer, scaling, sizeof scaling - 1) != 0 || !is_plain(change->found) ||
+        !is_plain(change->believed))
+        return false;
+    for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
+        snprintf(text[lang], sizeof text[lang],
+                 pe_text_in(lang, "%s of the scaling is {found}; the configuration says {believed}."),
+                 change->pointer + sizeof scaling - 1);
+        texts[lang] = text[lang];
+    }
+    pe_put_details(node, d->request->lang, texts);
+    return true;
+}
+
 /* Both values and the sentence of fault i. */
 static void put_change(struct pe_diagnosis *d, const struct pe_candidate *c, unsigned i, const struct pe_change *change,
                        struct pe_node *node)
 {
     const struct pe_fault_info *info = pe_fault_at(c->explanation.h.fault[i]);
-    if (change->found || change->believed) {
+    const struct pe_named *named = pe_named_of(d, &c->explanation.h, i);
+    if (named && named->is_ladder && !isnan(named->related.found)) {
+        pe_put_real(node, "found", named->related.found);
+        pe_put_real(node, "believed", named->related.believed);
+    } else if (change->found || change->believed) {
         pe_answer_value(node, "found", change->found);
         pe_answer_value(node, "believed", change->believed);
     } else {
@@ -210,7 +233,9 @@ static void put_change(struct pe_diagnosis *d, const struct pe_candidate *c, uns
         pe_answer_nearest_ladder(d, c, node);
     const char *last = strrchr(change->pointer, '/');
     const char *sentence = put_meaning(d, c, info, change, node);
-    if (!put_other_length(d, node, info, change))
+    sentence = named && named->is_ladder && named->relation->text ? named->relation->text : sentence;
+    if (!put_other_length(d, node, info, change) && !put_member(d, node, change) &&
+        !pe_scalings_put(d, node, change->found, change->believed))
         pe_answer_sentence(d, node, info, sentence ? sentence : sentence_of(info, c->explanation.h.choice[i]),
                            change->found && last ? last + 1 : "");
 }
@@ -226,7 +251,7 @@ static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candida
     pe_put_string(node, "code", info->code);
     pe_put_string(node, "pointer", change.pointer);
     const struct pe_named *named = pe_named_of(d, &c->explanation.h, i);
-    if (named && named->relation->text)
+    if (named && !named->is_ladder && named->relation->text)
         pe_named_put(d, named, node);
     else
         put_change(d, c, i, &change, node);

@@ -10,9 +10,8 @@
  * some stride, or some shift of a few rows, explains the phases. Where nothing can be read (several axes, one row)
  * every ladder is allowed, because a measurement may exclude hypotheses but must not invent evidence.
  *
- * A scaling and a base are two mistakes in one ladder, and their pairs would be thousands of plans. What a scaling does
- * to fast waves hardly depends on the base, so the two ladders of level 1 together predict the two fastest, and only
- * pairs that agree there are planned (may_be). */
+ * A scaling and a base are two mistakes in one ladder, and their pairs would be thousands of plans: they are measured,
+ * and tried only where there are no phases. */
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
@@ -85,7 +84,6 @@ static bool look(struct pe_search *s, const struct pe_single *const *faults, uns
 }
 
 #define SCORE_MIN 0.99
-#define TURN 6.283185307179586
 enum { FREE_ROWS = 6 };
 enum { AGREE_WORK = 32 }; /* of a wave that a ladder has or has not */
 
@@ -170,76 +168,26 @@ static bool is_scaling(const struct pe_single *one)
 
 static bool is_base(const struct pe_single *one) { return pe_fault_row(one->fault) == &pe_fault_base_other; }
 
-/* The fastest wave, which no base changes, and the next one. */
-struct fastest {
-    const struct pe_diagnosis *d;
-    const struct view *view;
-    size_t wave[2];
-    double w[2]; /* of the belief */
-};
-
-static bool find_fastest(const struct pe_search *s, const struct view *view, struct fastest *f)
+/* Divisors depend on the base only through the lengths of waves: all pairs are tried, of others the plainest. */
+static bool is_worth_a_plan(const struct pe_diagnosis *d, const struct pe_single *scaling)
 {
-    double w[PE_HEAD_DIM_MAX];
-    size_t n = s->n_waves;
-    *f = (struct fastest){.d = s->d, .view = view};
-    if (!s->ladders || !view->reading || view->reading->n_waves != n)
-        return false;
-    pe_wave_frequencies(s->d->belief.model, n, w);
-    for (int i = 0; i < 2; i++)
-        for (size_t k = 0; k < n; k++)
-            if (w[k] > f->w[i] && (i == 0 || w[k] < 0.999 * f->w[0])) {
-                f->w[i] = w[k];
-                f->wave[i] = k;
-            }
-    return f->w[1] > 0;
-}
-
-/* Every pair of them would take thousands of plans. What a scaling does to fast waves hardly depends on the base, so
- * both ladders of level 1 together show two waves of the pair. Of a narrow head, the second wave is slow already. */
-static bool may_be(const struct fastest *f, const struct pe_single *scaling, const struct pe_single *base)
-{
-    const struct pe_reading *r = f->view->reading;
-    double slack = 1e-4, slowest = 0.3;
-    for (int i = 0; i < 2 && scaling->w; i++) {
-        size_t k = f->wave[i];
-        bool tells = i == 0 || (base->w && f->w[1] > slowest);
-        double w = (double)scaling->w[k] * (base->w ? (double)base->w[k] / f->w[i] : 1), x = f->view->stride * w;
-        if (tells && isfinite(r->step[k]) && fabs(remainder(r->step[k] - x, TURN)) > 8 * r->error[k] + slack * fabs(x))
-            return false;
-    }
-    return true;
-}
-
-/* Divisors have no phases, and depend on the base only through the lengths of waves: all pairs are tried. */
-static bool is_divisors(const struct fastest *f) { return f->d->evidence.kind == &pe_evidence_rope_freqs; }
-
-/* Is the pair worth a plan? A base is fitted only beside the believed type of scaling, or none: elsewhere it would
- * follow what the scaling gets wrong. Without phases all pairs agree, and the plainest are tried. */
-static bool is_worth_a_plan(const struct fastest *f, bool tells, const struct pe_single *scaling,
-                            const struct pe_single *base)
-{
-    const struct pe_fault *fault = pe_fault_row(scaling->fault);
-    if (!tells)
-        return (fault == &pe_fault_scaling_missing || is_divisors(f)) && !base->is_fit && !scaling->is_fit;
-    return !(base->is_fit && (scaling->is_fit || fault == &pe_fault_scaling_other)) && may_be(f, scaling, base);
+    return !scaling->is_fit &&
+           (pe_fault_row(scaling->fault) == &pe_fault_scaling_missing || d->evidence.kind == &pe_evidence_rope_freqs);
 }
 
 void pe_search_bases(struct pe_search *s)
 {
     const struct pe_single *pair[PE_FAULTS_MAX];
     struct view view;
-    struct fastest fastest;
-    if (!pe_search_goes_on(s) || !look(s, pair, 0, &view))
-        return;
-    bool tells = find_fastest(s, &view, &fastest);
+    if (!pe_search_goes_on(s) || !look(s, pair, 0, &view) || (s->ladders && view.reading))
+        return; /* phases that are read are measured (named_ladders.c) */
     for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++)
         for (size_t j = 0; is_scaling(&s->singles[i]) && j < s->n_singles; j++) {
             pair[0] = &s->singles[i];
             pair[1] = &s->singles[j];
-            if (!is_base(pair[1]) || !is_worth_a_plan(&fastest, tells, pair[0], pair[1]))
+            if (!is_base(pair[1]) || !is_worth_a_plan(s->d, pair[0]))
                 continue;
             struct pe_hypothesis h = pe_combine(pair, 2);
-            try_ladder(s, &view, &h, tells && !pair[1]->is_fit);
+            try_ladder(s, &view, &h, false);
         }
 }

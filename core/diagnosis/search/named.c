@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BITS_OF_A_NUMBER 20
-
 static uint16_t index_of(const struct pe_fault *fault)
 {
     size_t i = 0;
@@ -24,16 +22,12 @@ static uint16_t index_of(const struct pe_fault *fault)
 
 /* ---- What was measured ---- */
 
-struct measured {
-    struct pe_profile believed, found;
-    double noise;
-};
-
-static bool is_rotary(const struct pe_diagnosis *d)
+/* Rotary evidence, its ladder, and sines of one axis. */
+static bool has_waves(const struct pe_diagnosis *d)
 {
     enum pe_evidence_id id = d->evidence.kind->id;
-    bool is_grid = id == PE_OF_ENCODING && d->belief.model->plan->seq.n_axes > 1; /* of sines */
-    return !d->evidence.is_typed && (id == PE_OF_TABLES || id == PE_OF_ROTATED || id == PE_OF_ANGLES || is_grid);
+    return !d->evidence.is_typed && (id == PE_OF_TABLES || id == PE_OF_ROTATED || id == PE_OF_ANGLES ||
+                                     id == PE_OF_LADDER || id == PE_OF_ENCODING); /* of sines */
 }
 
 /* Roundings of z: of a quotient of rotated numbers some more than of a table's. */
@@ -42,21 +36,28 @@ static double noise_of(const struct pe_diagnosis *d, const struct pe_reading *r)
     return (d->evidence.kind->id == PE_OF_ROTATED ? 5 : 3) * r->noise;
 }
 
-static bool measure_waves(struct pe_diagnosis *d, const struct pe_model *model, struct measured *m)
+/* A ladder has no rows: its profile is that of one. */
+static bool open_waves(struct pe_diagnosis *d, const struct pe_model *model, struct pe_measured *m)
 {
-    const struct pe_reading *r = pe_read_waves(d, model);
-    if (!r || !pe_profile_believe(&m->believed, model, r->n))
+    const struct pe_reading *r = m->reading = pe_read_waves(d, model);
+    size_t n = model->plan->seq.k[0].n;
+    if (!r || !pe_profile_believe(&m->believed, model, d->evidence.kind->id == PE_OF_LADDER ? n : r->n))
         return false;
-    d->no_memory |= !pe_profile_new(&m->found, m->believed.n_axes, r->n, r->n_waves);
-    if (d->no_memory || m->believed.n_pairs != r->n_waves)
-        return false;
+    d->no_memory |= !pe_profile_new(&m->found, m->believed.n_axes, m->believed.n_rows, r->n_waves);
     m->noise = noise_of(d, r);
+    return !d->no_memory && m->believed.n_pairs == r->n_waves;
+}
+
+static bool measure_waves(struct pe_diagnosis *d, struct pe_measured *m)
+{
+    const struct pe_reading *r = m->reading;
     const struct pe_sheet sheet = {r->re, r->im, r->weight, r->n, r->n_waves, m->noise};
-    return pe_measure_coordinates(&sheet, &m->believed, &m->found, &d->work) == r->n;
+    return d->evidence.kind->id != PE_OF_LADDER &&
+           pe_measure_coordinates(&sheet, &m->believed, &m->found, &d->work) == r->n;
 }
 
 /* Position ids are the coordinates themselves. */
-static bool measure_ids(struct pe_diagnosis *d, const struct pe_model *model, struct measured *m)
+static bool measure_ids(struct pe_diagnosis *d, const struct pe_model *model, struct pe_measured *m)
 {
     const struct pe_sequence *seq = &model->plan->seq;
     size_t n = (size_t)d->evidence.row_len;
@@ -75,7 +76,7 @@ static bool measure_ids(struct pe_diagnosis *d, const struct pe_model *model, st
 }
 
 /* Do the numbers of these axes carry more than a relation takes from them? */
-static bool has_bits(const struct measured *m, unsigned axes, unsigned numbers)
+static bool has_bits(const struct pe_measured *m, unsigned axes, unsigned numbers)
 {
     double bits = m->found.n_pairs ? 0 : (double)INFINITY; /* of ids: they are the list */
     for (size_t k = 0; k < m->found.n_pairs; k++)
@@ -85,7 +86,7 @@ static bool has_bits(const struct measured *m, unsigned axes, unsigned numbers)
             if (isfinite(m->found.x_error[at]))
                 bits += fmax(0, log2(3.14159 / (3 * m->noise + angle * 0x1p-21)));
         }
-    return bits > BITS_OF_A_NUMBER * (1.0 + numbers);
+    return bits > PE_BITS_OF_A_NUMBER * (1.0 + numbers);
 }
 
 /* ---- Relations of the axes ---- */
@@ -99,7 +100,7 @@ static double largest_error(const double *error, size_t n)
     return most;
 }
 
-static struct pe_named *new_named(struct pe_diagnosis *d, const struct measured *m)
+struct pe_named *pe_named_new(struct pe_diagnosis *d, size_t n_numbers)
 {
     if (!d->naming)
         d->naming = calloc(1, sizeof *d->naming);
@@ -107,14 +108,10 @@ static struct pe_named *new_named(struct pe_diagnosis *d, const struct measured 
     if (d->no_memory || d->naming->n == PE_NAMED_MAX)
         return NULL;
     struct pe_named *named = &d->naming->list[d->naming->n];
-    size_t n = m->found.n_axes * m->found.n_rows;
-    *named = (struct pe_named){.n_axes = m->found.n_axes, .predicted = malloc(n * sizeof(double))};
+    *named = (struct pe_named){.predicted = malloc(n_numbers * sizeof(double))};
     d->no_memory |= !named->predicted;
-    if (!named->predicted)
-        return NULL;
-    memcpy(named->predicted, m->believed.x, n * sizeof(double));
-    d->naming->n++;
-    return named;
+    d->naming->n += named->predicted != NULL;
+    return named->predicted ? named : NULL;
 }
 
 /* What the pairs of one axis have between them; NaN: not one ratio. */
@@ -134,7 +131,7 @@ static double rung_of(const struct pe_profile *p, unsigned axis)
 }
 
 /* The relation of one axis; false: it is as believed. */
-static bool relate_axis(const struct measured *m, unsigned axis, double *predicted, struct pe_named *named)
+static bool relate_axis(const struct pe_measured *m, unsigned axis, double *predicted, struct pe_named *named)
 {
     size_t n = m->found.n_rows;
     const struct pe_lists lists = {m->found.x + axis * n,
@@ -160,7 +157,7 @@ static bool is_alike(const struct pe_named *a, const struct pe_named *b)
 }
 
 /* Gathers the relations of all axes, alike ones as one. Returns their number, 0 also without memory. */
-static size_t relate_axes(struct pe_diagnosis *d, const struct measured *m, struct pe_named **parts)
+static size_t relate_axes(struct pe_diagnosis *d, const struct pe_measured *m, struct pe_named **parts)
 {
     size_t n_parts = 0, n = m->found.n_rows;
     double *predicted = malloc(n * sizeof *predicted);
@@ -174,9 +171,11 @@ static size_t relate_axes(struct pe_diagnosis *d, const struct measured *m, stru
         while (i < n_parts && !is_alike(parts[i], &one))
             i++;
         if (i == n_parts) {
-            struct pe_named *named = new_named(d, m);
+            struct pe_named *named = pe_named_new(d, m->found.n_axes * n);
             if (!named)
                 break;
+            named->n_axes = m->found.n_axes;
+            memcpy(named->predicted, m->believed.x, m->found.n_axes * n * sizeof(double));
             named->relation = one.relation;
             named->related = one.related;
             parts[n_parts++] = named;
@@ -202,26 +201,33 @@ static void join_parts(struct pe_named **parts, size_t n_parts, size_t n_rows)
 
 /* ---- The hypothesis ---- */
 
-static bool try_parts(struct pe_search *s, const struct pe_hypothesis *base, struct pe_named *const *parts, size_t n)
+struct pe_hypothesis pe_named_with(const struct pe_diagnosis *d, const struct pe_hypothesis *base,
+                                   struct pe_named *const *parts, size_t n)
 {
     struct pe_single singles[PE_FAULTS_MAX];
     const struct pe_single *all[PE_FAULTS_MAX];
-    struct pe_trial t;
     unsigned n_all = 0;
     for (unsigned i = 0; i < base->n; i++)
         singles[n_all++] = (struct pe_single){.fault = base->fault[i], .choice = base->choice[i]};
     for (size_t i = 0; i < n; i++)
         singles[n_all++] = (struct pe_single){.fault = index_of(parts[i]->relation->fault),
-                                              .choice = (uint16_t)(PE_NAMED + (size_t)(parts[i] - s->d->naming->list))};
+                                              .choice = (uint16_t)(PE_NAMED + (size_t)(parts[i] - d->naming->list))};
     for (unsigned i = 0; i < n_all; i++)
         all[i] = &singles[i];
-    struct pe_hypothesis h = pe_combine(all, n_all);
+    return pe_combine(all, n_all);
+}
+
+bool pe_named_try(struct pe_search *s, const struct pe_hypothesis *h)
+{
+    struct pe_trial t;
     bool fits = false;
     if (!pe_search_goes_on(s))
         return false;
-    pe_trial_open(s, &h, &t);
+    pe_trial_open(s, h, &t);
     if (t.model)
-        fits = pe_fits(pe_search_judge(s, &h, &t).score.verdict);
+        fits = pe_fits(pe_search_judge(s, h, &t).score.verdict);
+    if (t.model && !fits && h->n == 1 && pe_fault_kind_of(h->fault[0]) == PE_KIND_LADDER)
+        pe_search_note(s, h, &t); /* the deeper levels combine it with other faults */
     pe_trial_close(&t);
     return fits;
 }
@@ -235,20 +241,51 @@ static bool are_lists(struct pe_named *const *parts, size_t n)
     return n_lists > 1;
 }
 
-static bool name_coordinates(struct pe_search *s, const struct pe_hypothesis *base, const struct measured *m)
+unsigned pe_named_numbers(const struct pe_diagnosis *d, const struct pe_hypothesis *h)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < h->n; i++)
+        n += pe_named_of(d, h, i) ? pe_named_of(d, h, i)->related.numbers : 0;
+    return n;
+}
+
+static bool name_coordinates(struct pe_search *s, const struct pe_hypothesis *base, const struct pe_measured *m)
 {
     struct pe_named *parts[PE_AXES_MAX];
     size_t n = relate_axes(s->d, m, parts);
     if (n == 0)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (!has_bits(m, parts[i]->axes, parts[i]->related.numbers))
+        if (!has_bits(m, parts[i]->axes, parts[i]->related.numbers + pe_named_numbers(s->d, base)))
             return false;
     if (base->n + n > PE_FAULTS_MAX || are_lists(parts, n)) {
         join_parts(parts, n, m->found.n_rows);
         n = 1;
     }
-    return base->n + n <= PE_FAULTS_MAX && try_parts(s, base, parts, n);
+    if (base->n + n > PE_FAULTS_MAX)
+        return false;
+    struct pe_hypothesis h = pe_named_with(s->d, base, parts, n);
+    return pe_named_try(s, &h);
+}
+
+static bool has_ladder(const struct pe_hypothesis *h)
+{
+    bool has = false;
+    for (unsigned i = 0; i < h->n; i++)
+        has |= pe_fault_kind_of(h->fault[i]) == PE_KIND_LADDER;
+    return has;
+}
+
+/* Positions first: where they follow a rule, frequencies are not asked for. */
+static bool name_waves(struct pe_search *s, const struct pe_hypothesis *base, const struct pe_model *model,
+                       struct pe_measured *m)
+{
+    if (!open_waves(s->d, model, m))
+        return false;
+    bool fits = measure_waves(s->d, m) && name_coordinates(s, base, m);
+    if (has_ladder(base) || base->n == PE_FAULTS_MAX || (fits && pe_best_fits(s->d, 2)))
+        return fits;
+    return pe_name_ladders(s, base, model, m) || fits;
 }
 
 /* ---- What is no rotation ---- */
@@ -316,22 +353,39 @@ static bool name_without_waves(struct pe_search *s, const struct pe_hypothesis *
 
 bool pe_name(struct pe_search *s, const struct pe_hypothesis *base)
 {
-    struct measured m;
+    struct pe_measured m;
     struct pe_trial t;
     bool fits = false;
     memset(&m, 0, sizeof m);
     bool are_ids = s->d->evidence.kind->id == PE_OF_IDS && !s->d->evidence.is_typed;
     if (pe_has_no_waves(s->d))
         return name_without_waves(s, base);
-    if (!(is_rotary(s->d) || are_ids) || !pe_search_goes_on(s))
+    if (!(has_waves(s->d) || are_ids) || !pe_search_goes_on(s))
         return false;
     pe_trial_open(s, base, &t);
-    if (t.model && (are_ids ? measure_ids(s->d, t.model, &m) : measure_waves(s->d, t.model, &m)))
-        fits = name_coordinates(s, base, &m);
+    if (t.model)
+        fits = are_ids ? measure_ids(s->d, t.model, &m) && name_coordinates(s, base, &m)
+                       : name_waves(s, base, t.model, &m);
     pe_trial_close(&t);
     pe_profile_drop(&m.believed);
     pe_profile_drop(&m.found);
     if (s->d->no_memory)
         s->status = pe_no_memory(s->err);
     return fits;
+}
+
+void pe_name_also(struct pe_search *s)
+{
+    const struct pe_hypothesis *best = &s->d->best[0].h, belief = {.n = 0};
+    const struct pe_model *model = s->d->belief.model;
+    struct pe_measured m;
+    memset(&m, 0, sizeof m);
+    enum pe_fault_kind kind = best->n == 1 ? pe_fault_kind_of(best->fault[0]) : PE_KIND_FINDING;
+    if ((kind == PE_KIND_LADDER || kind == PE_KIND_SINUSOID) && has_waves(s->d) && !model->is_misfit &&
+        open_waves(s->d, model, &m))
+        pe_name_ladders(s, &belief, model, &m);
+    pe_profile_drop(&m.believed);
+    pe_profile_drop(&m.found);
+    if (s->d->no_memory)
+        s->status = pe_no_memory(s->err);
 }

@@ -414,6 +414,7 @@ enum pe_status pe_probe_state(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct probe p = {.d = d, .err = err, .of_first = OF_BELIEF};
     enum pe_status status = pe_scalings_open(d, err);
+    pe_layers_open(d);
     if (!status)
         status = pe_probed_open(d, &p.places, err);
     p.n_entries = p.places.n;

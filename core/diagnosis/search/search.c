@@ -24,72 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- One hypothesis ---- */
-
-/* One hypothesis of the search: made, judged, kept. */
-
-enum { STEP_WORK = 128 }; /* asking whether to go on, and combining faults that are no hypothesis */
-
-static uint64_t hypotheses_max(const struct pe_diagnosis *d)
-{
-    if (d->evidence.is_typed)
-        return PE_HYPOTHESES_TYPED_MAX;
-    return d->evidence.kind->id == PE_OF_MAPS ? PE_HYPOTHESES_OF_MAPS_MAX : PE_HYPOTHESES_MAX;
-}
-
-bool pe_search_goes_on(struct pe_search *s)
-{
-    if (s->status || s->is_full)
-        return false;
-    if (pe_is_cancelled()) {
-        pe_fail(s->err, "", "given up: nobody waits for the answer any more");
-        s->status = s->err->status = PE_CANCELLED;
-    }
-    s->d->work += STEP_WORK;
-    s->d->used_all = s->is_deep && s->d->work + s->reserved > s->d->request->max_work;
-    s->is_full = s->d->searched >= hypotheses_max(s->d) || s->d->used_all;
-    return !s->status && !s->is_full;
-}
-
-struct pe_explanation pe_search_judge(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_trial *t)
-{
-    struct pe_explanation k = {.h = *h, .cost = pe_hypothesis_cost(s->d, h)};
-    k.score = pe_evaluate(s->d, t->model);
-    s->d->searched++;
-    if (pe_fits(k.score.verdict))
-        pe_hypothesis_wonder(s->d, &t->edit, &k);
-    pe_best_keep(s->d, &k, t->model);
-    return k;
-}
-
-void pe_trial_open(struct pe_search *s, const struct pe_hypothesis *h, struct pe_trial *t)
-{
-    struct pe_failure error;
-    t->model = NULL;
-    bool applies = pe_hypothesis_apply(s->d, h, &t->edit);
-    if (t->edit.failed || s->d->no_memory)
-        s->status = pe_no_memory(s->err);
-    if (!applies || s->status)
-        return;
-    if (!pe_model_new(s->d, &t->edit, &t->model, &error)) {
-        if (t->model->has_shape)
-            return;
-        pe_model_free(t->model);
-        t->model = NULL;
-        return;
-    }
-    if (error.status != PE_INVALID && error.status != PE_TOO_LARGE) {
-        *s->err = error;
-        s->status = error.status;
-    }
-}
-
-void pe_trial_close(struct pe_trial *t)
-{
-    pe_model_free(t->model);
-    pe_edit_drop(&t->edit);
-}
-
 /* All of these, if there is such a hypothesis. */
 static void try_hypothesis(struct pe_search *s, const struct pe_hypothesis *h)
 {
@@ -102,102 +36,12 @@ static void try_hypothesis(struct pe_search *s, const struct pe_hypothesis *h)
     pe_trial_close(&t);
 }
 
-/* ---- Lengths of pairs ---- */
-
-/* Faults of these kinds decide what becomes of a pair, not which channels are one. */
-static bool keeps_pairs(size_t fault)
-{
-    enum pe_fault_kind kind = pe_fault_kind_of(fault);
-    bool is_of_angles = kind == PE_KIND_POSITIONS || kind == PE_KIND_LADDER || kind == PE_KIND_ARITHMETIC;
-    return is_of_angles || kind == PE_KIND_SIZE ||
-           (kind == PE_KIND_SENSE && pe_fault_row(fault) != &pe_fault_transposed);
-}
-
-/* Those of them that decide it. */
-static struct pe_hypothesis pairing_of(const struct pe_hypothesis *h)
-{
-    struct pe_hypothesis pairing = {.n = 0};
-    for (unsigned i = 0; i < h->n; i++)
-        if (!keeps_pairs(h->fault[i])) {
-            pairing.fault[pairing.n] = h->fault[i];
-            pairing.choice[pairing.n++] = h->choice[i];
-        }
-    return pairing;
-}
-
-static struct pe_paired *slot_of(struct pe_search *s, const struct pe_hypothesis *h)
-{
-    uint32_t hash = 0;
-    for (unsigned i = 0; i < h->n; i++)
-        hash = (hash ^ h->fault[i] ^ (uint32_t)h->choice[i] << 8) * 0x9e3779b1U;
-    struct pe_paired *slot = &s->paired[(hash >> 16) % PE_PAIRED_MAX];
-    if (memcmp(&slot->faults, h, sizeof *h) != 0)
-        *slot = (struct pe_paired){.faults = *h};
-    return slot;
-}
-
-bool pe_search_has_pairs(struct pe_search *s, const struct pe_hypothesis *h)
-{
-    struct pe_hypothesis pairing = pairing_of(h);
-    struct pe_trial t;
-    if (s->d->belief.is_misfit || s->d->evidence.is_typed ||
-        s->d->evidence.printed.has_gaps) /* another fault may mend the shape; pairs are not known */
-        return true;
-    struct pe_paired *slot = slot_of(s, &pairing);
-    if (slot->lengths == PE_PAIRS_UNKNOWN) {
-        pe_trial_open(s, &pairing, &t);
-        bool differ = t.edit.is_hopeless || (t.model && !pe_lengths_agree(t.model));
-        slot->lengths = differ ? PE_PAIRS_DIFFER : PE_PAIRS_AGREE;
-        pe_trial_close(&t);
-    }
-    return slot->lengths == PE_PAIRS_AGREE;
-}
-
-/* ---- Several faults as one hypothesis ---- */
-
-static int by_fault(const void *a, const void *b)
-{
-    const struct pe_single *x = *(const struct pe_single *const *)a, *y = *(const struct pe_single *const *)b;
-    return (int)x->fault - (int)y->fault;
-}
-
-struct pe_hypothesis pe_combine(const struct pe_single *const *faults, unsigned n)
-{
-    struct pe_hypothesis h = {.n = n};
-    const struct pe_single *sorted[PE_FAULTS_MAX];
-    memcpy(sorted, faults, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, by_fault);
-    for (unsigned i = 0; i < n; i++) {
-        h.fault[i] = sorted[i]->fault;
-        h.choice[i] = sorted[i]->choice;
-    }
-    return h;
-}
-
 /* ---- The levels ---- */
 
 /* ---- Level 1 ---- */
 
-static void note(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_trial *t)
-{
-    const struct pe_model *model = t->model;
-    const struct pe_fault *fault = pe_fault_row(h->fault[0]);
-    size_t count = fault->count ? fault->count(s->d) : fault->n_alternatives;
-    struct pe_single *one = &s->singles[s->n_singles];
-    *one = (struct pe_single){.fault = h->fault[0], .choice = h->choice[0]};
-    one->kind = (unsigned char)(fault->combines_as ? fault->combines_as : pe_fault_kind_of(h->fault[0]));
-    one->is_fit = fault->n_fits && h->choice[0] + fault->n_fits >= count;
-    one->is_list = one->is_fit && fault->fit_cost > 1;
-    one->has_base = t->edit.presets[0] != NULL;
-    if (one->kind == PE_KIND_LADDER && !one->is_fit && s->ladders && model && pe_wave_count(model) == s->n_waves) {
-        double w[PE_HEAD_DIM_MAX];
-        one->w = s->ladders + s->n_ladders++ * s->n_waves;
-        pe_wave_frequencies(model, s->n_waves, w);
-        for (size_t k = 0; k < s->n_waves; k++)
-            one->w[k] = (float)w[k];
-    }
-    s->n_singles++;
-}
+/* Room for ladders that are measured, beside the singles that are counted. */
+enum { NAMED_ROOM = 16 };
 
 /* Fits are noted even where they give nothing: under other faults they may. So is everything where the evidence has
  * another shape than the belief, because another fault may mend that. */
@@ -211,7 +55,7 @@ static void try_single(struct pe_search *s, size_t fault, size_t choice, bool is
     if (t.model)
         pe_search_judge(s, &h, &t);
     if (t.model || is_fit || s->d->belief.is_misfit)
-        note(s, &h, &t);
+        pe_search_note(s, &h, &t);
     pe_trial_close(&t);
 }
 
@@ -392,7 +236,7 @@ static enum pe_status check_work(struct pe_search *s)
     pe_fail(s->err, "",
             "the diagnosis needs about %.0f multiply-adds for single mistakes, and at most about %.0f for several at a "
             "time; allowed: %.0f",
-            least, least + (double)hypotheses_max(d) * one, d->request->max_work);
+            least, least + (double)pe_search_hypotheses_max(d) * one, d->request->max_work);
     s->err->status = PE_TOO_LARGE;
     return pe_advise(s->err, PE_RAISE_DIAGNOSIS, NULL);
 }
@@ -400,7 +244,8 @@ static enum pe_status check_work(struct pe_search *s)
 static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
 {
     enum pe_status status = pe_scalings_open(d, s->err);
-    s->room = count_singles(d);
+    pe_layers_open(d);
+    s->room = count_singles(d) + NAMED_ROOM;
     s->n_waves = pe_wave_count(d->belief.model) <= PE_HEAD_DIM_MAX ? pe_wave_count(d->belief.model) : 0;
     double bytes = (double)s->room * (double)(sizeof *s->singles + s->n_waves * sizeof *s->ladders);
     if (!status)
@@ -409,7 +254,7 @@ static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
         status = pe_diagnosis_admit(d, bytes, s->err);
     if (status)
         return status;
-    s->singles = calloc(s->room + 1, sizeof *s->singles);
+    s->singles = calloc(s->room, sizeof *s->singles);
     s->paired = calloc(PE_PAIRED_MAX, sizeof *s->paired);
     s->ladders = s->n_waves ? malloc(s->room * s->n_waves * sizeof *s->ladders) : NULL;
     return s->singles && s->paired && (s->ladders || !s->n_waves) ? PE_OK : pe_no_memory(s->err);
@@ -417,31 +262,32 @@ static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
 
 /* ---- What is measured ---- */
 
-/* Faults under which positions are measured once more: other pairs, another direction; and, where nothing is known of
- * the positions yet, another ladder. */
-static bool is_base_of_naming(const struct pe_search *s, const struct pe_single *one, bool is_listed)
+/* Faults under which positions and frequencies are measured once more: other pairs, another direction. */
+static bool is_base_of_naming(const struct pe_search *s, const struct pe_single *one)
 {
     if (pe_has_no_waves(s->d))
         return one->kind == PE_KIND_LAYOUT || (s->d->evidence.kind->id == PE_OF_BIAS && one->kind == PE_KIND_SENSE);
     bool is_rotation = one->kind == PE_KIND_LAYOUT || one->kind == PE_KIND_SENSE || one->kind == PE_KIND_WIDTH;
-    return (is_rotation || (one->kind == PE_KIND_LADDER && !is_listed)) && !one->is_fit;
+    return is_rotation && !one->is_fit;
 }
 
-/* Positions that are measured and named (../naming), under the belief; of several axes, whose positions the levels
- * below do not read, then beside each single fault of the rotation, while a list is all that is known. true: they
- * explain the sample. */
+/* Positions and frequencies that are measured and named (../naming), under the belief; then beside each single fault of
+ * the rotation, while a list is all that is known. true: they explain the sample. */
 static bool measure(struct pe_search *s)
 {
     struct pe_hypothesis base = {.n = 0};
-    bool is_several = s->d->belief.model->plan->seq.n_axes > 1 || pe_has_no_waves(s->d);
-    if (!s->d->belief.is_given || pe_best_fits(s->d, 1))
+    if (pe_best_fits(s->d, 1)) {
+        pe_name_also(s);
         return false;
-    bool is_listed = pe_name(s, &base), is_named = is_listed;
+    }
+    if (pe_has_no_waves(s->d) && !s->d->belief.is_given)
+        return false;
+    bool is_named = pe_name(s, &base);
     base.n = 1;
-    for (size_t i = 0; is_several && !pe_best_fits(s->d, 2) && i < s->n_singles && pe_search_goes_on(s); i++) {
+    for (size_t i = 0; !pe_best_fits(s->d, 2) && i < s->n_singles && pe_search_goes_on(s); i++) {
         base.fault[0] = s->singles[i].fault;
         base.choice[0] = s->singles[i].choice;
-        if (is_base_of_naming(s, &s->singles[i], is_listed) && pe_search_has_pairs(s, &base))
+        if (is_base_of_naming(s, &s->singles[i]) && pe_search_has_pairs(s, &base))
             is_named |= pe_name(s, &base);
     }
     return is_named;
@@ -481,7 +327,7 @@ static void run(struct pe_search *s)
     }
     if (!(is_named && is_several) && !pe_best_fits(s->d, 2))
         level_two(s);
-    if (!is_named && !pe_best_fits(s->d, PE_FAULTS_MAX))
+    if (!(is_named && is_several) && !pe_best_fits(s->d, PE_FAULTS_MAX))
         level_three(s);
     pe_best_trim(s->d);
 }

@@ -2,7 +2,7 @@
 #ifndef PE_SEARCH_H
 #define PE_SEARCH_H
 
-#include "core/diagnosis/evidence/model.h"
+#include "core/diagnosis/measure/profile.h"
 #include "core/values.h"
 
 /* ---- Hypotheses ---- */
@@ -97,7 +97,9 @@ struct pe_trial {
     struct pe_model *model; /* NULL: it is no hypothesis */
 };
 
-/* search.c. false: the search ends, by its number of hypotheses or because no request is waiting. */
+/* trial.c. How many hypotheses a search may evaluate. */
+uint64_t pe_search_hypotheses_max(const struct pe_diagnosis *d);
+/* false: the search ends, by its number of hypotheses or because no request is waiting. */
 bool pe_search_goes_on(struct pe_search *s);
 void pe_trial_open(struct pe_search *s, const struct pe_hypothesis *h, struct pe_trial *t);
 void pe_trial_close(struct pe_trial *t);
@@ -112,14 +114,40 @@ struct pe_explanation pe_search_judge(struct pe_search *s, const struct pe_hypot
 /* Faults in the order of list.h. */
 struct pe_hypothesis pe_combine(const struct pe_single *const *faults, unsigned n);
 
+/* A single fault for the deeper levels. */
+void pe_search_note(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_trial *t);
+
 /* ladders.c: tries these n faults with each ladder that agrees with the phases; faults has room for one more. */
 void pe_search_ladders(struct pe_search *s, const struct pe_single **faults, unsigned n);
 /* The same for a scaling and a base, which are one ladder and two mistakes. */
 void pe_search_bases(struct pe_search *s);
 
-/* named.c: measures positions under these faults, and tries what they are to the believed ones as one hypothesis. true:
- * it fits the sample. */
+/* named.c: measures positions, then frequencies, under these faults, and tries what they are to the believed ones as
+ * one hypothesis. true: it fits the sample. */
 bool pe_name(struct pe_search *s, const struct pe_hypothesis *base);
+/* Where one ladder explains the sample: the other relations that give its frequencies, too. */
+void pe_name_also(struct pe_search *s);
+
+struct pe_named;
+struct pe_measured {
+    struct pe_profile believed, found;
+    const struct pe_reading *reading; /* NULL: of ids */
+    double noise;
+};
+/* What a number that is taken from the tensor costs, in bits. */
+enum { PE_BITS_OF_A_NUMBER = 20 };
+/* The faults of base and these relations, no more than PE_FAULTS_MAX; tried: does the hypothesis fit the sample? */
+struct pe_hypothesis pe_named_with(const struct pe_diagnosis *d, const struct pe_hypothesis *base,
+                                   struct pe_named *const *parts, size_t n);
+bool pe_named_try(struct pe_search *s, const struct pe_hypothesis *h);
+/* Numbers that the relations of a hypothesis have taken from the tensor. */
+unsigned pe_named_numbers(const struct pe_diagnosis *d, const struct pe_hypothesis *h);
+/* A relation with room for so many numbers; NULL: there is no room for it, or no memory. */
+struct pe_named *pe_named_new(struct pe_diagnosis *d, size_t n_numbers);
+/* named_ladders.c: frequencies at the believed positions, or at those of the longest stretch; then positions once more.
+ * `under` is the model of base. */
+bool pe_name_ladders(struct pe_search *s, const struct pe_hypothesis *base, const struct pe_model *under,
+                     struct pe_measured *m);
 
 /* Keeps a hypothesis in d->best, d->of_kind and d->nearest if it belongs there. */
 void pe_best_keep(struct pe_diagnosis *d, struct pe_explanation *k, const struct pe_model *model);

@@ -1,0 +1,359 @@
+/* Relations of frequencies: each states which fields of the request, or which list, give the frequencies that were
+ * measured.
+ *
+ * No formula of a ladder is written here. A relation reads numbers off the logarithms (the base that is nearest, a
+ * factor, where a ramp begins) and spells them as fields; ../search/ladders.c plans the request that they are, and only
+ * a plan with the measured frequencies goes on. A number is the special value within its error (what is published, what
+ * is usual), then the shortest decimal. */
+#include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/naming/relations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Fields ---- */
+
+struct pe_spelling *pe_spell(struct pe_spellings *out, unsigned numbers)
+{
+    if (out->n == PE_SPELLINGS_MAX)
+        return NULL;
+    struct pe_spelling *s = &out->list[out->n++];
+    *s = (struct pe_spelling){.base = (double)NAN, .related = {(double)NAN, (double)NAN, 0, numbers}};
+    return s;
+}
+
+void pe_spell_member(struct pe_spelling *s, const char *name, double value)
+{
+    bool is_flag = pe_same(name, "truncate");
+    if (!s || s->n_members == PE_SPELLED_MAX)
+        return;
+    s->members[s->n_members].name = name;
+    s->members[s->n_members++].value = is_flag ? (struct pe_value){.kind = PE_BOOLEAN, .boolean = value != 0}
+                                               : (struct pe_value){.kind = PE_REAL, .real = value};
+}
+
+double pe_ladder_error(const struct pe_ladder *l, size_t c)
+{
+    return l->found[c] > 0 ? l->error[c] / l->found[c] + 0x1p-22 : (double)INFINITY;
+}
+
+bool pe_is_base(double x) { return x >= 1e-3 && x <= 1e12 && fabs(x - 1) > 1e-9; }
+
+double pe_ladder_base(const struct pe_ladder *l, const double *w, double most, double *base)
+{
+    double up = 0, down = 0;
+    for (size_t c = 0; c < l->n; c++) {
+        double e = l->exponent[c], error = pe_ladder_error(l, c);
+        if (!(error < 0.05) || !(w[c] > 0) || !(e > 1e-6 && e <= most))
+            continue;
+        up += e / (error * error) * log(l->found[c] / w[c]);
+        down += e * e / (error * error);
+    }
+    *base *= down > 0 ? exp(-up / down) : (double)NAN;
+    return down > 0 ? 2 / sqrt(down) + 2e-7 : (double)INFINITY;
+}
+
+bool pe_ladder_holds(const struct pe_ladder *l, const double *w)
+{
+    size_t n_known = 0;
+    for (size_t c = 0; c < l->n; c++) {
+        n_known += isfinite(l->error[c]);
+        if (isfinite(l->error[c]) && !(fabs(l->found[c] - w[c]) <= 3 * l->error[c] + 0x1p-19 * fabs(w[c])))
+            return false;
+    }
+    return n_known > 0;
+}
+
+static bool is_scaled(const struct pe_ladder *l)
+{
+    const struct pe_value *type = pe_edit_value(l->d, l->edit, "scaling.type");
+    return type && !pe_same(type->string, "default");
+}
+
+/* ---- The base ---- */
+
+static void spell_base(const struct pe_ladder *l, struct pe_spellings *out, double base)
+{
+    if (!pe_is_base(base) || base == l->base)
+        return;
+    for (size_t i = 0; i < out->n; i++)
+        if (out->list[i].base == base)
+            return;
+    struct pe_spelling *s = pe_spell(out, 1);
+    if (s)
+        s->base = base;
+}
+
+/* Is a special value meant? Some errors farther than a decimal. */
+static bool is_near(double x, double y, double error) { return fabs(x - y) <= 3 * error * fabs(y); }
+
+/* Those of public models within the error, the nearest use first: presets are in the order of their names. */
+static void published_bases(const struct pe_ladder *l, double fitted, double error, struct pe_spellings *out)
+{
+    for (size_t i = 0; i < pe_n_presets(); i++)
+        for (size_t j = 0; j < pe_preset_at(i)->n_layers; j++) {
+            const struct pe_preset_layer *layer = &pe_preset_at(i)->layers[j];
+            const struct pe_value *v = pe_field_find(layer->fields, layer->n_fields, "base");
+            double base = v ? pe_value_number(v) : (double)NAN;
+            if (is_near(base, fitted, error))
+                spell_base(l, out, base);
+        }
+}
+
+static void other_base(const struct pe_ladder *l, struct pe_spellings *out)
+{
+    enum { DIGITS = 4 };
+    double tolerance = l->fit_error;
+    if (!pe_is_base(l->fitted))
+        return;
+    published_bases(l, l->fitted, l->fit_error, out);
+    for (int i = 0; i < DIGITS; i++, tolerance /= 10)
+        spell_base(l, out, pe_shortest_decimal(l->fitted, tolerance));
+}
+
+/* The weighted line ln w = level - slope·exponent, of pairs that turn; false: fewer than two do. */
+static bool fit_line(const struct pe_ladder *l, double *level, double *slope, double *error)
+{
+    double s = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
+    for (size_t c = 0; c < l->n; c++) {
+        double relative = l->error[c] / l->found[c] + 1e-7;
+        if (!(l->found[c] > 0) || !(relative < 0.05) || isnan(l->exponent[c]))
+            continue;
+        double weight = 1 / (relative * relative), y = log(l->found[c]);
+        s += weight;
+        sx += weight * l->exponent[c];
+        sy += weight * y;
+        sxx += weight * l->exponent[c] * l->exponent[c];
+        sxy += weight * l->exponent[c] * y;
+    }
+    double det = s * sxx - sx * sx;
+    if (!(det > 1e-9 * s * sxx))
+        return false;
+    *slope = -(s * sxy - sx * sy) / det;
+    *level = (sy + *slope * sx) / s;
+    *error = sqrt(s / det);
+    return true;
+}
+
+/* Scalings leave the fastest pairs alone, or divide all. */
+static void base_beside_scaling(const struct pe_ladder *l, struct pe_spellings *out)
+{
+    static const double shares[] = {1.0 / 6, 1.0 / 3};
+    for (size_t i = 0; i < 2; i++) {
+        double base = l->base, error = pe_ladder_base(l, l->plain, shares[i], &base);
+        if (!pe_is_base(base) || is_near(base, l->base, error))
+            continue;
+        published_bases(l, base, error, out);
+        spell_base(l, out, pe_shortest_decimal(base, fmin(error, 1e-2)));
+    }
+    double level, slope, error;
+    if (!fit_line(l, &level, &slope, &error) || fabs(level - log(l->top)) < 1e-4)
+        return;
+    published_bases(l, exp(slope), 3 * error + 1e-6, out);
+    spell_base(l, out, pe_shortest_decimal(exp(slope), 3 * error + 1e-6));
+}
+
+/* Exponents 2·(2i)/d: the square of the base. */
+static void squared_base(const struct pe_ladder *l, struct pe_spellings *out)
+{
+    double square = l->base * l->base;
+    if (!is_near(l->fitted, square, l->fit_error))
+        return;
+    spell_base(l, out, square);
+    for (size_t i = 0; i < out->n; i++)
+        out->list[i].related = (struct pe_related){square, l->base, 0, 0};
+}
+
+/* Exponents over another width: base^(r/width); of a base that models publish only the whole head is one. */
+static void other_width(const struct pe_ladder *l, struct pe_spellings *out)
+{
+    struct pe_spellings published = {.n = 0};
+    bool is_several = l->d->belief.model->plan->seq.n_axes > 1;
+    published_bases(l, l->fitted, l->fit_error, &published);
+    double head = pe_edit_real(l->d, l->edit, "head_dim", (double)NAN);
+    const double widths[] = {head, 2 * l->width}; /* half the width is the square of the base */
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        double base = pow(l->base, l->width / widths[i]);
+        size_t n = out->n;
+        bool is_meant = !published.n || (widths[i] == head && !is_several);
+        if (!is_meant || isnan(base) || widths[i] == l->width || !is_near(l->fitted, base, l->fit_error))
+            continue;
+        spell_base(l, out, base);
+        if (out->n > n)
+            out->list[n].related = (struct pe_related){widths[i], l->width, 0, 0};
+    }
+}
+
+/* ---- Other fields ---- */
+
+/* Exponents over h and h - 1 pairs are those of another base, of many digits. */
+static void other_shift(const struct pe_ladder *l, struct pe_spellings *out)
+{
+    double believed = pe_edit_real(l->d, l->edit, "freq_shift", (double)NAN);
+    for (int shift = 0; shift < 2 && !isnan(believed); shift++) {
+        struct pe_spelling *s = shift != believed ? pe_spell(out, 0) : NULL;
+        if (s)
+            s->field = (struct pe_field){"freq_shift", {.kind = PE_REAL, .real = shift}};
+    }
+}
+
+static void no_scaling(const struct pe_ladder *l, struct pe_spellings *out)
+{
+    struct pe_spelling *s = is_scaled(l) ? pe_spell(out, 0) : NULL;
+    if (s)
+        s->type = "";
+}
+
+/* ---- Lists ---- */
+
+/* Every pair turns alike. */
+static bool all_equal(const struct pe_ladder *l, double *out, struct pe_related *r)
+{
+    double level, slope, error;
+    if (l->n < 3 || !fit_line(l, &level, &slope, &error) || fabs(slope) > 4 * error + 1e-6)
+        return false;
+    double w = pe_shortest_decimal(exp(level), 1e-6);
+    for (size_t c = 0; c < l->n; c++)
+        out[c] = w;
+    *r = (struct pe_related){w, l->believed[l->n - 1], 0, 1};
+    return true;
+}
+
+/* w = e^(-k·c) with a whole k: log(base)/d was rounded before it was multiplied. */
+static bool whole_exponents(const struct pe_ladder *l, double *out, struct pe_related *r)
+{
+    double level, slope, error, step = 2 / l->width;
+    if (l->n < 3 || !fit_line(l, &level, &slope, &error) || fabs(level) > 1e-5)
+        return false;
+    double k = nearbyint(slope * step);
+    if (k < 1 || fabs(slope * step - k) > 4 * error * step + 1e-6)
+        return false;
+    for (size_t c = 0; c < l->n; c++)
+        out[c] = exp(-k * nearbyint(l->exponent[c] / step));
+    *r = (struct pe_related){k, log(l->base) * step, 0, 1};
+    return true;
+}
+
+/* A factor on every pair. */
+static bool times(const struct pe_ladder *l, double factor, double *out)
+{
+    for (size_t c = 0; c < l->n; c++)
+        out[c] = factor * l->believed[c];
+    return isfinite(factor) && fabs(factor - 1) > 1e-3;
+}
+
+static bool one_rung_higher(const struct pe_ladder *l, double *out, struct pe_related *r)
+{
+    *r = (struct pe_related){pow(l->base, 2 / l->width), 1, 0, 0};
+    return times(l, r->found, out);
+}
+
+static bool one_rung_lower(const struct pe_ladder *l, double *out, struct pe_related *r)
+{
+    *r = (struct pe_related){pow(l->base, -2 / l->width), 1, 0, 0};
+    return times(l, r->found, out);
+}
+
+/* In another order: those of the pairs, or those without scaling. */
+static bool turned_round(const struct pe_ladder *l, double *out, struct pe_related *r)
+{
+    for (size_t c = 0; c < l->n; c++)
+        out[c] = l->believed[l->n - 1 - c];
+    *r = (struct pe_related){out[0], l->believed[0], 0, 0};
+    return l->n > 1;
+}
+
+static bool reciprocal(const struct pe_ladder *l, double *out, struct pe_related *r)
+{
+    bool all_turn = true;
+    for (size_t c = 0; c < l->n; c++) {
+        out[c] = 1 / l->believed[c];
+        all_turn &= l->believed[c] != 0 && fabs(out[c]) < 1e6;
+    }
+    *r = (struct pe_related){out[l->n - 1], l->believed[l->n - 1], 0, 0};
+    return all_turn;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The believed numbers at other pairs: each is that of its rank. */
+static bool permuted(const struct pe_ladder *l, double *out, struct pe_related *r)
+{
+    double sorted[PE_WAVES_READ];
+    memcpy(sorted, l->believed, l->n * sizeof *sorted);
+    qsort(sorted, l->n, sizeof *sorted, by_size);
+    for (size_t c = 0; c < l->n; c++) {
+        size_t rank = 0;
+        for (size_t j = 0; j < l->n; j++)
+            rank += l->found[j] < l->found[c] || (l->found[j] == l->found[c] && j < c);
+        out[c] = sorted[rank];
+    }
+    *r = (struct pe_related){out[0], l->believed[0], 0, 1};
+    return l->n > 2;
+}
+
+/* As measured: believed where that is within the error, else the shortest decimal. A list that was sent states itself,
+ * if it could be somebody's ladder. */
+static bool listed(const struct pe_ladder *l, double *out, struct pe_related *r)
+{
+    const struct pe_evidence *e = &l->d->evidence;
+    bool is_sent = e->kind->id == PE_OF_LADDER;
+    size_t first = l->n;
+    if (is_sent && !pe_ladder_falls(e))
+        return false;
+    for (size_t c = 0; c < l->n; c++) {
+        double error = l->error[c];
+        bool is_believed = isinf(error) || fabs(l->found[c] - l->believed[c]) <= 3 * error + 0x1p-19 * l->believed[c];
+        double relative = fmin(1e-2, fmax(3e-8, error / fabs(l->found[c]) / 4));
+        out[c] = is_believed ? l->believed[c] : pe_shortest_decimal(l->found[c], relative);
+        first = !is_believed && first == l->n ? c : first;
+    }
+    first = first < l->n ? first : 0;
+    *r = (struct pe_related){out[first], l->believed[first], first, is_sent ? 0 : (unsigned)l->n};
+    return true;
+}
+
+/* ---- The table ---- */
+
+const struct pe_frequency_relation pe_frequency_relations[] = {
+    {{&pe_fault_scaling_missing, 1, NULL, NULL}, .spell = no_scaling, .first = no_scaling},
+    {{&pe_fault_scaling_parameter, 1, NULL, NULL}, .spell = pe_spell_parameters},
+    {{&pe_fault_freq_shift_other, 1, NULL, NULL}, .spell = other_shift},
+    {{&pe_fault_base_other, 1, NULL,
+      "The base is {found}, the square of the configuration's {believed}: the exponents are doubled."},
+     .spell = squared_base},
+    {{&pe_fault_ladder_width, 1, NULL,
+      "The exponents of the frequencies are divided by {found} channels; in the configuration by {believed}."},
+     .spell = other_width},
+    {{&pe_fault_base_other, 1, NULL, NULL}, .spell = other_base, .first = base_beside_scaling},
+    {{&pe_fault_scaling_other, 1, NULL, NULL}, .spell = pe_spell_other_types},
+    {{&pe_fault_exponent_shifted, 1, NULL,
+      "Every frequency is base^(2/r) = {found} times that of the configuration: the exponents begin at -2/r."},
+     .list = one_rung_higher},
+    {{&pe_fault_ladder_from_one, 1, NULL,
+      "Every frequency is base^(-2/r) = {found} times that of the configuration: the exponents begin at 2/r."},
+     .list = one_rung_lower},
+    {{&pe_fault_frequencies_equal, 1, NULL,
+      "Every pair has the frequency {found}; in the configuration the last has {believed}."},
+     .list = all_equal},
+    {{&pe_fault_exponent_lost, 1, NULL,
+      "Pair c has the frequency e^(-{found}·c); in the configuration the exponent falls by {believed} for each pair. "
+      "ln(base)·2/r was rounded to an integer."},
+     .list = whole_exponents},
+    {{&pe_fault_ladder_reversed, 1, NULL,
+      "The frequencies are in reverse order: the first is {found}, in the configuration {believed}."},
+     .list = turned_round},
+    {{&pe_fault_inverted, 1, NULL,
+      "The frequencies are the reciprocals: the last is {found}, in the configuration {believed}."},
+     .list = reciprocal},
+    {{&pe_fault_inv_freq_other, 3, NULL,
+      "The frequencies are those of the configuration at other pairs: the first is {found} in place of {believed}."},
+     .list = permuted},
+    {{&pe_fault_inv_freq_other, 3, NULL, NULL}, .list = listed},
+};
+
+const size_t pe_n_frequency_relations = sizeof pe_frequency_relations / sizeof *pe_frequency_relations;
