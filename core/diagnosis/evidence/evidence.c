@@ -344,7 +344,7 @@ static bool is_input_zero(const struct pe_evidence *e, uint64_t row)
     return is_zero;
 }
 
-/* Rows of 0, where others are not: they show nothing but themselves. */
+/* Rows of 0, where others are not, of a bias as many: they show nothing but themselves. */
 static enum pe_status find_zero_rows(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_evidence *e = &d->evidence;
@@ -365,9 +365,10 @@ static enum pe_status find_zero_rows(struct pe_diagnosis *d, struct pe_failure *
         if (is_zero)
             e->aside[row] |= PE_ASIDE_ZERO;
     }
-    for (uint64_t row = 0; e->n_zero && !n_others && row < e->n_rows; row++)
+    bool are_rest = n_others >= (e->kind->id == PE_OF_BIAS ? e->n_zero : 1);
+    for (uint64_t row = 0; e->n_zero && !are_rest && row < e->n_rows; row++)
         e->aside[row] &= (unsigned char)~PE_ASIDE_ZERO;
-    e->n_zero = n_others ? e->n_zero : 0;
+    e->n_zero = are_rest ? e->n_zero : 0;
     return PE_OK;
 }
 
