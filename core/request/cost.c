@@ -65,7 +65,7 @@ void pe_cost_weights(struct pe_cost *cost, const struct pe_plan *plan, size_t id
 /* ---- The request ---- */
 
 /* A plan, its inheritance and config, names and shapes of outputs. */
-enum { BYTES_OF_PLAN = 68 << 10, NS_OF_PLAN = 100000 };
+enum { BYTES_OF_PLAN = 72 << 10, NS_OF_PLAN = 100000 };
 
 /* Numbers from JSON text become a tensor of floats before use; a list without dtype is a parameter, which is checked
  * and printed again. */

@@ -44,7 +44,7 @@ const struct pe_scaling_rule pe_scaling_riflex = {
     .about = "one pair of a video model's time axis turns 0.9 times in the whole sequence (RIFLEx)",
     .fields = fields,
     .object = {"k", "seq_len"},
-    .needs = {{"k", " (HunyuanVideo: 4; CogVideoX: 2)", 0}, {.name = "seq_len"}},
+    .needs = {{"k", " (HunyuanVideo: 4; CogVideoX: 2)", 4}, {.name = "seq_len"}},
     .resolve = resolve,
     .frequency = frequency,
 };
