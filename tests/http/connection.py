@@ -216,8 +216,9 @@ def within(seconds, condition):
 
 
 def is_quiet(server):
-    """No stream, job or request is left except the one that queries the metrics."""
-    return metrics(server, "posenc_streams", "posenc_in_flight_requests", "posenc_queued_jobs", "posenc_busy_workers") == [0, 1, 0, 0]
+    """No stream, job, experiment or request is left except the one that queries the metrics."""
+    gauges = "posenc_streams", "posenc_in_flight_requests", "posenc_queued_jobs", "posenc_busy_workers", "posenc_experiments"
+    return metrics(server, *gauges) == [0, 1, 0, 0, 0]
 
 
 def is_asleep(server):
