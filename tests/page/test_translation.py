@@ -91,9 +91,9 @@ def test_each_kind_of_layers_has_its_own_text(open_page, server):
     page = open_page("view=explain")  # its example has two
     place = f"{CARD} [data-section=said]"
     config = json.loads(page.copied("json"))
-    entries = ask(server, "/translate", hf_config=config["hf_config"], to="vllm")["targets"]
+    entries = ask(server, "/translate", hf_config=config["hf_config"], to="vllm_old")["targets"]
     try:
-        shown = say(page, place, "vllm")
+        shown = say(page, place, "vllm_old")
         assert shown["text"] == "\n\n".join(f"# {entry['layer_type']}\n{entry['text']}" for entry in entries) and len(entries) == 2
     finally:
         say(page, place, "")
