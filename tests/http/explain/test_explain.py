@@ -90,3 +90,12 @@ def test_text_of_a_translation_for_each_kind(server):
     flags = shlex.split(targets[1]["text"])
     assert flags[0] == "--rope-scaling" and json.loads(flags[1])["factor"] == 8
     assert flags[2:] == ["--rope-theta", "1000000.0"]
+
+
+def test_a_config_has_at_most_4096_members(server):
+    """Each tool copies them: more cost seconds before anything was computed."""
+    for n, status in ((4000, 200), (4096, 422)):
+        many = {"model_type": "gemma3_text", **{f"x{i}": i for i in range(n)}}
+        for config, place in ((many, "/hf_config"), ({"model_type": "gemma3", "text_config": many}, "/hf_config/text_config")):
+            answer = server.post("/explain", {"hf_config": config})
+            assert (answer.status, answer.json().get("pointer")) == (status, place if status == 422 else None)
