@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void fail(struct pe_failure *err, const char *pointer, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void fail(struct pe_failure *err, const char *pointer, const char *format,
+                                                       va_list args)
 {
     /* The pointer may be a part of *err itself (a prefix being extended): so it is copied first. */
     char copy[PE_POINTER_MAX];
