@@ -330,7 +330,8 @@ static bool take_lengths(struct pe_diagnosis *d, const struct pe_plan *plan, str
         return false;
     if (q == k && replace_length(d, "len", q))
         return true;
-    return replace_length(d, "q_len", q) & replace_length(d, "k_len", k);
+    bool has_q = replace_length(d, "q_len", q), has_k = replace_length(d, "k_len", k);
+    return has_q && has_k;
 }
 
 static enum pe_status mend_map(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_failure *err)

@@ -57,7 +57,7 @@ bool pe_ladder_holds(const struct pe_ladder *l, const double *w)
 {
     size_t n_known = 0;
     for (size_t c = 0; c < l->n; c++) {
-        n_known += isfinite(l->error[c]);
+        n_known += isfinite(l->error[c]) != 0;
         if (isfinite(l->error[c]) && !(fabs(l->found[c] - w[c]) <= 3 * l->error[c] + 0x1p-19 * fabs(w[c])))
             return false;
     }
