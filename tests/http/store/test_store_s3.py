@@ -331,7 +331,7 @@ def test_a_start_without_the_store(s3, tmp_path):
         within(11, lambda: names(a) == ["t"])
     with on(s3, *cache) as b:
         assert b.get("/weights/t").body == file(table=TABLE)
-        assert not [path for method, path in s3.seen[-4:] if "/blobs/" in path]
+        assert not [path for method, path in s3.seen[-4:] if sha(file(table=TABLE)) in path]  # a sweep may ask for the blob that is gone
 
 
 def test_a_cache_that_was_spoiled(s3, tmp_path):
