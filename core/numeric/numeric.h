@@ -156,6 +156,9 @@ struct pe_dd pe_dd_fast_cos(struct pe_dd f, struct pe_dd p);
 /* ln(1 + x), x ≥ 0, relative error about 2^-94. */
 struct pe_dd pe_dd_log1p(struct pe_dd x);
 
+/* 2π, error about 2^-105 of it. */
+static inline struct pe_dd pe_dd_two_pi(void) { return (struct pe_dd){0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52}; }
+
 /* ---- Choices of the whole process ---- */
 
 void pe_settle(void); /* from now on pe_isa_use and pe_on_wait change nothing: each plan calls it */

@@ -132,11 +132,7 @@ static enum pe_status axial(struct pe_plan *p, struct blocks *b, struct pe_failu
 
 /* The double nearest to 2π denotes 2π itself. The resolved config has this double if angle_scale was not given,
  * and a request with that config must give the same bytes. */
-static struct pe_dd exact_scale(double given)
-{
-    static const struct pe_dd two_pi = {0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52};
-    return given == two_pi.hi ? two_pi : dd(given);
-}
+static struct pe_dd exact_scale(double given) { return given == pe_dd_two_pi().hi ? pe_dd_two_pi() : dd(given); }
 
 static enum pe_status check_detr(struct pe_plan *p, struct pe_failure *err)
 {

@@ -36,10 +36,9 @@ static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_sca
 /* The branch comes before the division: Llama 4 Scout has low = high, where torch computes 0/0 and masks it. */
 static struct pe_dd frequency(const struct pe_scaling_pair *p)
 {
-    static const struct pe_dd two_pi = {0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52};
     struct pe_dd low = dd(own(p->s)->low_freq_factor), high = dd(own(p->s)->high_freq_factor), one = dd(1);
     struct pe_dd length = dd(p->s->original_max_position_embeddings), factor = dd(p->s->factor);
-    struct pe_dd wavelength = num_mul(p, num_div(p, one, p->w), two_pi);
+    struct pe_dd wavelength = num_mul(p, num_div(p, one, p->w), pe_dd_two_pi());
     if (dd_less(num(p, dd_div(length, low)), wavelength))
         return num_div(p, p->w, factor);
     if (dd_less(wavelength, num(p, dd_div(length, high))) || low.hi == high.hi)

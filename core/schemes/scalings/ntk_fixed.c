@@ -18,18 +18,18 @@ static const struct pe_param fields[] = {
     PE_P_END,
 };
 
-static double exponent_of(const struct pe_scaling_pair *p)
+static double mixed_b(const struct pe_scaling_pair *p) /* NaN: none is given */
 {
-    double b = ((const struct ntk_fixed *)PE_S_OWN(p->s, ntk_fixed))->mixed_b;
-    return isnan(b) ? 1 : b;
+    const struct ntk_fixed *own = PE_S_OWN(p->s, ntk_fixed);
+    return own->mixed_b;
 }
 
 /* vLLM has a branch for each: without mixed_b it changes the base and divides by a Python number, with it a tensor
  * holds a = ln s/(r/2)^b, and exp(a·(i + 1)^b) is what it divides by. */
 static struct pe_dd in_float32(const struct pe_scaling_pair *p)
 {
-    double half = p->use->dim / 2, s = p->s->factor, b = exponent_of(p);
-    if (isnan(((const struct ntk_fixed *)PE_S_OWN(p->s, ntk_fixed))->mixed_b)) {
+    double half = p->use->dim / 2, s = p->s->factor, b = mixed_b(p);
+    if (isnan(b)) {
         struct pe_dd log_base = pe_dd_log(dd((double)(float)(p->use->base * s)));
         double power = (double)pe_power_float32(log_base, p->c, half);
         struct pe_dd slowed = pe_dd_exp(dd_div(pe_dd_log(dd(s)), dd(half)));
@@ -45,7 +45,7 @@ static struct pe_dd frequency(const struct pe_scaling_pair *p)
     if (p->use->float32)
         return in_float32(p);
     struct pe_dd share = dd_div(dd((double)(p->c + 1)), dd(p->use->dim / 2));
-    struct pe_dd power = pe_dd_exp(dd_mul_d(pe_dd_log(share), exponent_of(p)));
+    struct pe_dd power = pe_dd_exp(dd_mul_d(pe_dd_log(share), isnan(mixed_b(p)) ? 1 : mixed_b(p)));
     return dd_div(p->w, pe_dd_exp(dd_mul(power, pe_dd_log(dd(p->s->factor)))));
 }
 

@@ -33,10 +33,9 @@ static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_sca
 /* Python computes the number in double and stores it in a tensor of f32. */
 static struct pe_dd frequency(const struct pe_scaling_pair *p)
 {
-    static const struct pe_dd two_pi = {0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52};
     if ((int64_t)p->c + 1 != own(p->s)->k)
         return p->w;
-    return num(p, dd_div(dd_div(dd_mul_d(two_pi, 9), dd(10)), dd(p->s->seq_len)));
+    return num(p, dd_div(dd_div(dd_mul_d(pe_dd_two_pi(), 9), dd(10)), dd(p->s->seq_len)));
 }
 
 const struct pe_scaling_rule pe_scaling_riflex = {

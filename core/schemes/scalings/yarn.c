@@ -117,8 +117,6 @@ static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_sca
 
 /* ---- Frequencies ---- */
 
-static const struct pe_dd two_pi = {0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52};
-
 static struct pe_dd dd_floor(struct pe_dd a)
 {
     double whole = floor(a.hi);
@@ -129,7 +127,7 @@ static struct pe_dd dd_ceil(struct pe_dd a) { return dd_neg(dd_floor(dd_neg(a)))
 
 static struct pe_dd pair_of_turns(const struct pe_scaling_pair *p, double turns)
 {
-    struct pe_dd ratio = dd_div(dd(p->s->original_max_position_embeddings), dd_mul_d(two_pi, turns));
+    struct pe_dd ratio = dd_div(dd(p->s->original_max_position_embeddings), dd_mul_d(pe_dd_two_pi(), turns));
     return dd_div(dd_mul_d(pe_dd_log(ratio), p->use->dim), dd_mul_d(pe_dd_log(dd(p->use->base)), 2));
 }
 
