@@ -201,8 +201,8 @@ static void join_parts(struct pe_named **parts, size_t n_parts, size_t n_rows)
 
 /* ---- The hypothesis ---- */
 
-struct pe_hypothesis pe_named_with(const struct pe_diagnosis *d, const struct pe_hypothesis *base,
-                                   struct pe_named *const *parts, size_t n)
+/* Of base and these parts, at most PE_FAULTS_MAX together. */
+static struct pe_hypothesis with_parts(const struct pe_hypothesis *base, const struct pe_part *parts, size_t n)
 {
     struct pe_single singles[PE_FAULTS_MAX];
     const struct pe_single *all[PE_FAULTS_MAX];
@@ -210,11 +210,20 @@ struct pe_hypothesis pe_named_with(const struct pe_diagnosis *d, const struct pe
     for (unsigned i = 0; i < base->n; i++)
         singles[n_all++] = (struct pe_single){.fault = base->fault[i], .choice = base->choice[i]};
     for (size_t i = 0; i < n; i++)
-        singles[n_all++] = (struct pe_single){.fault = index_of(parts[i]->relation->fault),
-                                              .choice = (uint16_t)(PE_NAMED + (size_t)(parts[i] - d->naming->list))};
+        singles[n_all++] = (struct pe_single){.fault = index_of(parts[i].fault), .choice = parts[i].choice};
     for (unsigned i = 0; i < n_all; i++)
         all[i] = &singles[i];
     return pe_combine(all, n_all);
+}
+
+struct pe_hypothesis pe_named_with(const struct pe_diagnosis *d, const struct pe_hypothesis *base,
+                                   struct pe_named *const *parts, size_t n)
+{
+    struct pe_part all[PE_FAULTS_MAX];
+    for (size_t i = 0; i < n; i++)
+        all[i] =
+            (struct pe_part){parts[i]->relation->fault, (uint16_t)(PE_NAMED + (size_t)(parts[i] - d->naming->list))};
+    return with_parts(base, all, n);
 }
 
 bool pe_named_try(struct pe_search *s, const struct pe_hypothesis *h)
@@ -290,28 +299,12 @@ static bool name_waves(struct pe_search *s, const struct pe_hypothesis *base, co
 
 /* ---- What is no rotation ---- */
 
-/* Judges a hypothesis with more parts; true: it fits the sample. */
 static bool try_all(struct pe_search *s, const struct pe_hypothesis *base, const struct pe_part *parts, size_t n)
 {
-    struct pe_single singles[PE_FAULTS_MAX];
-    const struct pe_single *all[PE_FAULTS_MAX];
-    struct pe_trial t;
-    unsigned n_all = 0;
-    if (base->n + n > PE_FAULTS_MAX || !pe_search_goes_on(s))
+    if (base->n + n > PE_FAULTS_MAX)
         return false;
-    for (unsigned i = 0; i < base->n; i++)
-        singles[n_all++] = (struct pe_single){.fault = base->fault[i], .choice = base->choice[i]};
-    for (size_t i = 0; i < n; i++)
-        singles[n_all++] = (struct pe_single){.fault = index_of(parts[i].fault), .choice = parts[i].choice};
-    for (unsigned i = 0; i < n_all; i++)
-        all[i] = &singles[i];
-    struct pe_hypothesis h = pe_combine(all, n_all);
-    bool fits = false;
-    pe_trial_open(s, &h, &t);
-    if (t.model)
-        fits = pe_fits(pe_search_judge(s, &h, &t).score.verdict);
-    pe_trial_close(&t);
-    return fits;
+    struct pe_hypothesis h = with_parts(base, parts, n);
+    return pe_named_try(s, &h);
 }
 
 static bool is_of_masks(const struct pe_single *one)

@@ -11,13 +11,14 @@ static struct pe_node *put_transform(struct pe_node *list, const char *name)
     return node;
 }
 
-static void put_axes(struct pe_node *list, const struct pe_transforms *t)
+/* n = 0: the order is that of the configuration. */
+static void put_order(struct pe_node *list, const char *name, const unsigned char *axes, unsigned n)
 {
-    int64_t order[PE_AXES_MAX];
-    for (unsigned i = 0; i < t->n_axes; i++)
-        order[i] = t->order[i];
-    if (t->n_axes)
-        pe_put_integers(put_transform(list, "axes"), "order", order, t->n_axes);
+    int64_t order[PE_RANK_MAX];
+    for (unsigned i = 0; i < n; i++)
+        order[i] = axes[i];
+    if (n)
+        pe_put_integers(put_transform(list, name), "order", order, n);
 }
 
 /* An order with a name, or the order itself; `of` is the tensor whose channels it gives. */
@@ -99,16 +100,6 @@ static void put_strides(struct pe_node *list, const struct pe_strides *s)
         }
 }
 
-/* numpy.transpose of the tensor sent, by this order, has the axes of the configuration. */
-static void put_moved(struct pe_node *list, const struct pe_moved *moved)
-{
-    int64_t order[PE_RANK_MAX];
-    for (unsigned i = 0; i < moved->n; i++)
-        order[i] = moved->order[i];
-    if (moved->n)
-        pe_put_integers(put_transform(list, "axes_moved"), "order", order, moved->n);
-}
-
 /* In the order in which they are applied. */
 struct pe_node *pe_answer_transforms(const struct pe_diagnosis *d, const struct pe_transforms *t, struct pe_node *node)
 {
@@ -138,8 +129,9 @@ struct pe_node *pe_answer_transforms(const struct pe_diagnosis *d, const struct 
     if (t->mirrored)
         pe_put_integer(put_transform(list, "mirrored"), "side", t->mirrored);
     put_strides(list, &t->strides);
-    put_axes(list, t);
+    put_order(list, "axes", t->order, t->n_axes);
     put_map_changes(list, t);
-    put_moved(list, &d->evidence.moved);
+    /* numpy.transpose of the tensor sent, by this order, has the axes of the configuration. */
+    put_order(list, "axes_moved", d->evidence.moved.order, d->evidence.moved.n);
     return list;
 }
