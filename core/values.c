@@ -51,6 +51,14 @@ const struct pe_value *pe_stated(const struct pe_value *object, const char *name
     return v && v->kind != PE_NULL ? v : NULL;
 }
 
+bool pe_value_has_objects(const struct pe_value *v)
+{
+    for (size_t i = 0; v && v->kind == PE_OBJECT && i < v->object.n; i++)
+        if (v->object.fields[i].value.kind == PE_OBJECT)
+            return true;
+    return false;
+}
+
 struct pe_value pe_config_at(const struct pe_value *config, const char *path)
 {
     static const struct pe_value none = {.kind = PE_NULL};

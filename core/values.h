@@ -68,6 +68,8 @@ bool pe_value_same(const struct pe_value *a, const struct pe_value *b);
 
 /* A member of an object; NULL: it has none, or null, or is no object. object may be NULL. */
 const struct pe_value *pe_stated(const struct pe_value *object, const char *name);
+/* Is it an object that has objects, as a rope object with one for each kind of layers? v may be NULL. */
+bool pe_value_has_objects(const struct pe_value *v);
 
 /* Of a configuration, resolved: "base", "scaling.factor"; "share" is rotary_dim/head_dim. kind PE_NULL: it has none. */
 struct pe_value pe_config_at(const struct pe_value *config, const char *path);

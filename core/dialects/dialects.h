@@ -164,7 +164,7 @@ struct pe_explain {
     bool is_over; /* said is on top of one of the others */
     bool is_translation;
     const struct pe_preset *preset;
-    bool is_other_size; /* … is asked for than the one whose config.json the preset has: its layers are not known */
+    bool is_other_size; /* than that of the preset's config.json is asked for: how many layers it has is not known */
     struct pe_value config;          /* of the preset: hf then, where it has one */
     struct pe_hf_marks *marks;       /* of hf */
     struct pe_hf_language language;  /* of hf */

@@ -7,9 +7,7 @@
 enum pe_status pe_dialect_list_layers(struct pe_explain *ex, const struct pe_hf_layers *layers,
                                       struct pe_dialect_kind *kind)
 {
-    if (!pe_hf_layers_known(layers, kind->layer_type))
-        return PE_OK;
-    if (ex->is_other_size)
+    if (ex->is_other_size || !pe_hf_layers_known(layers, kind->layer_type))
         return PE_OK;
     kind->layers = pe_values_room(ex->values, (PE_HF_LAYERS_MAX + 1) * sizeof *kind->layers);
     if (!kind->layers)

@@ -188,10 +188,8 @@ static void merge_inside(struct over *o)
 /* An object for each kind of layers: that of the kind asked for; NULL: it has none. */
 static const struct pe_value *of_kind(const struct over *o, const struct pe_value *inner)
 {
-    bool is_by_layer = false;
-    for (size_t i = 0; inner && inner->kind == PE_OBJECT && i < inner->object.n; i++)
-        is_by_layer |= inner->object.fields[i].value.kind == PE_OBJECT;
-    return is_by_layer && *o->in->layer_type && o->target->outer ? pe_stated(inner, o->in->layer_type) : inner;
+    bool is_by_layer = *o->in->layer_type && o->target->outer && pe_value_has_objects(inner);
+    return is_by_layer ? pe_stated(inner, o->in->layer_type) : inner;
 }
 
 static void fill_overrides(struct over *o)
@@ -206,8 +204,7 @@ static void fill_overrides(struct over *o)
         return;
     if (pe_said_unread(o->in->said, o->in->has_parts) == PE_SAID_BASE_UNREAD)
         drop(o->inside, &o->n_inside, "rope_theta");
-    for (size_t i = 0; i < o->n_inside; i++)
-        o->is_by_layer |= o->inside[i].value.kind == PE_OBJECT && *o->in->layer_type && !o->target->outer;
+    o->is_by_layer = *o->in->layer_type && !o->target->outer && pe_value_has_objects(inner);
     if (is_alone || (is_nested && o->target->is_loaded_first))
         merge_inside(o);
     for (const struct pe_class_base *row = o->target->bases; row && row->types; row++)

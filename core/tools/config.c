@@ -141,8 +141,7 @@ static void add_list(const struct writer *w, const struct pe_value *rope, const 
     const struct pe_field *original = find_at(w, rope, original_name, rule->original),
                           *length = stated(w->config, "max_position_embeddings");
     if (rule->has_one_list && original && length)
-        add_value(to, "list",
-                  pe_word(pe_value_number(&length->value) > pe_value_number(&original->value) ? "long" : "short"));
+        add_value(to, "list", pe_rope_list(pe_value_number(&length->value), pe_value_number(&original->value)));
 }
 
 /* A number of the object that the tool takes there. One beside it stays where it is, for a class may have names of its
@@ -249,7 +248,7 @@ static enum pe_status write_language(struct writer *w, struct pe_value *out)
     const struct pe_field *object = pe_config_rope(w->tool, w->config);
     if (!object_new(w, w->config->object.n + 1, &to))
         return pe_no_memory(w->err);
-    w->is_by_layer = object && pe_rope_is_by_layer(&object->value);
+    w->is_by_layer = object && pe_value_has_objects(&object->value);
     if (object && write_object(w, &object->value, &rope))
         return w->err->status;
     bool is_shared = object && !w->is_by_layer && pe_is_among(w->tool->scaled_sliding, w->model_type);

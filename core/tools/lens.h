@@ -121,16 +121,16 @@ enum pe_place {
 /* A rule in the tool's rope object, the rope_scaling or rope_parameters of a config.json. Its members are those of the
  * scaling's own row (`object`), but for those that the tool does not read. */
 struct pe_rope_rule {
-    const char *name;          /* the scheme's word for it; NULL ends the list */
-    const char *word;          /* the tool's, where that is another one; NULL: the same */
-    enum pe_place original;    /* of original_max_position_embeddings */
-    double original_else;      /* where it finds none; 0: none */
-    bool original_is_needed;   /* it stops without one */
-    bool words_need_original;  /* … in its own words, which nothing completes as it does a config.json */
-    bool has_one_list;         /* of two lists the length of the model chooses, once: long beyond the original one */
-    bool ratio_wins;           /* the ratio of the lengths, not a stated factor, if the object has the original one */
-    const char *needed;        /* without this member there is no rule; NULL: none */
-    const char *unread;        /* members without effect */
+    const char *name;         /* the scheme's word for it; NULL ends the list */
+    const char *word;         /* the tool's, where that is another one; NULL: the same */
+    enum pe_place original;   /* of original_max_position_embeddings */
+    double original_else;     /* where it finds none; 0: none */
+    bool original_is_needed;  /* it stops without one */
+    bool words_need_original; /* … in its own words, which nothing completes as it does a config.json */
+    bool has_one_list;  /* it chooses one of two lists at its start, by the length: the long one beyond the original */
+    bool ratio_wins;    /* the ratio of the lengths, not a stated factor, if the object has the original one */
+    const char *needed; /* without this member there is no rule; NULL: none */
+    const char *unread; /* members without effect */
     const char *unread_latent; /* … in models with latent attention; NULL: the same */
     bool has_convention;       /* in a config.json, too, it is the tool's own */
     bool is_of_config;         /* read in a config.json, and no word of the tool's */
@@ -296,6 +296,11 @@ static inline const char *pe_rope_rule_of(const struct pe_value *rope) { return 
 const struct pe_rope_rule *pe_rope_rule_find(const struct pe_tool *tool, const char *rule); /* NULL: it has not */
 /* Of a type or rope_type in the tool's words; NULL is "default". NULL: it has not. */
 const struct pe_rope_rule *pe_rope_rule_of_type(const struct pe_tool *tool, const struct pe_value *type);
+/* longrope's list of a tool that chooses once (has_one_list). */
+static inline struct pe_value pe_rope_list(double length, double original)
+{
+    return pe_word(length > original ? "long" : "short");
+}
 static inline const char *pe_rope_word_of(const struct pe_rope_rule *rule)
 {
     return rule->word ? rule->word : rule->name;
@@ -328,6 +333,5 @@ enum pe_status pe_config_view(const struct pe_tool *tool, bool is_old, const str
 
 /* The rope object of a language model's config that the tool looks into; NULL: none. */
 const struct pe_field *pe_config_rope(const struct pe_tool *tool, const struct pe_value *config);
-bool pe_rope_is_by_layer(const struct pe_value *object); /* has it an object for each kind of layers? */
 
 #endif

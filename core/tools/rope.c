@@ -53,14 +53,6 @@ bool pe_rope_is_unread(const struct pe_tool *tool, const struct pe_rope_rule *ru
     return pe_is_among(of_rule, member) || (is_by_layer && pe_is_among(tool->unread_by_layer, member));
 }
 
-bool pe_rope_is_by_layer(const struct pe_value *object)
-{
-    for (size_t i = 0; i < object->object.n; i++)
-        if (object->object.fields[i].value.kind == PE_OBJECT)
-            return true;
-    return false;
-}
-
 /* A rule that its words have. */
 static const struct pe_rope_rule *rule_of_words(const struct pe_tool *tool, const char *name)
 {
@@ -344,7 +336,7 @@ static void import_list(struct pe_import *m, double original, double length)
         if (lens->ours && pe_same(lens->ours, "length") && pe_import_number(m, lens->theirs) > 0)
             length = pe_import_number(m, lens->theirs);
     if (original > 0 && length > 0)
-        pe_import_scaling(m, "list", pe_word(length > original ? "long" : "short"));
+        pe_import_scaling(m, "list", pe_rope_list(length, original));
 }
 
 /* Lengths that the rule needs: inside, else beside the object. */
@@ -429,7 +421,7 @@ static enum pe_status import_overrides(struct pe_import *m, const char *member, 
     if (width > 0)
         pe_hf_put_number(m->out, "head_dim", width);
     const struct pe_value *rope = pe_stated(overrides, "rope_parameters");
-    bool is_by_layer = m->tool->has_kinds && rope && rope->kind == PE_OBJECT && pe_rope_is_by_layer(rope);
+    bool is_by_layer = m->tool->has_kinds && pe_value_has_objects(rope);
     if (is_by_layer && choose_kind(m, &rope))
         return m->err->status;
     return import_rope(m, member, rope, length, is_by_layer);
@@ -459,7 +451,7 @@ static enum pe_status choose_kind(const struct pe_import *m, const struct pe_val
 enum pe_status pe_import_object(struct pe_import *m, const struct pe_lens *lens)
 {
     const struct pe_value *object = pe_import_member(m, lens->theirs)->value;
-    bool is_by_layer = m->tool->has_kinds && object && object->kind == PE_OBJECT && pe_rope_is_by_layer(object);
+    bool is_by_layer = m->tool->has_kinds && pe_value_has_objects(object);
     if (pe_same(lens->ours, "overrides"))
         return import_overrides(m, lens->theirs, object);
     if (is_by_layer && choose_kind(m, &object))

@@ -110,8 +110,7 @@ static void add_words_property(struct api_text *text, const char *name, const ch
 static const char tensor_schema[] =
     "\"Tensor\":{\"description\":\"nested lists of numbers (f32); or an object that states dtype and shape; or one "
     "without data, whose numbers are drawn from a seed; or one with a .npy file; of /diagnose and /check a text, too, "
-    "as "
-    "torch or NumPy prints it\",\"oneOf\":[{\"type\":\"array\"},{\"type\":\"string\"},"
+    "as torch or NumPy prints it\",\"oneOf\":[{\"type\":\"array\"},{\"type\":\"string\"},"
     "{\"type\":\"object\",\"required\":[\"data\"],\"properties\":{\"dtype\":{\"type\":\"string\"},\"shape\":{\"type\":"
     "\"array\",\"items\":{\"type\":\"integer\",\"minimum\":0}},\"data\":{\"type\":[\"array\",\"string\"]}},"
     "\"additionalProperties\":"
