@@ -109,7 +109,7 @@ struct pe_sequence_fields {
     int positions_layout; /* PE_UNSET_WORD: axes */
     int64_t len, offset;
     struct pe_reals positions, grid, lens, cu_seqlens;
-    const struct pe_value *segments, *tokens;
+    const struct pe_value *grid_coords, *segments, *tokens;
     int64_t q_len, k_len, q_offset;
     struct pe_reals q_positions, k_positions;
     /* Rules of grids and segments; the resolved config includes them. */
@@ -209,6 +209,10 @@ enum pe_status pe_sequence_init_batch(struct pe_sequence *seq, const struct pe_s
                                       struct pe_sequence_sizes sizes, struct pe_failure *err);
 enum pe_status pe_sequence_wrong_levels(const struct pe_tensor *t, enum pe_positions_layout layout,
                                         struct pe_failure *err);
+enum pe_status pe_sequence_init_grid(struct pe_sequence *seq, struct pe_sequence_fields *f,
+                                     struct pe_sequence_sizes sizes, struct pe_failure *err);
+enum pe_status pe_sequence_init_grid_coords(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                            struct pe_sequence_sizes sizes, struct pe_failure *err);
 enum pe_status pe_sequence_init_mask(struct pe_sequence *seq, const struct pe_sequence_fields *f,
                                      struct pe_sequence_sizes sizes, struct pe_failure *err);
 enum pe_status pe_sequence_read_cu_seqlens(struct pe_sequence *seq, struct pe_sequence_fields *f,

@@ -54,6 +54,9 @@ static const struct pe_param rows[] = {
     PE_P_REALS(F, grid, 1, PE_POSITION_MAX, "grid",
                "lengths of the axes, [h,w] or [t,h,w] …: positions from 0 on each axis, the last axis fastest",
                .level = PE_BASIC, .group = PE_G_SEQUENCE),
+    PE_P_VALUE(F, grid_coords, "coordinates of a grid",
+               "coordinates of each axis, as [[0,0.5],[0,1,2],[0,1,2]]: their product, the last axis fastest",
+               .level = PE_MORE, .group = PE_G_SEQUENCE),
     PE_P_REALS(F, lens, 1, PE_POSITION_MAX, "packed lengths",
                "lengths of packed sequences: each begins again at offset", .group = PE_G_SEQUENCE),
     PE_P_REALS(F, cu_seqlens, 0, PE_POSITION_MAX, "ends of packed sequences",
@@ -140,6 +143,7 @@ static int count_ways(const struct pe_sequence_fields *f, const char **last)
         {f->positions.n > 0, "/positions"},
         {has_mask, "/attention_mask"},
         {f->grid.n > 0, "/grid"},
+        {f->grid_coords != NULL, "/grid_coords"},
         {f->lens.n > 0, "/lens"},
         {f->cu_seqlens.n > 0, "/cu_seqlens"},
         {f->shard.is_given, "/shard"},
@@ -158,7 +162,7 @@ static int count_ways(const struct pe_sequence_fields *f, const char **last)
 }
 
 #define WAYS                                                                                                           \
-    "len, positions, attention_mask, grid, lens, cu_seqlens, shard, segments, tokens, q_len and k_len, q_positions "   \
+    "len, positions, attention_mask, grid, grid_coords, lens, cu_seqlens, shard, segments, tokens, q_len and k_len, q_positions "   \
     "and k_positions"
 
 /* A mask gives all positions; len and offset may be beside it. */
@@ -169,6 +173,7 @@ static enum pe_status check_mask(const struct pe_sequence_fields *f, struct pe_f
         const char *name;
     } others[] = {{f->positions.n > 0, "positions"},
                   {f->grid.n > 0, "grid"},
+                  {f->grid_coords != NULL, "grid_coords"},
                   {f->lens.n > 0, "lens"},
                   {f->cu_seqlens.n > 0, "cu_seqlens"},
                   {f->shard.is_given, "shard"},
@@ -196,7 +201,7 @@ static enum pe_status check_one_way(const struct pe_sequence_fields *f, bool fix
         return pe_fail(err, "/len", "the sequence is missing; give one of %s, as in \"len\":2048", pe_text(WAYS));
     if (n > 1)
         return pe_fail(err, way, "the sequence is given in %d ways; give exactly one of %s", n, pe_text(WAYS));
-    bool run = !f->positions.n && !f->grid.n && !f->segments && !f->tokens && !f->q_positions.n && !f->k_positions.n;
+    bool run = !f->positions.n && !f->grid.n && !f->grid_coords && !f->segments && !f->tokens && !f->q_positions.n && !f->k_positions.n;
     if (!run && pe_given(f->offset))
         return pe_fail(err, "/offset", "offset needs a run of positions; %s already states the positions", way + 1);
     if ((!run || f->lens.n || f->cu_seqlens.n || f->shard.is_given) && pe_given(f->q_offset))
