@@ -174,7 +174,7 @@ struct pe_rotary_channel_word {
     unsigned n_axes;      /* 0: as many as its sections, or as the sequence has */
     unsigned least, most; /* numbers in mrope_section; 0: the word has no sections */
     bool needs_sections;
-    bool is_loose;        /* its sections need not add up to all pairs */
+    bool is_loose;        /* its sections may leave pairs */
     bool has_own_ladder;  /* its frequencies are a rule of its own */
 };
 const struct pe_rotary_channel_word *pe_rotary_channel_word(int channels);

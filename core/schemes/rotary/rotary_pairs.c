@@ -73,9 +73,9 @@ static enum pe_status read_sections(struct pe_rotary_resolved *now, struct pe_fa
         now->pairs[i] = (size_t)x;
         sum += x;
     }
-    if (sum != (double)now->n_pairs && !word->is_loose)
-        return pe_fail(err, "/mrope_section", "mrope_section adds up to %.0f; needed: rotary_dim/2, %zu", sum,
-                       now->n_pairs);
+    if (sum > (double)now->n_pairs || (sum < (double)now->n_pairs && !word->is_loose))
+        return pe_fail(err, "/mrope_section", "mrope_section adds up to %.0f; needed: %srotary_dim/2, %zu", sum,
+                       word->is_loose ? pe_text("at most ") : "", now->n_pairs);
     return PE_OK;
 }
 
