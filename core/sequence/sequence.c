@@ -247,8 +247,13 @@ static enum pe_status set_segment_rules(struct pe_sequence_fields *f, struct pe_
                                         struct pe_failure *err)
 {
     int style = f->position_style == PE_UNSET_WORD ? PE_QWEN2_5_VL : f->position_style;
+    bool is_image = pe_position_style_is_image((enum pe_position_style)style);
     f->position_style = style;
-    if (!pe_given(f->spatial_merge_size))
+    if (is_image && (pe_given(f->spatial_merge_size) || f->id_rules != PE_UNSET_WORD))
+        return pe_fail(err, f->id_rules != PE_UNSET_WORD ? "/id_rules" : "/spatial_merge_size",
+                       "%s is not used by position_style %s",
+                       f->id_rules != PE_UNSET_WORD ? "id_rules" : "spatial_merge_size", pe_position_styles[style]);
+    if (!pe_given(f->spatial_merge_size) && !is_image)
         f->spatial_merge_size = 2;
     if (set_rule(&f->tokens_per_second, 2, STYLE(QWEN2_5_VL) | STYLE(QWEN2_5_VL_INT_SECONDS), style,
                  "tokens_per_second", err) ||
@@ -258,7 +263,9 @@ static enum pe_status set_segment_rules(struct pe_sequence_fields *f, struct pe_
         set_rule(&f->temporal_scale, 2, STYLE(VIDEOROPE), style, "temporal_scale", err))
         return err->status;
     *rules = (struct pe_segment_rules){.style = (enum pe_position_style)style,
-                                       .spatial_merge_size = f->spatial_merge_size,
+                                       .spatial_merge_size = is_image ? 1 : f->spatial_merge_size,
+                                       .id_rules = f->id_rules == PE_IDS_TRANSFORMERS_5 ? PE_IDS_TRANSFORMERS_5
+                                                                                        : PE_IDS_PUBLISHED,
                                        .tokens_per_second = f->tokens_per_second,
                                        .position_id_per_seconds = f->position_id_per_seconds,
                                        .seconds_per_chunk = f->seconds_per_chunk,
@@ -270,14 +277,14 @@ static enum pe_status init_segments(struct pe_sequence *seq, struct pe_sequence_
                                     struct pe_sequence_sizes sizes, struct pe_failure *err)
 {
     struct pe_segment_rules rules;
-    enum pe_status status = set_segment_rules(f, &rules, err);
-    if (!status)
-        status = pe_segments_read(&seq->blocks, f->segments, &rules, err);
+    if (set_segment_rules(f, &rules, err))
+        return err->status;
+    enum pe_status status = pe_segments_read(&seq->blocks, f->segments, &rules, err);
     if (!status)
         status = pe_sequence_check_sizes("/segments", seq->blocks.n_tokens, sizes, err);
     seq->has_segments = seq->is_counted = true;
-    seq->n_axes = 3;
-    for (unsigned a = 0; a < 3; a++)
+    seq->n_axes = pe_position_style_axes(rules.style);
+    for (unsigned a = 0; a < seq->n_axes; a++)
         seq->k[a] = (struct pe_positions){.n = seq->blocks.n_tokens};
     share(seq);
     return status;
@@ -286,7 +293,7 @@ static enum pe_status init_segments(struct pe_sequence *seq, struct pe_sequence_
 static enum pe_status lay_out_segments(struct pe_sequence *seq, struct pe_failure *err)
 {
     enum pe_status status = pe_segments_lay_out(&seq->segments, &seq->blocks, err);
-    for (unsigned a = 0; !status && a < 3; a++) {
+    for (unsigned a = 0; !status && a < seq->segments.n_axes; a++) {
         seq->k[a] = (struct pe_positions){.n = seq->segments.n, .list = seq->segments.ids[a]};
         recognise_run(&seq->k[a]);
     }

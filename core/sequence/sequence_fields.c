@@ -90,6 +90,12 @@ static const struct pe_param rows[] = {
          .group = PE_G_SEQUENCE),
     RULE(position_style, WORD, int, PE_UNSET_WORD, 0, 0, .words = pe_position_styles,
          .about = {"position rule", "whose rule gives the segments' ids; default qwen2_5_vl"}, .group = PE_G_SEGMENTS),
+    RULE(id_rules, WORD, int, PE_UNSET_WORD, 0, 0, .words = pe_id_rules,
+         .about =
+             {"version of the rule",
+              "published (default), or transformers_5: after an image the next id is the first one plus its longer "
+              "side, and qwen2_5_vl counts whole seconds"},
+         .level = PE_MORE, .group = PE_G_SEGMENTS),
     RULE(spatial_merge_size, INT, int64_t, PE_UNSET, 1, 1024,
          .about = {"merged patches", "patches that become one token along each side; default 2"},
          .group = PE_G_SEGMENTS, .usual = {1, 4}),
@@ -222,6 +228,7 @@ static enum pe_status check_rules(const struct pe_sequence_fields *f, struct pe_
         const char *name;
         bool is_given;
     } of_segments[] = {{"position_style", f->position_style != PE_UNSET_WORD},
+                       {"id_rules", f->id_rules != PE_UNSET_WORD},
                        {"tokens_per_second", !isnan(f->tokens_per_second)},
                        {"position_id_per_seconds", !isnan(f->position_id_per_seconds)},
                        {"seconds_per_chunk", !isnan(f->seconds_per_chunk)},

@@ -52,6 +52,12 @@ static enum pe_status check_pasted(const struct pe_plan *plan, const struct pe_r
     return PE_OK;
 }
 
+/* Are the segments those of an image generator, which count in their own way? */
+static bool has_image_style(const struct pe_plan *plan)
+{
+    return plan->seq.has_segments && pe_position_style_is_image(plan->seq.blocks.rules.style);
+}
+
 /* How axes share a ladder: as given, as the sections of a pasted object (Qwen2-VL's rope_scaling) need it, or as the
  * segments of a multimodal sequence do. */
 static int channels_of(const struct pe_plan *plan, const struct pe_rotary_fields *given)
@@ -60,7 +66,8 @@ static int channels_of(const struct pe_plan *plan, const struct pe_rotary_fields
         return given->channels;
     if (given->scaling.mrope_section.n)
         return interleaves(&given->scaling) ? PE_MROPE_INTERLEAVED : PE_MROPE;
-    return plan->seq.has_segments && !given->axes_dim.n && !given->channel_axis.n ? PE_MROPE : PE_UNSET_WORD;
+    bool is_mrope = plan->seq.has_segments && !has_image_style(plan) && !given->axes_dim.n && !given->channel_axis.n;
+    return is_mrope ? PE_MROPE : PE_UNSET_WORD;
 }
 
 static enum pe_status spread(struct pe_plan *plan, unsigned n_axes, const char *field, struct pe_failure *err)
@@ -148,7 +155,7 @@ static enum pe_status check_segments(const struct pe_plan *plan, const struct pe
                                      struct pe_failure *err)
 {
     bool has_channels = pe_plan_gave(plan, "channels") || pe_rotary_sections(now->given)->n;
-    if (!plan->seq.has_segments || (has_channels && has_sections(now->channels)))
+    if (!plan->seq.has_segments || has_image_style(plan) || (has_channels && has_sections(now->channels)))
         return PE_OK;
     if (now->given->axes_dim.n || now->given->channel_axis.n)
         return pe_fail(err, "/segments",
@@ -164,6 +171,21 @@ static enum pe_status check_segments(const struct pe_plan *plan, const struct pe
         return pe_fail(err, "/segments",
                        "segments counts positions as a language model with M-RoPE does; the model named "
                        "has one axis: give len or positions [n], or channels");
+    return PE_OK;
+}
+
+/* An image generator's ids have no delta for decoding, and no rule of coordinates but that which its style means. */
+static enum pe_status check_image_style(const struct pe_plan *plan, struct pe_rotary_resolved *now,
+                                        struct pe_failure *err)
+{
+    const struct pe_request *request = plan->request;
+    enum pe_position_style style = plan->seq.blocks.rules.style;
+    for (size_t i = 0; request && i < request->n_outputs; i++)
+        if (pe_same(request->outputs[i], "rope_delta"))
+            return pe_fail(err, "/outputs", "rope_delta is not an output of position_style %s: no token is decoded",
+                           pe_position_styles[style]);
+    if (style == PE_QWEN_IMAGE && now->at.coords == PE_COORDS_centered)
+        now->at.coords = PE_COORDS_index;
     return PE_OK;
 }
 
@@ -193,6 +215,8 @@ enum pe_status pe_rotary_resolve_axes(struct pe_plan *plan, double share, struct
     if (check_pasted(plan, given, err))
         return err->status;
     now->channels = channels_of(plan, given);
+    if (has_image_style(plan) && check_image_style(plan, now, err))
+        return err->status;
     if (check_segments(plan, now, err))
         return err->status;
     if (given->channel_axis.n)
