@@ -174,18 +174,23 @@ static enum pe_status check_segments(const struct pe_plan *plan, const struct pe
     return PE_OK;
 }
 
-/* An image generator's ids have no delta for decoding, and no rule of coordinates but that which its style means. */
-static enum pe_status check_image_style(const struct pe_plan *plan, struct pe_rotary_resolved *now,
-                                        struct pe_failure *err)
+/* A decoder adds the delta to its cache position: an image generator decodes nothing, and coordinates that a last step
+ * changes are no positions. */
+static enum pe_status check_delta(const struct pe_plan *plan, const struct pe_rotary_resolved *now,
+                                  struct pe_failure *err)
 {
     const struct pe_request *request = plan->request;
-    enum pe_position_style style = plan->seq.blocks.rules.style;
+    bool is_image = has_image_style(plan), is_asked = false;
+    bool has_step = now->at.axis_scale.n || now->at.axis_divisor.n || now->at.axis_shift.n;
     for (size_t i = 0; request && i < request->n_outputs; i++)
-        if (pe_same(request->outputs[i], "rope_delta"))
-            return pe_fail(err, "/outputs", "rope_delta is not an output of position_style %s: no token is decoded",
-                           pe_position_styles[style]);
-    if (style == PE_QWEN_IMAGE && now->at.coords == PE_COORDS_centered)
-        now->at.coords = PE_COORDS_index;
+        is_asked |= pe_same(request->outputs[i], "rope_delta");
+    if (is_asked && is_image)
+        return pe_fail(err, "/outputs", "rope_delta is not an output of position_style %s: no token is decoded",
+                       pe_position_styles[plan->seq.blocks.rules.style]);
+    if (is_asked && has_step)
+        return pe_fail(err, "/outputs",
+                       "rope_delta is not an output beside axis_scale, axis_divisor or axis_shift: a decoder counts in "
+                       "positions");
     return PE_OK;
 }
 
@@ -215,8 +220,12 @@ enum pe_status pe_rotary_resolve_axes(struct pe_plan *plan, double share, struct
     if (check_pasted(plan, given, err))
         return err->status;
     now->channels = channels_of(plan, given);
-    if (has_image_style(plan) && check_image_style(plan, now, err))
+    if (check_delta(plan, now, err))
         return err->status;
+    bool is_centered = now->at.coords == PE_COORDS_centered && has_image_style(plan) &&
+                       plan->seq.blocks.rules.style == PE_QWEN_IMAGE;
+    if (is_centered) /* which the style means */
+        now->at.coords = PE_COORDS_index;
     if (check_segments(plan, now, err))
         return err->status;
     if (given->channel_axis.n)

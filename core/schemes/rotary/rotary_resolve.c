@@ -209,9 +209,8 @@ bool pe_rotary_resolve_ggml(const struct pe_plan *plan, struct pe_rotary_resolve
                                                .head_dim = (double)shown->head_dim,
                                                .seq_len = pe_sequence_reach(&plan->seq)}};
     bool has_ladder = !plan->scheme->magnitude && !shown->inv_freq.n;
-    bool has_channels = shown->channels != PE_UNSET_WORD;
     return has_ladder && !pe_scaling_resolve(&shown->scaling, &now->use, &now->scaling, &err) &&
-           !(has_channels && pe_rotary_resolve_pairs(now, &err)) && !check_ggml(&plan->seq, now, &err);
+           !pe_rotary_resolve_pairs(now, &err) && !check_ggml(&plan->seq, now, &err);
 }
 
 /* ---- All of it ---- */
