@@ -150,12 +150,14 @@ static enum pe_status choose_channels(struct pe_plan *plan, struct pe_rotary_res
 }
 
 /* segments are counted as a language model with M-RoPE counts: a configuration of other axes would get other ids than
- * its model has. A scheme without a model has M-RoPE's channels by default (channels_of). */
+ * its model has, unless it states a style that some such model has. A scheme without a model has M-RoPE's channels by
+ * default (channels_of). */
 static enum pe_status check_segments(const struct pe_plan *plan, const struct pe_rotary_resolved *now,
                                      struct pe_failure *err)
 {
     bool has_channels = pe_plan_gave(plan, "channels") || pe_rotary_sections(now->given)->n;
-    if (!plan->seq.has_segments || has_image_style(plan) || (has_channels && has_sections(now->channels)))
+    bool has_style = plan->seq.blocks.rules.style >= PE_ERNIE4_5_VL;
+    if (!plan->seq.has_segments || has_style || (has_channels && has_sections(now->channels)))
         return PE_OK;
     if (now->given->axes_dim.n || now->given->channel_axis.n)
         return pe_fail(err, "/segments",
