@@ -354,6 +354,8 @@ function print_type(    n, i, words) {
         fail(name_line, "\"" name "\" needs positions, which describe them")
     printf "    {.types = %s,\n", quoted(names_of_block())
     printf "     .kind = %s,\n", kinds[value["kind"]]
+    if (FILENAME ~ /classes\.txt$/)
+        print "     .is_class = true,"
     n = split(keys["types"], words, " ")
     for (i = 1; i <= n; i++)
         if (words[i] in value && !is_among("aliases kind certainty", words[i]))
