@@ -104,7 +104,7 @@ const MODEL_FIELDS = ['rope_theta', 'rope_scaling', 'rope_parameters', 'hidden_s
 /* It names its kind of model, or has two fields that only models have. */
 function isModel(body) {
   if (has(body, SOURCES)) return false;
-  if (typeof body.model_type === 'string' || Array.isArray(body.architectures)) return true;
+  if (typeof (body.model_type ?? body._class_name) === 'string' || Array.isArray(body.architectures)) return true;
   return MODEL_FIELDS.filter((name) => body[name] !== undefined).length >= 2;
 }
 
