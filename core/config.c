@@ -167,7 +167,8 @@ static void add_grid(struct trial *t, uint64_t n_axes)
     add(t, "grid", (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = sizes});
 }
 
-/* Swin's windows need a grid, of two axes or of a video, and lookups need weights: for those that the configuration does not have, ours serve. */
+/* Swin's windows need a grid, of two axes or of a video, and lookups need weights: for those that the configuration
+ * does not have, ours serve. */
 static enum pe_status try_all(struct trial *t, struct pe_failure *err)
 {
     *err = (struct pe_failure){.status = PE_OK};

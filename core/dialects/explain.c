@@ -495,7 +495,9 @@ const struct pe_value *pe_explain_answer(const struct pe_explain *ex) { return e
 
 const struct pe_member pe_dialect_layer_members[] = {
     {.name = "layer_type", .types = "string", .summary = "the kind"},
-    {.name = "part", .types = "string", .summary = "text, indexer, vision or audio; generator: of a class of diffusers"},
+    {.name = "part",
+     .types = "string",
+     .summary = "text, indexer, vision or audio; generator: of a class of diffusers"},
     {.name = "layers", .types = "array|null", .summary = "indices; null: not known", .items = "integer"},
     {.name = "count", .types = "integer|null", .summary = "of its layers"},
     {.name = "same_as",

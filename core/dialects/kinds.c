@@ -280,7 +280,8 @@ static enum pe_status add_listed(struct pe_explain *ex, const struct pe_hf_layer
         if (is_known && ex->layer_type && !pe_same(ex->layer_type, layers->kinds[k]))
             continue;
         const char *name = is_known ? layers->kinds[k] : ex->layer_type;
-        if (add_kind(ex, NULL, name, pe_dialect_is_class(ex) ? PE_DIALECT_GENERATOR : "text") || pe_dialect_list_layers(ex, layers, &ex->kinds[ex->n_kinds - 1]))
+        if (add_kind(ex, NULL, name, pe_dialect_is_class(ex) ? PE_DIALECT_GENERATOR : "text") ||
+            pe_dialect_list_layers(ex, layers, &ex->kinds[ex->n_kinds - 1]))
             return ex->err->status;
         if (!is_known)
             break;

@@ -1,5 +1,6 @@
 /* A kind's configuration in words. Of a language model that is its rotation; of an image or a video what its users get
- * wrong: which axes there are and in which order, what stands for a row's number, rows in front, the grid of a table. */
+ * wrong: which axes there are and in which order, what replaces a row's number, rows in front, the grid of a table.
+ */
 #include "core/dialects/dialects.h"
 #include "core/params.h"
 
@@ -48,7 +49,8 @@ static void add_numbers(struct text *text, const struct pe_value *config, const 
 bool pe_dialect_is_of_grid(const struct pe_value *config)
 {
     const char *scheme = pe_config_word(config, "scheme"), *style = pe_config_word(config, "style");
-    return pe_is_among("swin|swinv2|beit", scheme) || pe_is_among("pixtral|dinov3|two_axes", pe_config_word(config, "channels")) ||
+    return pe_is_among("swin|swinv2|beit", scheme) ||
+           pe_is_among("pixtral|dinov3|two_axes", pe_config_word(config, "channels")) ||
            *pe_config_word(config, "coords") || count(config, "axes_dim") || count(config, "table_grid") ||
            (pe_same(scheme, "sinusoidal") && *style);
 }
@@ -58,7 +60,8 @@ bool pe_dialect_is_of_grid(const struct pe_value *config)
 /* What the axes of a grid are: the last two are rows and columns. */
 static const char *axis_name(size_t axis, size_t n, const char *style)
 {
-    static const char *const of_video[] = {"frames", "rows", "columns"}, *const of_image[] = {"images", "rows", "columns", "text"};
+    static const char *const of_video[] = {"frames", "rows", "columns"}, *const of_image[] = {"images", "rows",
+                                                                                              "columns", "text"};
     return n == 2 ? of_video[axis + 1] : *style || n > 3 ? of_image[axis] : of_video[axis];
 }
 
@@ -73,7 +76,8 @@ static void add_axes(struct text *text, const struct pe_reading *reading)
     for (size_t i = 0; i < n; i++) {
         size_t axis = is_ordered ? (size_t)item(config, "axis_order", i) : i;
         const char *name = axis < n ? axis_name(axis, n, reading->style) : "";
-        add(text, "%s%s %.10g", i ? pe_text_in(text->lang, ", ") : "", pe_text_in(text->lang, name), item(config, "axes_dim", axis));
+        add(text, "%s%s %.10g", i ? pe_text_in(text->lang, ", ") : "", pe_text_in(text->lang, name),
+            item(config, "axes_dim", axis));
     }
 }
 
@@ -168,11 +172,13 @@ static void add_rotation(struct text *text, const struct pe_reading *reading)
     if (factor > 0)
         add(text, pe_text_in(text->lang, " factor %.10g"), factor);
     add(text, ", ");
-    add(text, pe_text_in(text->lang, "%.0f of %.0f channels"), pe_config_number(config, "rotary_dim", 0), pe_config_number(config, "head_dim", 0));
+    add(text, pe_text_in(text->lang, "%.0f of %.0f channels"), pe_config_number(config, "rotary_dim", 0),
+        pe_config_number(config, "head_dim", 0));
     add(text, ", %s", pe_config_word(config, "layout"));
     add_axes(text, reading);
     add_channels(text, config);
-    add_coordinates(text, config, count(config, "axes_dim") || pe_same(pe_config_word(config, "channels"), "alternating"));
+    add_coordinates(text, config,
+                    count(config, "axes_dim") || pe_same(pe_config_word(config, "channels"), "alternating"));
     if (*reading->style)
         add(text, "; position_style %s", reading->style);
 }
