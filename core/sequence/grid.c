@@ -91,7 +91,8 @@ static enum pe_status check_grid_coords(const struct pe_value *v, uint64_t *list
         const struct pe_value *axis = &v->list.items[a];
         bool is_list = axis->kind == PE_ARRAY && axis->array.rank == 1;
         if (!is_list || axis->array.shape[0] == 0)
-            return pe_fail(err, "/grid_coords", "grid_coords has %s on axis %u; allowed: a list of numbers for each axis",
+            return pe_fail(err, "/grid_coords",
+                           "grid_coords has %s on axis %u; allowed: a list of numbers for each axis",
                            is_list ? pe_text("an empty list") : pe_text("no list of numbers"), a);
         *listed += axis->array.shape[0];
     }

@@ -41,7 +41,7 @@ static enum pe_status check_pasted(const struct pe_plan *plan, const struct pe_r
         return pe_fail(err, pointer, "mrope_section is not used: %s has one axis", plan->scheme->info.name);
     if (given->axes_dim.n || given->channel_axis.n || (has_channels && !has_sections(given->channels)))
         return pe_fail(err, pointer, "mrope_section is not used with %s",
-                       given->axes_dim.n         ? "axes_dim"
+                       given->axes_dim.n       ? "axes_dim"
                        : given->channel_axis.n ? "channel_axis"
                                                : pe_rotary_channel_words[given->channels]);
     if (has_channels && alternate && given->channels != PE_MROPE_INTERLEAVED && given->channels != PE_IMROPE)
@@ -222,16 +222,16 @@ enum pe_status pe_rotary_resolve_axes(struct pe_plan *plan, double share, struct
     now->channels = channels_of(plan, given);
     if (check_delta(plan, now, err))
         return err->status;
-    bool is_centered = now->at.coords == PE_COORDS_centered && has_image_style(plan) &&
-                       plan->seq.blocks.rules.style == PE_QWEN_IMAGE;
+    bool is_centered =
+        now->at.coords == PE_COORDS_centered && has_image_style(plan) && plan->seq.blocks.rules.style == PE_QWEN_IMAGE;
     if (is_centered) /* which the style means */
         now->at.coords = PE_COORDS_index;
     if (check_segments(plan, now, err))
         return err->status;
     if (given->channel_axis.n)
         return spread_list(plan, now, err);
-    enum pe_status status = now->channels != PE_UNSET_WORD ? choose_channels(plan, now, err)
-                                                           : choose_blocks(plan, share, now, width, err);
+    enum pe_status status =
+        now->channels != PE_UNSET_WORD ? choose_channels(plan, now, err) : choose_blocks(plan, share, now, width, err);
     now->n_axes = plan->seq.n_axes;
     return status;
 }
