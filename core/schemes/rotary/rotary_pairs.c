@@ -11,6 +11,24 @@
 
 /* ---- Words of channels ---- */
 
+const char *const pe_rotary_layouts[] = {[PE_LAYOUT_INTERLEAVED] = "interleaved",
+                                         [PE_LAYOUT_HALF] = "half",
+                                         [PE_LAYOUT_HALF_PER_AXIS] = "half_per_axis",
+                                         [PE_LAYOUT_INTERLEAVED_TO_HALF] = "interleaved_to_half",
+                                         [PE_LAYOUT_VJEPA2] = "vjepa2",
+                                         NULL};
+const char *const pe_rotary_channel_words[] = {[PE_PIXTRAL] = "pixtral",
+                                               [PE_MROPE] = "mrope",
+                                               [PE_MROPE_INTERLEAVED] = "mrope_interleaved",
+                                               [PE_CHANNELS_VIDEOROPE] = "videorope",
+                                               [PE_DINOV3] = "dinov3",
+                                               [PE_IMROPE] = "imrope",
+                                               [PE_ALTERNATING] = "alternating",
+                                               [PE_OPENPANGU] = "openpangu",
+                                               [PE_XDROPE] = "xdrope",
+                                               NULL};
+const char *const pe_rotary_ladders[] = {[PE_LADDER_SHARED] = "shared", [PE_LADDER_OWN] = "own", NULL};
+
 /* n_axes: 0: as many as sections, or as the sequence has. sections: 0: the word has none. */
 static const struct pe_rotary_channel_word words[] = {
     [PE_PIXTRAL] = {.n_axes = 2, .has_own_ladder = true},
@@ -27,6 +45,12 @@ static const struct pe_rotary_channel_word words[] = {
 const struct pe_rotary_channel_word *pe_rotary_channel_word(int channels) { return &words[channels]; }
 
 /* ---- Sections ---- */
+
+/* A pasted object may have them. */
+const struct pe_reals *pe_rotary_sections(const struct pe_rotary_fields *given)
+{
+    return given->scaling.mrope_section.n ? &given->scaling.mrope_section : &given->mrope_section;
+}
 
 static void usual_sections(struct pe_rotary_resolved *now)
 {
@@ -53,7 +77,7 @@ static enum pe_status wrong_sections(const struct pe_rotary_resolved *now, uint6
                    (unsigned long long)n);
 }
 
-/* Numbers of pairs, which have to add up, unless the word says what becomes of the others. */
+/* Numbers of pairs, which have to add up, unless the word states what becomes of the others. */
 static enum pe_status read_sections(struct pe_rotary_resolved *now, struct pe_failure *err)
 {
     const struct pe_rotary_channel_word *word = &words[now->channels];

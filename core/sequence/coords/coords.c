@@ -253,7 +253,7 @@ static enum pe_status check_divisors(const struct pe_reals *list, struct pe_fail
     return PE_OK;
 }
 
-/* Lists that nobody sent are bounded. */
+/* Lists that were not sent are bounded. */
 static enum pe_status check_room(const struct pe_coord_fields *f, const struct pe_sequence *seq, bool float32,
                                  struct pe_failure *err)
 {

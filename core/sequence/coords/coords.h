@@ -27,7 +27,7 @@ enum {
 struct pe_coord_grid {
     unsigned n_axes;
     const uint64_t *size;       /* [n_axes] */
-    const struct pe_reals *ref; /* ref_grid; of a rule that needs it as many numbers as it says */
+    const struct pe_reals *ref; /* ref_grid; of a rule that needs it as many numbers as it states */
     enum pe_crop_end { PE_CROP_OPEN, PE_CROP_SHRUNK } crop_end;
 };
 
