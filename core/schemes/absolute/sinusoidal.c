@@ -30,9 +30,9 @@ static const struct pe_param params[] = {
               "timm: sines before cosines; multidim: tatp22's package; vjepa: V-JEPA 2; cogvideox: a quarter for time, "
               "then columns, then rows",
               .group = PE_G_AXES),
-    OF_STYLE(base, REAL, double, "axial|mae|timm|multidim|vjepa|cogvideox|", .fallback = 10000, .min = 1e-3, .max = 1e12,
-             .about = {"wavelength base", "wavelength base; not 1"}, .level = PE_BASIC, .group = PE_G_FREQUENCIES,
-             .usual = {100, 1e7}),
+    OF_STYLE(base, REAL, double, "axial|mae|timm|multidim|vjepa|cogvideox|", .fallback = 10000, .min = 1e-3,
+             .max = 1e12, .about = {"wavelength base", "wavelength base; not 1"}, .level = PE_BASIC,
+             .group = PE_G_FREQUENCIES, .usual = {100, 1e7}),
     OF_STYLE(temperature, REAL, double, "detr|timm", .fallback = PE_UNSET, .min = 1e-3, .max = 1e12, .excludes = "base",
              .about = {"temperature", "the name of base in DETR and timm; default 10000"}, .group = PE_G_FREQUENCIES,
              .usual = {100, 1e7}),
@@ -78,15 +78,16 @@ static const struct pe_param params[] = {
                   "for three axes. true: equal blocks of 2·ceil(dim/6), cut to dim; false: half of dim is for time"},
         .group = PE_G_AXES),
     PE_COORD_PARAMS(sinusoidal),
-    PE_P_INT(sinusoidal, num_prefix, 0, 0, 65536, "prefix rows",
-             "rows of zeros in front of those of the positions, as for text or a class token", .level = PE_MORE,
-             .group = PE_G_AXES, .usual = {0, 8}),
+    OF_STYLE(num_prefix, INT, int64_t, "axial|detr|mae|timm|multidim|vjepa|cogvideox", .max = 65536,
+             .about = {"prefix rows", "rows of zeros in front of those of a grid, as for text or a class token"},
+             .level = PE_MORE, .group = PE_G_AXES, .usual = {0, 8}),
     PE_P_ARITH(sinusoidal),
     PE_P_END,
 };
 
 static const struct pe_output_row outputs[] = {
-    PE_OUTPUT("encoding", "n+num_prefix,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "a row per position", .range = {-1, 1}),
+    PE_OUTPUT("encoding", "n+num_prefix,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "a row per position",
+              .range = {-1, 1}),
     {.name = NULL},
 };
 
@@ -129,10 +130,12 @@ static enum pe_status one_axis(struct pe_plan *p, struct pe_sinusoid_block *bloc
     if (c->style != PE_AXIAL)
         return pe_fail(err, "/style", "style %s encodes several axes; give a grid, or positions [axes][n]",
                        pe_sinusoidal_styles[c->style]);
-    if (c->axes_dim.n || c->axis_order.n)
-        return pe_fail(err, c->axes_dim.n ? "/axes_dim" : "/axis_order",
-                       "%s is for several axes; give a grid, or positions [axes][n]",
-                       c->axes_dim.n ? "axes_dim" : "axis_order");
+    const char *unused = c->axes_dim.n     ? "/axes_dim"
+                         : c->axis_order.n ? "/axis_order"
+                         : c->num_prefix   ? "/num_prefix"
+                                           : NULL;
+    if (unused)
+        return pe_fail(err, unused, "%s is for several axes; give a grid, or positions [axes][n]", unused + 1);
     c->style = PE_UNSET_WORD;
     *block = pe_sinusoid_block(&how, 0, 0, (size_t)c->dim);
     return PE_OK;

@@ -285,8 +285,8 @@ enum pe_status pe_sinusoidal_axes(struct pe_plan *plan, struct pe_sinusoid_block
                                   struct pe_failure *err)
 {
     static enum pe_status (*const styles[])(struct pe_plan *, struct blocks *, struct pe_failure *) = {
-        [PE_AXIAL] = axial, [PE_DETR] = detr,         [PE_MAE] = mae,
-        [PE_TIMM] = timm,   [PE_MULTIDIM] = multidim, [PE_VJEPA] = vjepa,   [PE_COGVIDEOX] = cogvideox};
+        [PE_AXIAL] = axial, [PE_DETR] = detr,          [PE_MAE] = mae, [PE_TIMM] = timm, [PE_MULTIDIM] = multidim,
+        [PE_VJEPA] = vjepa, [PE_COGVIDEOX] = cogvideox};
     struct sinusoidal *c = plan->config;
     struct blocks b = {.list = blocks};
     if (c->style == PE_DETR && isnan(c->temperature))

@@ -14,12 +14,6 @@ static bool same_list(const struct pe_reals *a, const struct pe_reals *b)
     return same;
 }
 
-/* A pasted object may have them. */
-const struct pe_reals *pe_rotary_sections(const struct pe_rotary_fields *given)
-{
-    return given->scaling.mrope_section.n ? &given->scaling.mrope_section : &given->mrope_section;
-}
-
 /* Does a pasted object let the axes alternate? */
 static bool interleaves(const struct pe_scaling *given)
 {
