@@ -1,5 +1,5 @@
 # Writes the C source of a table of blocks: awk -f rows.awk -v table=presets presets.txt >presets_rows.c, or
-# table=names names.txt, or table=types list=hf/list.h types.txt. The head of each file of blocks explains its keys. What is wrong stops the build
+# table=names names.txt, or table=types list=hf/list.h types.txt classes.txt. The head of each file of blocks explains its keys. What is wrong stops the build
 # with file, line and a sentence. Plain POSIX awk, run with LC_ALL=C.
 
 BEGIN {
@@ -8,7 +8,7 @@ BEGIN {
     keys["names"] = "words means"
     keys["types"] = "aliases kind fields gives ignores reads refuses needs inner inner_type without layers none none_if " \
                     "mixed period masks extra_rows row_offset first layout channels position_style head_dim base " \
-                    "local_base rope_if form buckets distance interpolate positions scale cap sinks indexer traits " \
+                    "local_base rope_if axes form buckets distance interpolate positions scale cap sinks indexer traits " \
                     "source certainty"
     needed["types"] = "kind source certainty"
     split("checkpoint:PE_SEEN_CHECKPOINT|class default:PE_CLASS_DEFAULT|unverified:PE_UNVERIFIED", pairs, "|")
@@ -41,6 +41,10 @@ function quoted(text) {
 
 # ---- Blocks ----
 
+FNR == 1 && NR > 1 { # the next file begins its own alphabet
+    finish()
+    name = ""
+}
 /^#/ || /^[ \t]*$/ { next }
 /\t/ { fail(FNR, "a tab; keys are indented by spaces") }
 
@@ -261,9 +265,13 @@ function begin_types(    text, part) {
     only["extra_rows"] = "learned patches beit"
     only["row_offset"] = "learned"
     only["first"] = "sinusoidal"
-    only["gives"] = "rope sinusoidal detr"
-    only["layout"] = only["channels"] = only["position_style"] = only["head_dim"] = only["base"] = "rope"
-    only["local_base"] = only["rope_if"] = only["mixed"] = only["period"] = only["none_if"] = "rope"
+    only["gives"] = "rope sinusoidal detr grid sines"
+    only["channels"] = only["head_dim"] = "rope"
+    only["layout"] = "rope grid cogvideox"
+    only["position_style"] = only["base"] = "rope grid"
+    only["rope_if"] = "rope sines"
+    only["axes"] = "grid"
+    only["local_base"] = only["mixed"] = only["period"] = only["none_if"] = "rope"
     only["none"] = "rope none"
     scale = "^(usual(\\*[0-9.]+)?|magnitude|other|none|[0-9.]+|([a-z_]+\\.)?[a-z_]+(\\^-?[0-9.]+)?)$"
 }

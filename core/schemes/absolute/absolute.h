@@ -3,6 +3,7 @@
 #define PE_SCHEMES_ABSOLUTE_H
 
 #include "core/scheme.h"
+#include "core/sequence/coords/coords.h"
 
 /* ---- Positions that are row numbers ---- */
 
@@ -69,7 +70,7 @@ void pe_recurrence_fill(const struct pe_plan *plan, const struct pe_output *outp
 
 enum sinusoidal_layout { PE_SINES_INTERLEAVED, PE_SINES_HALF };
 enum sinusoidal_odd { PE_ODD_PAPER, PE_ODD_PAD, PE_ODD_TRUNCATE };
-enum sinusoidal_style { PE_AXIAL, PE_DETR, PE_MAE, PE_TIMM, PE_MULTIDIM, PE_VJEPA };
+enum sinusoidal_style { PE_AXIAL, PE_DETR, PE_MAE, PE_TIMM, PE_MULTIDIM, PE_VJEPA, PE_COGVIDEOX };
 extern const char *const pe_sinusoidal_styles[];
 
 struct sinusoidal {
@@ -83,6 +84,8 @@ struct sinusoidal {
     double angle_scale;
     struct pe_reals axes_dim, axis_order; /* once planned, the lists below */
     bool normalize, interleave_sin_cos, uniform_power;
+    struct pe_coord_fields at;
+    int64_t num_prefix;
     int arith;
     int64_t widths[PE_AXES_MAX], order[PE_AXES_MAX];
 };
@@ -110,8 +113,8 @@ struct pe_sinusoid_block {
 /* The 1-D encoding of `width` columns from column `first` on. */
 struct pe_sinusoid_block pe_sinusoid_block(const struct pe_sinusoid *how, unsigned axis, size_t first, size_t width);
 
-/* For a sequence of several axes, or a grid: checks the style's rules, resolves derived parameters, shifts the
- * positions as the style requires, and describes at most PE_AXES_MAX blocks. */
+/* For a sequence of several axes, or a grid: checks the style's rules, resolves derived parameters, and describes at
+ * most PE_AXES_MAX blocks. */
 enum pe_status pe_sinusoidal_axes(struct pe_plan *plan, struct pe_sinusoid_block *blocks, size_t *n_blocks,
                                   struct pe_failure *err);
 

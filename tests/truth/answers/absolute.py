@@ -15,6 +15,11 @@ def some(request, *names):
 
 
 def sinusoidal(request, axes):
+    """Behind its rows of zeros."""
+    return np.concatenate([np.zeros((request.get("num_prefix", 0), request["dim"])), sines(request, axes)])
+
+
+def sines(request, axes):
     style, base = request.get("style", "axial"), request.get("temperature", request.get("base"))
     more = {} if base is None else {"temperature" if style == "detr" else "base": base}
     wave = some(request, "layout", "freq_shift", "odd", "flip_sin_to_cos", *(["angle_scale"] if style == "axial" else []))
@@ -22,7 +27,7 @@ def sinusoidal(request, axes):
     if len(axes) == 1:
         return formulas.table(formulas.one_axis(0, request["dim"], **more, **wave), rows)
     if style == "detr" and grid:
-        rows = formulas.detr_coordinates(grid, **some(request, "normalize", "angle_scale"))
+        rows = formulas.detr_coordinates(grid, rows=rows, **some(request, "normalize", "angle_scale"))
     more |= some(request, "axes_dim", "axis_order", "interleave_sin_cos", "uniform_power")
     return formulas.table(formulas.STYLES[style](request["dim"], len(axes), **more, **wave), rows)
 
@@ -135,8 +140,9 @@ def combined(request, table):
 
 def outputs(request):
     request = {**request, "dim": width_of(request)}
-    n = tensor(request["x"], "x").shape[-2] if "x" in request else None
-    table = FORMULAS[request["scheme"]](request, sequences.axes(request, n))
+    n = tensor(request["x"], "x").shape[-2] - request.get("num_prefix", 0) if "x" in request else None
+    coords = request.get("coords", "one_based" if request.get("style") == "detr" else "index")
+    table = FORMULAS[request["scheme"]](request, sequences.axes(request, n, coords))
     if "x" in request:
         return combined(request, table), ["combined"]
     return {"encoding": channels_first(request, table)}, ["encoding"]
