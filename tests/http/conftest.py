@@ -325,6 +325,22 @@ def pytest_ignore_collect(collection_path, config):
     return ignored or None
 
 
+def pytest_pycollect_makeitem(collector, name, obj):
+    """What a file's function `items` gives are tests of their own."""
+    return obj(collector) if name == "items" else None
+
+
+def pytest_runtest_protocol(item, nextitem):
+    """A row of ../cases needs nothing set up, and is reported once, not three times; the last test ends the session as any other does."""
+    if not getattr(item, "is_row", False) or nextitem is None:
+        return None
+    item.ihook.pytest_runtest_setup(item=item)
+    call = pytest.CallInfo.from_call(item.runtest, "call", reraise=(pytest.exit.Exception, KeyboardInterrupt))
+    item.ihook.pytest_runtest_logreport(report=item.ihook.pytest_runtest_makereport(item=item, call=call))
+    item.ihook.pytest_runtest_teardown(item=item, nextitem=nextitem)
+    return True
+
+
 def keep(config, items, is_kept):
     config.hook.pytest_deselected(items=[item for item in items if not is_kept(item)])
     items[:] = [item for item in items if is_kept(item)]
