@@ -245,17 +245,18 @@ def what_is_stored(server):
     return {path: server.get(path).body for path in ("/weights", "/presets")}
 
 
-@pytest.fixture(scope="session")
-def stored_at_first(session_server):
-    return what_is_stored(session_server)
+@pytest.fixture(scope="module")
+def leaves_nothing(session_server):
+    before = what_is_stored(session_server)
+    yield
+    assert what_is_stored(session_server) == before, "the file leaves something stored"
 
 
 @pytest.fixture
-def server(session_server, stored_at_first):
-    """The session's server; a test that ends it, or leaves something stored in it, fails itself, not those after it."""
+def server(session_server, leaves_nothing):
+    """The session's server; a test that ends it, and a file that leaves something stored in it, fail themselves, not those after them."""
     yield session_server
     assert session_server.is_alive(), session_server.stderr_text()[-4000:]
-    assert what_is_stored(session_server) == stored_at_first, "the test leaves something stored"
 
 
 @pytest.fixture(scope="session")

@@ -194,11 +194,6 @@ def call_picture(server, **arguments):
 # ---- Refusals, and random requests ---------------------------------------------------------------------------------------------------
 
 
-def test_refusals_in_chinese(server):
-    found = result(old(server, "tools/call", {"name": "encode", "arguments": {"scheme": "rope", "lenn": 8}}, Accept_Language="zh"))
-    assert found["_meta"]["posenc/problem"] == server.post("/encode", {"scheme": "rope", "lenn": 8}, {"Accept-Language": "zh"}).json()
-
-
 def random_request(draw, schemes):
     scheme = draw.choice(schemes)
     request = json.loads(json.dumps(scheme["example"]))

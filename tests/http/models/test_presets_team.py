@@ -107,11 +107,6 @@ def test_replaced_and_listed_in_order(clean):
     assert clean.get("/presets?lang=zh").headers["Content-Language"] == "zh" and stored(clean)
 
 
-def test_weights_of_the_same_name_are_something_else(clean):
-    put(clean, "t", YARN)
-    assert clean.get("/weights/t").status == 404 and clean.get("/weights").json() == {"weights": []}
-
-
 # ---- What may be stored --------------------------------------------------------------------------------------------------------
 
 
