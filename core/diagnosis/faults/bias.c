@@ -351,19 +351,12 @@ const struct pe_fault pe_fault_slopes_order = {
 
     .schemes = "alibi", .evidence = OF_BIAS, .n_alternatives = N_ORDERS, .apply = slopes_order};
 
-static bool bias_max_other(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
-{
-    static const double values[] = {16, 4, 8};
-    if (pe_edit_has(d, edit, "slopes") || pe_edit_real(d, edit, "bias_max", 8) == values[alternative])
-        return false;
-    pe_edit_set_real(edit, "bias_max", values[alternative]);
-    return true;
-}
 const struct pe_fault pe_fault_bias_max_other = {
     FAULT_TEXT("bias_max_other", "bias", BIAS, 2, "other bias_max", "The slopes are computed with another bias_max.",
                "bias_max is {found}; the configuration says {believed}."),
 
-    .schemes = "alibi", .evidence = OF_BIAS, .n_alternatives = 3, .apply = bias_max_other};
+    .schemes = "alibi", .evidence = OF_BIAS,
+    PE_VALUES(PE_INTEGER_OF("bias_max", 16), PE_INTEGER_OF("bias_max", 4), PE_INTEGER_OF("bias_max", 8))};
 
 /* Named by ../naming/biases.c. */
 const struct pe_fault pe_fault_bias_signed = {
@@ -386,69 +379,38 @@ const struct pe_fault pe_fault_index_strides = {
 /* ---- Forms ---- */
 
 /* `asymmetric` differs from `symmetric` only by lists of slopes. */
-static const char *const forms[] = {"symmetric", "relative", "key", "key_end", "key_mask"};
-
-static bool form_other(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
-{
-    if (pe_edit_is_word(d, edit, "form", forms[alternative]))
-        return false;
-    pe_edit_set_word(edit, "form", forms[alternative]);
-    if (pe_edit_has(d, edit, "slopes_left"))
-        pe_edit_remove(edit, "slopes_left");
-    if (pe_edit_has(d, edit, "slopes_right"))
-        pe_edit_remove(edit, "slopes_right");
-    return true;
-}
-const struct pe_fault pe_fault_form_other = {FAULT_TEXT("form_other", "bias", BIAS, 3, "other form",
-                                                        "The bias has another form, e.g. key instead of relative.",
-                                                        "The form is {found}; the configuration says {believed}."),
-                                             .schemes = "alibi",
-                                             .evidence = OF_BIAS,
-                                             .n_alternatives = sizeof forms / sizeof *forms,
-                                             .apply = form_other,
-                                             .combines_as = PE_KIND_SINUSOID};
+const struct pe_fault pe_fault_form_other = {
+    FAULT_TEXT("form_other", "bias", BIAS, 3, "other form", "The bias has another form, e.g. key instead of relative.",
+               "The form is {found}; the configuration says {believed}."),
+    .schemes = "alibi", .evidence = OF_BIAS,
+    PE_VALUES(PE_WORD_OF("form", "symmetric"), PE_WORD_OF("form", "relative"), PE_WORD_OF("form", "key"),
+              PE_WORD_OF("form", "key_end"), PE_WORD_OF("form", "key_mask")),
+    .combines_as = PE_KIND_SINUSOID};
 
 /* ---- Buckets of T5 ---- */
 
-static bool bidirectional_other(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
-{
-    (void)alternative;
-    pe_edit_set_boolean(edit, "bidirectional", !pe_edit_is_true(d, edit, "bidirectional", true));
-    return true;
-}
 const struct pe_fault pe_fault_bidirectional_other = {
     FAULT_TEXT("bidirectional_other", "bias", BIAS, 3, "other bidirectional",
                "Buckets are computed for an encoder instead of a decoder, or the other way round.",
                "bidirectional is {found}; the configuration says {believed}."),
 
-    .schemes = "t5", .evidence = OF_MAPS, .n_alternatives = 1, .apply = bidirectional_other};
+    .schemes = "t5", .evidence = OF_MAPS,
+    PE_VALUES(PE_TRUTH_OF("bidirectional", true), PE_TRUTH_OF("bidirectional", false))};
 
-static const int64_t distances[] = {64,  128, 256, 512, 800, 96,  100, 160, 192, 200, 224,
-                                    300, 320, 384, 400, 448, 480, 500, 576, 600, 640, 700};
-
-static bool max_distance_other(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
-{
-    if (pe_edit_integer(d, edit, "max_distance", 128) == distances[alternative])
-        return false;
-    pe_edit_set_integer(edit, "max_distance", distances[alternative]);
-    return true;
-}
+#define FARTHEST(x) PE_INTEGER_OF("max_distance", x)
 const struct pe_fault pe_fault_max_distance_other = {
     FAULT_TEXT("max_distance_other", "bias", BIAS, 3, "other max_distance", "Buckets end at another distance.",
                "max_distance is {found}; the configuration says {believed}."),
-    .schemes = "t5", .evidence = OF_MAPS, .n_alternatives = sizeof distances / sizeof *distances,
-    .apply = max_distance_other};
+    .schemes = "t5", .evidence = OF_MAPS,
+    PE_VALUES(FARTHEST(64), FARTHEST(128), FARTHEST(256), FARTHEST(512), FARTHEST(800), FARTHEST(96), FARTHEST(100),
+              FARTHEST(160), FARTHEST(192), FARTHEST(200), FARTHEST(224), FARTHEST(300), FARTHEST(320), FARTHEST(384),
+              FARTHEST(400), FARTHEST(448), FARTHEST(480), FARTHEST(500), FARTHEST(576), FARTHEST(600), FARTHEST(640),
+              FARTHEST(700))};
 
 /* ---- Parameters of the other schemes ---- */
 
-static bool kind_other(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
-{
-    (void)alternative;
-    pe_edit_set_word(edit, "kind", pe_edit_is_word(d, edit, "kind", "power") ? "log" : "power");
-    return true;
-}
 const struct pe_fault pe_fault_kind_other = {
     FAULT_TEXT("kind_other", "bias", BIAS, 3, "other kind", "KERPLE's bias is of the other kind: log or power.",
                "The kind is {found}; the configuration says {believed}."),
 
-    .schemes = "kerple", .evidence = OF_BIAS, .n_alternatives = 1, .apply = kind_other};
+    .schemes = "kerple", .evidence = OF_BIAS, PE_VALUES(PE_WORD_OF("kind", "log"), PE_WORD_OF("kind", "power"))};

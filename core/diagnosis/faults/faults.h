@@ -57,6 +57,7 @@ struct pe_fault {
                             the field that it sets */
     bool is_of_tensor;   /* it changes the tensor rather than the plan, or reads it whatever the alternative */
     size_t n_alternatives;
+    const struct pe_field *values; /* of each alternative a field and its other value, PE_NULL: none; or NULL: … */
     size_t (*count)(const struct pe_diagnosis *d); /* those that are tried, if that depends on the belief; else NULL */
     /* Changes the edit as the alternative states. false: it does not apply, or changes nothing. */
     bool (*apply)(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit);
@@ -70,6 +71,46 @@ struct pe_fault {
     /* By how much an alternative is more (or less) surprising than the fault's row; NULL: 0. */
     int (*surprise)(const struct pe_diagnosis *d, size_t alternative);
 };
+
+/* Alternatives of one field each, as data. */
+#define PE_VALUES(...)                                                                                                 \
+    .values = (const struct pe_field[]){__VA_ARGS__},                                                                  \
+    .n_alternatives = sizeof((const struct pe_field[]){__VA_ARGS__}) / sizeof(struct pe_field)
+#define PE_WORD_OF(name, word)                                                                                         \
+    {                                                                                                                  \
+        name, { .kind = PE_STRING, .string = word }                                                                    \
+    }
+#define PE_REAL_OF(name, x)                                                                                            \
+    {                                                                                                                  \
+        name, { .kind = PE_REAL, .real = x }                                                                           \
+    }
+#define PE_INTEGER_OF(name, x)                                                                                         \
+    {                                                                                                                  \
+        name, { .kind = PE_INTEGER, .integer = x }                                                                     \
+    }
+#define PE_TRUTH_OF(name, x)                                                                                           \
+    {                                                                                                                  \
+        name, { .kind = PE_BOOLEAN, .boolean = x }                                                                     \
+    }
+#define PE_NONE_OF(name)                                                                                               \
+    {                                                                                                                  \
+        name, { .kind = PE_NULL }                                                                                      \
+    }
+#define PE_LIST_OF(name, ...)                                                                                          \
+    {                                                                                                                  \
+        name,                                                                                                          \
+        {                                                                                                              \
+            .kind = PE_ARRAY, .array = {                                                                               \
+                .dtype = PE_F64,                                                                                       \
+                .rank = 1,                                                                                             \
+                .shape = {sizeof((const double[]){__VA_ARGS__}) / sizeof(double)},                                     \
+                .data = (const double[]){__VA_ARGS__}                                                                  \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+/* parameters.c: changes the edit as an alternative of a row states. false: it does not apply, or changes nothing. */
+bool pe_fault_apply(struct pe_diagnosis *d, const struct pe_fault *fault, size_t alternative, struct pe_edit *edit);
 
 /* The table, in the order of list.h (pe_n_faults rows). */
 const struct pe_fault *pe_fault_row(size_t i);

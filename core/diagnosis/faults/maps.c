@@ -205,19 +205,10 @@ const struct pe_fault pe_fault_mscale_twice = {
 
 /* ---- The cap ---- */
 
-static bool no_cap(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    if (!pe_edit_has(d, edit, "softcap"))
-        return false;
-    pe_edit_remove(edit, "softcap");
-    return true;
-}
-
 const struct pe_fault pe_fault_softcap_missing = {
     FAULT_TEXT("softcap_missing", "size", PARAMETER, 2, "missing cap", "The scores are not capped.",
                "The scores are not capped; the configuration caps them at {believed}."),
-    .pointer = "softcap", .evidence = OF_SCORES, .n_alternatives = 1, .apply = no_cap};
+    .pointer = "softcap", .evidence = OF_SCORES, PE_VALUES(PE_NONE_OF("softcap"))};
 const struct pe_fault pe_fault_softcap_other = {
     FAULT_TEXT("softcap_other", "size", PARAMETER, 4, "other cap", "The scores are capped at another number.",
                "The scores are capped at {found}; the configuration says {believed}."),
@@ -227,15 +218,6 @@ const struct pe_fault pe_fault_softcap_other = {
 
 /* Sinks show in probabilities alone. */
 static bool show_sinks(const struct pe_diagnosis *d) { return d->evidence.kind == &pe_evidence_probs; }
-
-static bool no_sinks(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    if (!show_sinks(d) || !pe_edit_has(d, edit, "sinks"))
-        return false;
-    pe_edit_remove(edit, "sinks");
-    return true;
-}
 
 /* A row of probabilities with the sum S, whose scores have the logarithm L of their sum of exponentials: its sink is
  * L + ln((1 - S)/S), which is known as well as S·(1 - S). */
@@ -346,7 +328,7 @@ const struct pe_fault pe_fault_sinks_missing = {
     FAULT_TEXT("sinks_missing", "size", PARAMETER, 3, "missing sinks", "The rows of probabilities have no sinks.",
                "The rows of probabilities sum to 1, but the configuration has a sink in each head, which takes a part "
                "of every row."),
-    .pointer = "sinks", .evidence = OF_SCORES, .n_alternatives = 1, .apply = no_sinks};
+    .pointer = "sinks", .evidence = OF_SCORES, .count = count_fits, PE_VALUES(PE_NONE_OF("sinks"))};
 const struct pe_fault pe_fault_sinks_extra = {
     FAULT_TEXT("sinks_extra", "size", PARAMETER, 4, "sinks",
                "The rows of probabilities sum to less than 1: each head has a sink, a logit without a value.",

@@ -27,21 +27,14 @@ static bool set_scale(struct pe_edit *edit, size_t type, double beta, double len
     return true;
 }
 
-static bool forget(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    if (!has_queries(d) || !pe_edit_has(d, edit, "query_scale"))
-        return false;
-    pe_edit_remove(edit, "query_scale");
-    return true;
-}
+static size_t count_queries(const struct pe_diagnosis *d) { return has_queries(d); }
 
 const struct pe_fault pe_fault_query_scale_missing = {
     FAULT_TEXT("query_scale_missing", "size", SIZE, 2, "queries not scaled by position",
                "Queries are not multiplied by the factor that grows with their position.",
                "The queries are not multiplied by a factor that grows with their position; in the configuration they "
                "are."),
-    .pointer = "query_scale", .evidence = OF_QUERIES, .n_alternatives = 1, .apply = forget};
+    .pointer = "query_scale", .evidence = OF_QUERIES, .count = count_queries, PE_VALUES(PE_NONE_OF("query_scale"))};
 
 /* Up to its length a factor is 1, so in shorter sequences it is no other hypothesis. */
 static bool reaches(const struct pe_diagnosis *d, double length)

@@ -66,7 +66,7 @@ static double scale_of(struct scores *s, const struct pe_fault *fault, size_t ch
     struct pe_edit edit = *s->edit;
     edit.n_owned = 0;
     bool applies = (!fault->schemes || pe_is_among(fault->schemes, s->d->belief.inheritance->scheme->info.name)) &&
-                   fault->apply(s->d, choice, &edit);
+                   pe_fault_apply(s->d, fault, choice, &edit);
     return applies ? pe_edit_real(s->d, &edit, "softmax_scale", (double)NAN) : (double)NAN;
 }
 
