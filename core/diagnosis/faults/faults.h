@@ -302,10 +302,6 @@ struct pe_change {
 void pe_fault_change(struct pe_diagnosis *d, const struct pe_edit *edit, const struct pe_fault *fault, unsigned i,
                      struct pe_change *change);
 
-/* maps.c: the x at which numbers that are linear in it fit best, of rotated tensors and maps, from the edits at 0 and
- * at 1; its standard error. false: a cap or another stage is in the way, or nothing depends on it. */
-bool pe_fit_between(struct pe_diagnosis *d, const struct pe_edit *at0, const struct pe_edit *at1, struct pe_solved *x);
-
 /* How far the frequencies of a model's recipe may be off, relatively. */
 double pe_wave_tolerance(const struct pe_model *model);
 /* Positions from row 0 to row 1 of a model on one axis. */
@@ -341,24 +337,5 @@ bool pe_reading_steps(struct pe_reading *r);
 
 /* A phase in [-pi, pi]. */
 static inline double pe_wrap(double x) { return x - 2 * PI * nearbyint(x / (2 * PI)); }
-
-/* ---- Ratios ---- */
-
-/* The one factor between numbers predicted and numbers found: an interval, because both have been rounded. */
-
-/* The factors that agree with all numbers so far: if each was rounded once, and if it was rounded three times, as when
- * the factor itself is a rounded number. */
-struct pe_ratio {
-    double least, most, wide_least, wide_most;
-};
-
-void pe_ratio_init(struct pe_ratio *r);
-/* n more numbers, rounded with the unit roundoff u; infinities are passed over. false: one is found where 0 is
- * predicted. */
-bool pe_ratio_add(struct pe_ratio *r, const double *found, const double *predicted, size_t n, double u);
-bool pe_ratio_is_known(const struct pe_ratio *r); /* has any number bounded the interval? */
-bool pe_ratio_is_consistent(const struct pe_ratio *r);
-/* The decimal with the fewest digits among the factors; false: there is no such factor. */
-bool pe_ratio_choose(const struct pe_ratio *r, double *factor);
 
 #endif

@@ -7,180 +7,25 @@
 
 #define OF_SCORES PE_EVIDENCE_BIT(MAPS)
 
-static double real_of(const struct pe_diagnosis *d, const struct pe_edit *edit, const char *name)
-{
-    return pe_edit_real(d, edit, name, (double)NAN);
-}
-
-/* ---- The softmax scale ---- */
-
-static bool set_scale(const struct pe_diagnosis *d, struct pe_edit *edit, double x)
-{
-    double now = real_of(d, edit, "softmax_scale");
-    if (!isfinite(x) || x == 0 || isnan(now) || fabs(x - now) <= 1e-9 * fabs(now))
-        return false;
-    pe_edit_set_real(edit, "softmax_scale", x);
-    return true;
-}
-
-static bool no_scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    return set_scale(d, edit, 1);
-}
-
-static bool scale_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    double now = real_of(d, edit, "softmax_scale");
-    (void)i;
-    return set_scale(d, edit, now * now);
-}
-
-/* ---- What is linear in the numbers ---- */
-
-/* The numbers of the edit, of the sample, into d->sample.expected: of a map its scores. */
-static bool predict(struct pe_diagnosis *d, const struct pe_edit *edit)
-{
-    struct pe_edit changed = *edit;
-    struct pe_model *model;
-    changed.n_owned = 0;
-    if (d->evidence.kind == &pe_evidence_probs)
-        changed.transforms.stage = PE_STAGE_OTHER;
-    if (!pe_edit_model(d, &changed, &model))
-        return false;
-    for (size_t i = 0; i < d->sample.n_pieces && !pe_is_cancelled(); i++) {
-        const struct pe_piece *p = &d->sample.pieces[i];
-        pe_model_fill(model, p->t, p->row, p->col0, p->n, d->sample.expected + p->at);
-    }
-    pe_model_free(model);
-    return true;
-}
-
-struct squares {
-    double both, own, found;
-    size_t n;
-};
-
-/* Logarithms of probabilities are scores but for one number of their row: the mean of the piece takes its place. */
-static void centre(const struct pe_diagnosis *d, const bool *counts, size_t n, double *x)
-{
-    double sum = 0, m = 0;
-    for (size_t j = 0; j < n; j++)
-        if (counts[j]) {
-            sum += x[j];
-            m++;
-        }
-    for (size_t j = 0; j < n && m > 0 && d->evidence.kind == &pe_evidence_probs; j++)
-        x[j] -= sum / m;
-}
-
-/* found - at0 = x·(at1 - at0), in the sense of least squares. */
-static void add_piece(const struct pe_diagnosis *d, const double *found, const double *at0, const double *at1, size_t n,
-                      struct squares *s)
-{
-    enum { SOME = 256 };
-    bool are_probs = d->evidence.kind == &pe_evidence_probs, counts[SOME];
-    double gap[SOME], step[SOME];
-    for (size_t at = 0; at < n; at += SOME) {
-        size_t m = n - at < SOME ? n - at : SOME;
-        for (size_t j = 0; j < m; j++) {
-            double x = are_probs ? log(found[at + j]) : found[at + j];
-            counts[j] = isfinite(x) && isfinite(at0[at + j]) && isfinite(at1[at + j]) &&
-                        (!are_probs || found[at + j] > 0x1p-20);
-            gap[j] = counts[j] ? x - at0[at + j] : 0;
-            step[j] = counts[j] ? at1[at + j] - at0[at + j] : 0;
-            s->found += counts[j] ? x * x : 0;
-        }
-        centre(d, counts, m, gap);
-        centre(d, counts, m, step);
-        for (size_t j = 0; j < m; j++)
-            if (counts[j]) {
-                s->both += gap[j] * step[j];
-                s->own += step[j] * step[j];
-                s->n++;
-            }
-    }
-}
-
-bool pe_fit_between(struct pe_diagnosis *d, const struct pe_edit *at0, const struct pe_edit *at1, struct pe_solved *x)
-{
-    const struct pe_sample *sample = &d->sample;
-    struct squares s = {.n = 0};
-    if (pe_edit_has(d, at0, "softcap") || at0->transforms.stage != PE_STAGE_AS_IS || !predict(d, at0))
-        return false;
-    memcpy(sample->phase, sample->expected, sample->n * sizeof *sample->phase);
-    if (!predict(d, at1))
-        return false;
-    for (size_t i = 0; i < sample->n_pieces; i++) {
-        const struct pe_piece *p = &sample->pieces[i];
-        add_piece(d, sample->found + p->at, sample->phase + p->at, sample->expected + p->at, p->n, &s);
-    }
-    x->x = s.both / s.own;
-    x->error = pe_evidence_noise(&d->evidence) * sqrt(s.found / (s.own * (double)s.n));
-    return s.own > 0 && isfinite(x->x);
-}
-
-static bool other_scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    enum { N_SCALES = 4 };
-    double width = real_of(d, edit, "head_dim"), rotated = pe_edit_real(d, edit, "rotary_dim", width),
-           heads = real_of(d, edit, "num_heads");
-    const double others[N_SCALES] = {1 / width, 1 / sqrt(rotated), 1 / sqrt(heads * width), sqrt(width)};
-    return set_scale(d, edit, others[i]);
-}
+/* ---- The softmax scale: named by ../naming/scores.c ---- */
 
 #define SCALE_IS "The scores have the softmax scale {found}; the configuration gives {believed}."
 
 const struct pe_fault pe_fault_softmax_scale_missing = {
     FAULT_TEXT("softmax_scale_missing", "size", SIZE, 1, "missing softmax scale", "q·k is not multiplied by a scale.",
                "The scores have no softmax scale; the configuration gives {believed}."),
-    .evidence = OF_SCORES, .n_alternatives = 1, .apply = no_scale};
+    .evidence = OF_SCORES};
 const struct pe_fault pe_fault_softmax_scale_twice = {
     FAULT_TEXT("softmax_scale_twice", "size", SIZE, 2, "softmax scale applied twice",
                "q·k is multiplied by the softmax scale twice.",
                "The softmax scale {believed} was applied twice: the scores have {found}."),
-    .evidence = OF_SCORES, .n_alternatives = 1, .apply = scale_twice};
-/* Tried only where ../naming/scores.c measures such a scale: in 16 bits a large one would excuse any probability. */
+    .evidence = OF_SCORES};
 const struct pe_fault pe_fault_softmax_scale_other = {FAULT_TEXT("softmax_scale_other", "size", SIZE, 3,
                                                                  "other softmax scale",
                                                                  "q·k is multiplied by another scale.", SCALE_IS),
-                                                      .evidence = OF_SCORES, .apply = other_scale};
+                                                      .evidence = OF_SCORES};
 
 /* ---- The magnitude of a scaling, in the softmax scale ---- */
-
-/* YaRN multiplies scores by m^2, in the tables of q and k or in the softmax scale; m = 1: there is none. */
-static double magnitude(const struct pe_diagnosis *d, const struct pe_edit *edit)
-{
-    double factor = pe_edit_real(d, edit, "scaling.factor", 1),
-           all = pe_edit_real(d, edit, "scaling.mscale_all_dim", 0);
-    if (!pe_edit_is_word(d, edit, "scaling.type", "yarn"))
-        return pe_edit_real(d, edit, "attention_factor", 1);
-    return factor > 1 ? 0.1 * (all > 0 ? all : 1) * log(factor) + 1 : 1;
-}
-
-static bool scale_by(struct pe_diagnosis *d, struct pe_edit *edit, double power)
-{
-    double m = magnitude(d, edit);
-    return m > 0 && m != 1 && set_scale(d, edit, real_of(d, edit, "softmax_scale") * pow(m, power));
-}
-
-static bool no_magnitude(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    return scale_by(d, edit, -2);
-}
-
-static bool magnitude_once(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    return scale_by(d, edit, -1);
-}
-
-static bool magnitude_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    return scale_by(d, edit, 2);
-}
 
 const struct pe_fault pe_fault_mscale_missing = {
     FAULT_TEXT(
@@ -188,20 +33,20 @@ const struct pe_fault pe_fault_mscale_missing = {
         "The scores lack the squared magnitude of the scaling (YaRN's m^2).",
         "The scores lack the squared magnitude of the scaling (YaRN's m^2): they have the softmax scale {found}, "
         "not {believed}."),
-    .schemes = "rope", .evidence = OF_SCORES, .n_alternatives = 1, .apply = no_magnitude};
+    .schemes = "rope", .evidence = OF_SCORES};
 const struct pe_fault pe_fault_mscale_once = {
     FAULT_TEXT(
         "mscale_once", "size", SIZE, 2, "magnitude of the scaling on one side only",
         "The scores have the magnitude of the scaling once, not squared.",
         "The scores have the magnitude of the scaling (YaRN's m) once, not squared: the softmax scale is {found}, "
         "not {believed}."),
-    .schemes = "rope", .evidence = OF_SCORES, .n_alternatives = 1, .apply = magnitude_once};
+    .schemes = "rope", .evidence = OF_SCORES};
 const struct pe_fault pe_fault_mscale_twice = {
     FAULT_TEXT("mscale_twice", "size", SIZE, 2, "magnitude of the scaling applied twice",
                "The scores have the squared magnitude of the scaling (YaRN's m^2) once more.",
                "The scores have the squared magnitude of the scaling (YaRN's m^2) once more than the configuration "
                "gives: the softmax scale is {found}, not {believed}. Tables and softmax scale may both have it."),
-    .schemes = "rope", .evidence = OF_SCORES, .n_alternatives = 1, .apply = magnitude_twice};
+    .schemes = "rope", .evidence = OF_SCORES};
 
 /* ---- The cap ---- */
 
@@ -391,7 +236,10 @@ static bool take_before(struct pe_diagnosis *d, enum pe_stage stage, struct pe_e
         edit->transforms.bias = PE_BIAS_MISSING;
         n++;
     }
-    n += stage == PE_STAGE_RAW && set_scale(d, edit, 1);
+    if (stage == PE_STAGE_RAW && pe_edit_real(d, edit, "softmax_scale", 1) != 1) {
+        pe_edit_set_integer(edit, "softmax_scale", 1);
+        n++;
+    }
     edit->transforms.stage = stage;
     return n > 1; /* one step alone is a fault of its own */
 }

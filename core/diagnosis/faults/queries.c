@@ -1,6 +1,7 @@
 /* Faults of queries and keys: what multiplies queries by their positions (core/rotate/query_scale.c), and in maps which
  * keys a head reads and a side that is not rotated. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/measure/maps.h"
 
 #include <math.h>
 
@@ -74,7 +75,7 @@ static bool fit_beta(struct pe_diagnosis *d, size_t type, double length, struct 
     struct pe_solved beta;
     at1.n_owned = 0;
     bool is_made = type != PE_SCALE_LOGN && set_scale(edit, type, 0, length) && set_scale(&at1, type, 1, length);
-    bool fits = is_made && pe_fit_between(d, edit, &at1, &beta);
+    bool fits = is_made && pe_measure_between(d, edit, &at1, &beta);
     edit->failed |= at1.failed;
     pe_edit_drop(&at1);
     if (!fits || !(beta.x > 4 * beta.error))

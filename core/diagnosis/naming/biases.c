@@ -142,24 +142,6 @@ static bool set_sides(struct pe_diagnosis *d, const struct pe_named *named, stru
     return n > 0;
 }
 
-/* ---- The ladder of slopes ---- */
-
-/* 2^(-bias_max·e) in head h, whose believed slope shows e. */
-static bool flattest(struct bias *b, struct pe_named *out)
-{
-    double believed = pe_edit_real(b->d, b->edit, "bias_max", (double)NAN), most = (double)NAN;
-    for (size_t h = 0; b->is_alibi && h < b->lines.n_heads; h++) {
-        double x = slope_of(b, h, b->lines.found, false), y = slope_of(b, h, b->lines.believed, false),
-               one = believed * log2(x) / log2(y), error = b->lines.tolerance / fabs(log(y));
-        if (h > 0 && !(fabs(one - most) <= 8 * (error + b->lines.tolerance) * fabs(one)))
-            return false;
-        most = one;
-    }
-    out->related = (struct pe_related){pe_shortest_decimal(most, 8 * b->lines.tolerance), believed, 0, 1};
-    return b->lines.n_heads > 1 && most > 0 && out->related.found != believed && b->lines.zero < b->lines.n &&
-           !pe_edit_has(b->d, b->edit, "slopes");
-}
-
 /* ---- The table ---- */
 
 /* The plainest first. A row without a sentence has that of its fault. */
@@ -183,7 +165,6 @@ static const struct row {
      grows_after,
      set_sides,
      NULL},
-    {{&pe_fault_bias_max_other, 1, NULL, NULL}, flattest, NULL, "bias_max"},
     {{&pe_fault_form_other, 3, NULL, NULL}, two_sides, set_sides, NULL},
 };
 
@@ -223,6 +204,8 @@ size_t pe_relate_bias(struct pe_diagnosis *d, struct pe_edit *edit, bool is_firs
     struct bias b = {.d = d, .edit = edit, .is_alibi = pe_same(d->belief.inheritance->scheme->info.name, "alibi")};
     (void)is_first;
     size_t n = pe_relate_window(d, edit, parts);
+    if (n == 0)
+        n = pe_relate_slopes(d, edit, parts);
     if (n > 0)
         return n;
     n = pe_measure_lines(d, edit, &b.lines) ? relate(&b, parts) : 0;

@@ -143,6 +143,8 @@ size_t pe_relate_without_waves(struct pe_diagnosis *d, struct pe_edit *edit, boo
 size_t pe_relate_scores(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts);
 size_t pe_relate_bias(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts);
 size_t pe_relate_table(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts);
+/* slopes.c: the same of ALiBi's slopes. */
+size_t pe_relate_slopes(struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_part *parts);
 size_t pe_relate_window(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_part *parts); /* windows.c */
 /* buckets.c: the same of T5's buckets, of lines that are measured and not as believed. */
 struct pe_lines;

@@ -33,8 +33,7 @@ static bool move_queries(struct pe_diagnosis *d, const struct pe_named *named, s
     return true;
 }
 
-static const struct pe_relation of_scale = {&pe_fault_softmax_scale_other, 1, NULL, NULL},
-                                of_cap = {&pe_fault_softcap_other, 1, NULL, NULL},
+static const struct pe_relation of_cap = {&pe_fault_softcap_other, 1, NULL, NULL},
                                 of_place = {&pe_fault_alignment_other, 1, NULL,
                                             "The first query is rotated to position {found}; the configuration has it "
                                             "at {believed}."};
@@ -51,37 +50,39 @@ static struct pe_named *add_named(struct scores *s, const struct pe_relation *re
 
 /* ---- The softmax scale ---- */
 
-/* Scales that have a name: an alternative of a fault sets it. */
-static const struct {
-    const struct pe_fault *fault;
-    size_t n;
-} named_scales[] = {
-    {&pe_fault_softmax_scale_missing, 1}, {&pe_fault_softmax_scale_twice, 1}, {&pe_fault_mscale_missing, 1},
-    {&pe_fault_mscale_once, 1},           {&pe_fault_mscale_twice, 1},        {&pe_fault_softmax_scale_other, 4},
-};
-
-/* The scale that an alternative gives; NaN: it does not apply. */
-static double scale_of(struct scores *s, const struct pe_fault *fault, size_t choice)
+/* YaRN multiplies scores by m^2, in the tables of q and k or in the softmax scale; NaN: there is none. */
+static double magnitude(const struct scores *s)
 {
-    struct pe_edit edit = *s->edit;
-    edit.n_owned = 0;
-    bool applies = (!fault->schemes || pe_is_among(fault->schemes, s->d->belief.inheritance->scheme->info.name)) &&
-                   pe_fault_apply(s->d, fault, choice, &edit);
-    return applies ? pe_edit_real(s->d, &edit, "softmax_scale", (double)NAN) : (double)NAN;
+    double factor = pe_edit_real(s->d, s->edit, "scaling.factor", 1),
+           all = pe_edit_real(s->d, s->edit, "scaling.mscale_all_dim", 0);
+    if (!pe_edit_is_word(s->d, s->edit, "scaling.type", "yarn"))
+        return pe_edit_real(s->d, s->edit, "attention_factor", (double)NAN);
+    return factor > 1 ? 0.1 * (all > 0 ? all : 1) * log(factor) + 1 : (double)NAN;
 }
+
+/* In the order of `scales`; the last one of any that follow. */
+static const struct pe_relation of_scales[] = {
+    {&pe_fault_softmax_scale_missing, 1, NULL, NULL}, {&pe_fault_softmax_scale_twice, 1, NULL, NULL},
+    {&pe_fault_mscale_missing, 1, NULL, NULL},        {&pe_fault_mscale_once, 1, NULL, NULL},
+    {&pe_fault_mscale_twice, 1, NULL, NULL},          {&pe_fault_softmax_scale_other, 1, NULL, NULL},
+};
 
 static void relate_scale(struct scores *s)
 {
-    double believed = pe_edit_real(s->d, s->edit, "softmax_scale", (double)NAN), found = believed * s->measured.scale;
+    double now = pe_edit_real(s->d, s->edit, "softmax_scale", (double)NAN), found = now * s->measured.scale,
+           m = magnitude(s), width = pe_edit_real(s->d, s->edit, "head_dim", (double)NAN),
+           rotated = pe_edit_real(s->d, s->edit, "rotary_dim", width),
+           heads = pe_edit_real(s->d, s->edit, "num_heads", (double)NAN);
+    const double scales[] = {1,         now * now,         now / (m * m),           now / m,     now * m * m,
+                             1 / width, 1 / sqrt(rotated), 1 / sqrt(heads * width), sqrt(width), (double)NAN};
+    size_t i = 0, n = sizeof scales / sizeof *scales - 1, last = sizeof of_scales / sizeof *of_scales - 1;
     if (is_near(s, s->measured.scale, 1) || !isfinite(found))
         return;
-    for (size_t i = 0; i < sizeof named_scales / sizeof *named_scales; i++)
-        for (size_t j = 0; j < named_scales[i].n; j++)
-            if (is_near(s, found, scale_of(s, named_scales[i].fault, j))) {
-                add(s, named_scales[i].fault, j);
-                return;
-            }
-    add_named(s, &of_scale, pe_shortest_decimal(found, s->measured.error), believed, "softmax_scale");
+    while (i < n && !is_near(s, found, scales[i]))
+        i++;
+    add_named(s, &of_scales[i < last ? i : last], i < n ? scales[i] : pe_shortest_decimal(found, s->measured.error),
+              now, "softmax_scale");
+    s->numbers -= i < n; /* a number that has a name is not taken from the tensor */
 }
 
 /* ---- The rest ---- */
