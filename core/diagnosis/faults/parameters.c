@@ -95,11 +95,6 @@ static const struct pe_field parameters[] = {
     PE_INTEGER_OF("bar_dim", 64),
     PE_INTEGER_OF("bar_dim", 32),
     PE_INTEGER_OF("bar_dim", 256),
-    PE_INTEGER_OF("num_buckets", 32), /* T5 */
-    PE_INTEGER_OF("num_buckets", 64),
-    PE_INTEGER_OF("num_buckets", 16),
-    PE_INTEGER_OF("num_buckets", 128),
-    PE_INTEGER_OF("num_buckets", 320),
     PE_INTEGER_OF("position_buckets", -1), /* DeBERTa */
     PE_INTEGER_OF("position_buckets", 256),
     PE_INTEGER_OF("position_buckets", 128),
@@ -182,6 +177,13 @@ const struct pe_fault pe_fault_parameter_other = {
     FAULT_TEXT("parameter_other", "parameter", PARAMETER, 3, "other parameter", "A parameter has another value.",
                "{pointer} is {found}; the configuration says {believed}."),
     .count = count_parameters, .apply = parameter_other};
+
+const struct pe_fault pe_fault_kind_other = {FAULT_TEXT("kind_other", "bias", BIAS, 3, "other kind",
+                                                        "KERPLE's bias is of the other kind: log or power.",
+                                                        "The kind is {found}; the configuration says {believed}."),
+
+                                             .schemes = "kerple", .evidence = PE_EVIDENCE_BIT(BIAS),
+                                             PE_VALUES(PE_WORD_OF("kind", "log"), PE_WORD_OF("kind", "power"))};
 
 /* Grids that models are trained on, for coordinates resized to them. */
 static const double ref_sides[] = {16, 14, 24, 7, 32, 37};

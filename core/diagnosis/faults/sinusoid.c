@@ -81,10 +81,6 @@ CHANGE(exponent_doubled, PE_EXPONENT_DOUBLED,
        FAULT_TEXT("exponent_doubled", "sinusoid", SINUSOID, 2, "doubled exponent",
                   "Column j has the frequency base^(-2j/d): the column is taken for the pair.",
                   "Column j has the frequency base^(-2j/d): the column is taken for the pair."))
-CHANGE(sinusoid_from_one, PE_LADDER_FROM_ONE,
-       FAULT_TEXT("ladder_from_one", "sinusoid", LADDER, 2, "frequencies counted from one",
-                  "Pair c has the frequency of pair c + 1: the exponents begin at 1 instead of 0.",
-                  "Each pair has the frequency of the next one: pairs are counted from 1 instead of 0."))
 CHANGE(sine_only, PE_SINE_ONLY,
        FAULT_TEXT("sine_only", "sinusoid", SINUSOID, 2, "sines only", "Cosine columns have the sine of the same angle.",
                   "Every cosine column has the sine of the same angle."))

@@ -24,10 +24,10 @@ struct pe_scores {
  * numbers. */
 bool pe_measure_scores(struct pe_diagnosis *d, const struct pe_edit *edit, bool is_first, struct pe_scores *out);
 
-/* scores.c: the x at which numbers that are linear in it fit best, of rotated tensors and maps, from the edits at 0 and
- * at 1; its standard error. false: a cap or another stage is in the way, or nothing depends on it. */
-bool pe_measure_between(struct pe_diagnosis *d, const struct pe_edit *at0, const struct pe_edit *at1,
-                        struct pe_solved *x);
+/* sinks.c: does a row of probabilities sum to less than 1? */
+bool pe_has_gaps(struct pe_diagnosis *d);
+/* … the sink of each head, [n_heads], under an edit without sinks. false: no row shows one. */
+bool pe_measure_sinks(struct pe_diagnosis *d, const struct pe_edit *edit, size_t n_heads, double *sinks);
 
 /* A bias, or buckets, by the distance of the key from the query. */
 struct pe_lines {

@@ -247,36 +247,6 @@ static void fit_cap(struct pe_diagnosis *d, const struct pe_edit *edit, struct n
         *best = at;
 }
 
-/* ---- Between two edits ---- */
-
-bool pe_measure_between(struct pe_diagnosis *d, const struct pe_edit *at0, const struct pe_edit *at1,
-                        struct pe_solved *x)
-{
-    static const struct pe_scores_form as_is = {.moved = 0};
-    struct numbers n;
-    double both = 0, own = 0;
-    bool is_linear = !pe_edit_has(d, at0, "softcap") && at0->transforms.stage == PE_STAGE_AS_IS;
-    if (!is_linear || !open_numbers(d, &n))
-        return false;
-    bool are_known = predict(d, at0, &as_is, false, n.content) && predict(d, at1, &as_is, false, n.bias);
-    for (size_t i = 0; i < n.n; i++) {
-        n.left[i] = n.y[i] - n.content[i];
-        n.bias[i] -= n.content[i];
-        n.n_used += is_used(&n, i);
-    }
-    centre(&n, n.left);
-    centre(&n, n.bias);
-    for (size_t i = 0; i < n.n; i++) {
-        both += is_used(&n, i) ? n.left[i] * n.bias[i] : 0;
-        own += is_used(&n, i) ? n.bias[i] * n.bias[i] : 0;
-    }
-    *x = (struct pe_solved){.x = both / own,
-                            .error = pe_evidence_noise(&d->evidence) *
-                                     sqrt(sum_of_squares(&n, n.y) / (own * (double)n.n_used))};
-    free(n.y);
-    return are_known && own > 0 && isfinite(x->x);
-}
-
 /* ---- Queries elsewhere ---- */
 
 enum { ROWS = 8, NUMBERS = 64, BEST = 6, FARTHEST = 4096 };

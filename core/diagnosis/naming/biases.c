@@ -9,6 +9,22 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define OF_BIAS PE_EVIDENCE_BIT(BIAS)
+
+const struct pe_fault pe_fault_bias_signed = {
+    FAULT_TEXT("bias_signed", "bias", BIAS, 2, "sign of the distance",
+               "The bias keeps the sign of the distance, so it grows on one side of the query.",
+               "The bias keeps the sign of the distance, so it grows on one side of the query."),
+    .schemes = "alibi", .evidence = OF_BIAS};
+/* `asymmetric` differs from `symmetric` only by lists of slopes. */
+const struct pe_fault pe_fault_form_other = {
+    FAULT_TEXT("form_other", "bias", BIAS, 3, "other form", "The bias has another form, e.g. key instead of relative.",
+               "The form is {found}; the configuration says {believed}."),
+    .schemes = "alibi", .evidence = OF_BIAS,
+    PE_VALUES(PE_WORD_OF("form", "symmetric"), PE_WORD_OF("form", "relative"), PE_WORD_OF("form", "key"),
+              PE_WORD_OF("form", "key_end"), PE_WORD_OF("form", "key_mask")),
+    .combines_as = PE_KIND_SINUSOID};
+
 struct bias {
     struct pe_diagnosis *d;
     const struct pe_edit *edit;

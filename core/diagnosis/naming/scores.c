@@ -6,6 +6,69 @@
 
 #include <math.h>
 
+/* ---- The words ---- */
+
+#define OF_SCORES PE_EVIDENCE_BIT(MAPS)
+
+const struct pe_fault pe_fault_softmax_scale_missing = {
+    FAULT_TEXT("softmax_scale_missing", "size", SIZE, 1, "missing softmax scale", "q·k is not multiplied by a scale.",
+               "The scores have no softmax scale; the configuration gives {believed}."),
+    .evidence = OF_SCORES};
+const struct pe_fault pe_fault_softmax_scale_twice = {
+    FAULT_TEXT("softmax_scale_twice", "size", SIZE, 2, "softmax scale applied twice",
+               "q·k is multiplied by the softmax scale twice.",
+               "The softmax scale {believed} was applied twice: the scores have {found}."),
+    .evidence = OF_SCORES};
+const struct pe_fault pe_fault_softmax_scale_other = {
+    FAULT_TEXT("softmax_scale_other", "size", SIZE, 3, "other softmax scale", "q·k is multiplied by another scale.",
+               "The scores have the softmax scale {found}; the configuration gives {believed}."),
+    .evidence = OF_SCORES};
+
+/* The magnitude of a scaling, in the softmax scale. */
+
+const struct pe_fault pe_fault_mscale_missing = {
+    FAULT_TEXT(
+        "mscale_missing", "size", SIZE, 1, "scores without the magnitude of the scaling",
+        "The scores lack the squared magnitude of the scaling (YaRN's m^2).",
+        "The scores lack the squared magnitude of the scaling (YaRN's m^2): they have the softmax scale {found}, "
+        "not {believed}."),
+    .schemes = "rope", .evidence = OF_SCORES};
+const struct pe_fault pe_fault_mscale_once = {
+    FAULT_TEXT(
+        "mscale_once", "size", SIZE, 2, "magnitude of the scaling on one side only",
+        "The scores have the magnitude of the scaling once, not squared.",
+        "The scores have the magnitude of the scaling (YaRN's m) once, not squared: the softmax scale is {found}, "
+        "not {believed}."),
+    .schemes = "rope", .evidence = OF_SCORES};
+const struct pe_fault pe_fault_mscale_twice = {
+    FAULT_TEXT("mscale_twice", "size", SIZE, 2, "magnitude of the scaling applied twice",
+               "The scores have the squared magnitude of the scaling (YaRN's m^2) once more.",
+               "The scores have the squared magnitude of the scaling (YaRN's m^2) once more than the configuration "
+               "gives: the softmax scale is {found}, not {believed}. Tables and softmax scale may both have it."),
+    .schemes = "rope", .evidence = OF_SCORES};
+
+const struct pe_fault pe_fault_softcap_missing = {
+    FAULT_TEXT("softcap_missing", "size", PARAMETER, 2, "missing cap", "The scores are not capped.",
+               "The scores are not capped; the configuration caps them at {believed}."),
+    .pointer = "softcap", .evidence = OF_SCORES, PE_VALUES(PE_NONE_OF("softcap"))};
+const struct pe_fault pe_fault_softcap_other = {
+    FAULT_TEXT("softcap_other", "size", PARAMETER, 4, "other cap", "The scores are capped at another number.",
+               "The scores are capped at {found}; the configuration says {believed}."),
+    .evidence = OF_SCORES};
+const struct pe_fault pe_fault_sinks_missing = {
+    FAULT_TEXT("sinks_missing", "size", PARAMETER, 3, "missing sinks", "The rows of probabilities have no sinks.",
+               "The rows of probabilities sum to 1, but the configuration has a sink in each head, which takes a part "
+               "of every row."),
+    .pointer = "sinks", .evidence = OF_SCORES, PE_VALUES(PE_NONE_OF("sinks"))};
+const struct pe_fault pe_fault_sinks_extra = {
+    FAULT_TEXT("sinks_extra", "size", PARAMETER, 4, "sinks",
+               "The rows of probabilities sum to less than 1: each head has a sink, a logit without a value.",
+               "The rows of probabilities sum to less than 1: each head has a sink, a logit without a value; `found` "
+               "has one for each head."),
+    .evidence = OF_SCORES, .fit_rank = 2};
+
+/* ---- What was measured ---- */
+
 /* What was measured, and the parts so far. */
 struct scores {
     struct pe_diagnosis *d;
@@ -132,29 +195,30 @@ static void relate_cap(struct scores *s)
         add_named(s, &of_cap, pe_shortest_decimal(found, fmax(1e-3, 16 * s->measured.error)), believed, "softcap");
 }
 
-/* Does a row of probabilities that is whole in the sample sum to less than 1? */
-static bool has_gaps(const struct scores *s)
+/* After all else. */
+static bool set_sinks(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
 {
-    const struct pe_sample *sample = &s->d->sample;
-    const struct pe_evidence *e = &s->d->evidence;
-    double least = 1 - 4 * pe_evidence_noise(e) * sqrt((double)e->row_len);
-    for (size_t i = 0; i < sample->n_pieces; i++) {
-        const struct pe_piece *p = &sample->pieces[i];
-        double sum = 0;
-        for (size_t j = 0; j < p->n; j++)
-            sum += sample->found[p->at + j];
-        if (p->n == e->row_len && sum > 0 && sum < least)
-            return true;
-    }
-    return false;
+    int64_t n = pe_edit_integer(d, edit, "num_heads", 0);
+    bool may = n > 0 && d->evidence.n_rows % (uint64_t)n == 0 && edit->transforms.stage == PE_STAGE_AS_IS;
+    double *sinks = may ? pe_edit_room(edit, (size_t)n * sizeof *sinks) : NULL;
+    (void)named;
+    if (!sinks || !pe_measure_sinks(d, edit, (size_t)n, sinks))
+        return false;
+    pe_edit_set_reals(edit, "sinks", sinks, (size_t)n);
+    return true;
 }
 
 static void relate_sinks(struct scores *s)
 {
+    static const struct pe_relation extra = {&pe_fault_sinks_extra, 1, NULL, NULL};
     bool are_believed = pe_edit_has(s->d, s->edit, "sinks");
-    if (s->d->evidence.kind != &pe_evidence_probs || are_believed == has_gaps(s))
+    if (s->d->evidence.kind != &pe_evidence_probs || are_believed == pe_has_gaps(s->d))
         return;
-    add(s, are_believed ? &pe_fault_sinks_missing : &pe_fault_sinks_extra, 0);
+    struct pe_named *named = are_believed ? NULL : pe_part_add(s->d, &extra, (double)NAN, (double)NAN, s->parts, &s->n);
+    if (are_believed)
+        add(s, &pe_fault_sinks_missing, 0);
+    else if (named)
+        named->apply = set_sinks;
 }
 
 size_t pe_relate_scores(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts)

@@ -7,6 +7,27 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* ---- The words ---- */
+
+#define OF_BIAS PE_EVIDENCE_BIT(BIAS)
+
+const struct pe_fault pe_fault_slopes_other = {
+    FAULT_TEXT("slopes_other", "bias", BIAS, 2, "other slopes", "The heads have other slopes.",
+               "The slopes are not those of the configuration; `found` lists them."),
+    .schemes = "alibi", .evidence = OF_BIAS, .fit_rank = 1};
+const struct pe_fault pe_fault_slopes_order = {
+    FAULT_TEXT("slopes_order", "bias", BIAS, 3, "other order of slopes",
+               "The heads have the right slopes in another order.",
+               "The slopes are right, but the heads have them in another order."),
+    .schemes = "alibi", .evidence = OF_BIAS, .fit_rank = 1};
+const struct pe_fault pe_fault_bias_max_other = {
+    FAULT_TEXT("bias_max_other", "bias", BIAS, 2, "other bias_max", "The slopes are computed with another bias_max.",
+               "bias_max is {found}; the configuration says {believed}."),
+    .schemes = "alibi", .evidence = OF_BIAS,
+    PE_VALUES(PE_INTEGER_OF("bias_max", 16), PE_INTEGER_OF("bias_max", 4), PE_INTEGER_OF("bias_max", 8))};
+
+/* ---- Slopes ---- */
+
 /* Of each head. n: the largest power of two that is at most n_heads. */
 struct slopes {
     struct pe_diagnosis *d;
