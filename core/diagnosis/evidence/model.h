@@ -85,13 +85,7 @@ enum pe_recipe {
 
 /* To 11 significant bits, as the inputs of a product in TF32 are. */
 double pe_round_to_tf32(double x);
-enum pe_sinusoid_change {
-    PE_SINUSOID_AS_IS,
-    PE_EXPONENT_PER_COLUMN,
-    PE_EXPONENT_DOUBLED,
-    PE_LADDER_FROM_ONE,
-    PE_SINE_ONLY
-};
+enum pe_sinusoid_change { PE_SINUSOID_AS_IS, PE_EXPONENT_PER_COLUMN, PE_EXPONENT_DOUBLED, PE_SINE_ONLY };
 
 /* What is done with the bias of a map, and where a map was taken. The last three are requests as well; the word names
  * them. */

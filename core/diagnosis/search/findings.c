@@ -233,7 +233,7 @@ static void put_change(struct pe_diagnosis *d, const struct pe_candidate *c, uns
         pe_answer_nearest_ladder(d, c, node);
     const char *last = strrchr(change->pointer, '/');
     const char *sentence = put_meaning(d, c, info, change, node);
-    sentence = named && named->is_ladder && named->relation->text ? named->relation->text : sentence;
+    sentence = named && named->relation->text ? named->relation->text : sentence;
     if (!put_other_length(d, node, info, change) && !put_member(d, node, change) &&
         !pe_scalings_put(d, node, change->found, change->believed))
         pe_answer_sentence(d, node, info, sentence ? sentence : sentence_of(info, c->explanation.h.choice[i]),
@@ -251,7 +251,7 @@ static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candida
     pe_put_string(node, "code", info->code);
     pe_put_string(node, "pointer", change.pointer);
     const struct pe_named *named = pe_named_of(d, &c->explanation.h, i);
-    if (named && !named->is_ladder && named->relation->text)
+    if (named && !named->is_ladder && named->relation->text && !isnan(named->related.found))
         pe_named_put(d, named, node);
     else
         put_change(d, c, i, &change, node);

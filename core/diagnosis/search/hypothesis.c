@@ -40,7 +40,7 @@ static bool apply_one(struct pe_diagnosis *d, const struct pe_hypothesis *h, uns
     edit->now = (unsigned char)i;
     if (named)
         return pe_named_apply(d, named, edit) && !edit->failed;
-    return pe_fault_row(h->fault[i])->apply(d, h->choice[i], edit) && !edit->failed;
+    return pe_fault_apply(d, pe_fault_row(h->fault[i]), h->choice[i], edit) && !edit->failed;
 }
 
 /* Fitted values depend on the other faults: those are applied first. */

@@ -373,6 +373,8 @@ void pe_name_also(struct pe_search *s)
     const struct pe_model *model = s->d->belief.model;
     struct pe_measured m;
     memset(&m, 0, sizeof m);
+    if (pe_has_no_waves(s->d) && s->d->evidence.kind->id != PE_OF_ENCODING && s->d->belief.is_given)
+        name_without_waves(s, &belief);
     enum pe_fault_kind kind = best->n == 1 ? pe_fault_kind_of(best->fault[0]) : PE_KIND_FINDING;
     if ((kind == PE_KIND_LADDER || kind == PE_KIND_SINUSOID) && has_waves(s->d) && !model->is_misfit &&
         open_waves(s->d, model, &m))

@@ -103,8 +103,7 @@ static void put_strides(struct pe_node *list, const struct pe_strides *s)
 /* In the order in which they are applied. */
 struct pe_node *pe_answer_transforms(const struct pe_diagnosis *d, const struct pe_transforms *t, struct pe_node *node)
 {
-    static const char *const changes[] = {NULL, "exponent_per_column", "exponent_doubled", "ladder_from_one",
-                                          "sine_only"};
+    static const char *const changes[] = {NULL, "exponent_per_column", "exponent_doubled", "sine_only"};
     struct pe_node *list = pe_put_list(node, "transforms");
     put_channels(list, &t->channels);
     if (t->inverted)
