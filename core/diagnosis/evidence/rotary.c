@@ -298,17 +298,17 @@ const struct pe_evidence_kind pe_evidence_tables = {.id = PE_OF_TABLES,
                                                     .phases = pe_tables_phases};
 
 /* The same in one tensor. */
-#define ONE_TENSOR(name)                                                                                               \
+#define ONE_TENSOR(name, read_)                                                                                               \
     const struct pe_evidence_kind pe_evidence_##name = {.id = PE_OF_TABLES,                                            \
                                                         .tensors = {#name},                                            \
                                                         .scheme = "rope",                                              \
                                                         .outputs = {"cos", "sin"},                                     \
                                                         .view = pe_view_##name,                                        \
-                                                        .read = pe_tables_read,                                        \
+                                                        .read = (read_),                                               \
                                                         .fill = fill_tables,                                           \
                                                         .phases = pe_tables_phases}
-ONE_TENSOR(freqs_cis);
-ONE_TENSOR(cos_sin);
-ONE_TENSOR(matrix);
+ONE_TENSOR(freqs_cis, pe_tables_read);
+ONE_TENSOR(cos_sin, pe_tables_read);
+ONE_TENSOR(matrix, pe_matrix_read);
 
 /* ---- q and q_out, k and k_out ---- */
