@@ -136,6 +136,15 @@ struct pe_strides {
     double by[2], first;
 };
 
+/* What is done with cosines and sines where it is no rotation: of a pair a, b */
+enum pe_turn {
+    PE_TURN_AS_IS,
+    PE_TURN_COSINES,    /* a·cos and b·cos: the sines are lost */
+    PE_TURN_UNSIGNED,   /* a·cos + b·sin and b·cos + a·sin: the sign is lost */
+    PE_TURN_OTHER_TABLE /* of halves each with the angles of neighbours, or the reverse: the table repeats its columns
+                           for the other layout */
+};
+
 /* Applied to the numbers of a plan, in this order. */
 struct pe_transforms {
     struct pe_channels channels;
@@ -148,6 +157,7 @@ struct pe_transforms {
     double moved;                 /* queries are rotated to so many positions further on; 0: not */
     bool inverted;                /* 1/x: timescales in place of frequencies */
     bool sin_cos_swapped, negated, transposed;
+    enum pe_turn turn;
     double wrapped_from;                   /* angles are reduced modulo 2pi, the smallest is this; NaN: not */
     double scaled;                         /* 1: not */
     double mask_value;                     /* in place of -infinity; NaN: not */

@@ -280,6 +280,8 @@ static void fill_tables(const struct pe_model *m, size_t t, uint64_t row, uint64
         pe_fill(plan, t, at * pe_plan_output(plan, t)->row_len + col0, n, out);
     for (size_t j = 0; !plan && j < n; j++)
         out[j] = (double)INFINITY;
+    if (m->transforms.turn == PE_TURN_COSINES && t == 1)
+        memset(out, 0, n * sizeof *out);
 }
 
 void pe_tables_phases(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
