@@ -308,8 +308,9 @@ void pe_wave_columns(struct pe_model *model);
 /* Angles of the columns at position number i, with their sign; and frequencies, or by how much they are divided. */
 void pe_wave_angles(const struct pe_model *model, uint64_t i, uint64_t col0, size_t n, double *out);
 void pe_wave_ladder(const struct pe_model *model, bool as_divisors, uint64_t col0, size_t n, double *out);
-/* The frequency of a column. */
+/* The frequency of a column; and as the model's recipe rounds it. */
 double pe_wave_radians(const struct pe_wave *wave);
+double pe_wave_by_recipe(const struct pe_model *model, double w);
 /* What right f32 code may lose of the angle of column j at a position; how much of it not with its frequency; the first
  * of columns at position number i. */
 double pe_wave_loss(const struct pe_model *model, size_t j, double position);

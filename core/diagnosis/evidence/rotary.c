@@ -300,7 +300,7 @@ const struct pe_evidence_kind pe_evidence_tables = {.id = PE_OF_TABLES,
                                                     .phases = pe_tables_phases};
 
 /* The same in one tensor. */
-#define ONE_TENSOR(name, read_)                                                                                               \
+#define ONE_TENSOR(name, read_)                                                                                        \
     const struct pe_evidence_kind pe_evidence_##name = {.id = PE_OF_TABLES,                                            \
                                                         .tensors = {#name},                                            \
                                                         .scheme = "rope",                                              \

@@ -184,6 +184,11 @@ static double round_frequency(const struct pe_model *m, double w)
     return pe_round_to(r->of_frequency, 1 / pe_round_to(r->of_frequency, power));
 }
 
+double pe_wave_by_recipe(const struct pe_model *m, double w)
+{
+    return m->transforms.recipe ? round_factor(m, round_frequency(m, w)) : w;
+}
+
 static double by_recipe(const struct pe_model *m, size_t column, double p, double frequency, int quarter)
 {
     const struct rounding *r = &roundings[m->transforms.recipe];

@@ -97,11 +97,12 @@ static enum pe_status check(const struct matrices *m, const struct pe_whole *w, 
                 return pe_cancelled(err);
             for (uint64_t c = 0; c < m->width; c++)
                 if (c == r ? !turns && x[c] != 1 : x[c] != 0 && !belongs(w, r, c) && (isfinite(x[c]) || isfinite(x[r])))
-                    return pe_fail(err, "/matrix",
-                                   "matrix %llu has %g in row %llu and column %llu; a matrix that rotates pairs has "
-                                   "in each row a cosine, a sine in the column of the channel's partner (its neighbour, "
-                                   "or half of the rotated width further), and 0 elsewhere",
-                                   (unsigned long long)i, x[c], (unsigned long long)r, (unsigned long long)c);
+                    return pe_fail(
+                        err, "/matrix",
+                        "matrix %llu has %g in row %llu and column %llu; a matrix that rotates pairs has "
+                        "in each row a cosine, a sine in the column of the channel's partner (its neighbour, "
+                        "or half of the rotated width further), and 0 elsewhere",
+                        (unsigned long long)i, x[c], (unsigned long long)r, (unsigned long long)c);
         }
     return PE_OK;
 }

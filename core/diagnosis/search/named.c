@@ -277,11 +277,14 @@ static bool name_coordinates(struct pe_search *s, const struct pe_hypothesis *ba
     return pe_named_try(s, &h);
 }
 
+/* Are its frequencies known, or rounded ones? */
 static bool has_ladder(const struct pe_hypothesis *h)
 {
     bool has = false;
-    for (unsigned i = 0; i < h->n; i++)
-        has |= pe_fault_kind_of(h->fault[i]) == PE_KIND_LADDER;
+    for (unsigned i = 0; i < h->n; i++) {
+        enum pe_fault_kind kind = pe_fault_kind_of(h->fault[i]);
+        has |= kind == PE_KIND_LADDER || kind == PE_KIND_ARITHMETIC;
+    }
     return has;
 }
 

@@ -262,12 +262,14 @@ static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
 
 /* ---- What is measured ---- */
 
-/* Faults under which positions and frequencies are measured once more: other pairs, another direction. */
+/* Faults under which positions and frequencies are measured once more: other pairs, another direction; and positions
+ * where frequencies are rounded. */
 static bool is_base_of_naming(const struct pe_search *s, const struct pe_single *one)
 {
     if (pe_has_no_waves(s->d))
         return one->kind == PE_KIND_LAYOUT || (s->d->evidence.kind->id == PE_OF_BIAS && one->kind == PE_KIND_SENSE);
-    bool is_rotation = one->kind == PE_KIND_LAYOUT || one->kind == PE_KIND_SENSE || one->kind == PE_KIND_WIDTH;
+    bool is_rotation = one->kind == PE_KIND_LAYOUT || one->kind == PE_KIND_SENSE || one->kind == PE_KIND_WIDTH ||
+                       one->kind == PE_KIND_ARITHMETIC;
     return is_rotation && !one->is_fit;
 }
 
