@@ -311,6 +311,7 @@ void pe_wave_ladder(const struct pe_model *model, bool as_divisors, uint64_t col
 /* The frequency of a column; and as the model's recipe rounds it. */
 double pe_wave_radians(const struct pe_wave *wave);
 double pe_wave_by_recipe(const struct pe_model *model, double w);
+bool pe_recipe_is_of_frequencies(enum pe_recipe recipe); /* does it round these alone, to few bits? */
 /* What right f32 code may lose of the angle of column j at a position; how much of it not with its frequency; the first
  * of columns at position number i. */
 double pe_wave_loss(const struct pe_model *model, size_t j, double position);

@@ -304,6 +304,9 @@ static void fill_rotated(const struct pe_model *m, size_t t, uint64_t row, uint6
         memcpy(out, whole + col0, n * sizeof *out);
 }
 
+/* Numbers that are no rotation have no pairs that could be asked whether one angle explains both (../search/own.c). */
+#define NO_ROTATION_LOSS 0x1p-10
+
 /* Of n channels at position number i. */
 static void phases_at(const struct pe_model *m, uint64_t i, uint64_t col0, size_t n, double *out)
 {
@@ -311,7 +314,7 @@ static void phases_at(const struct pe_model *m, uint64_t i, uint64_t col0, size_
     pe_wave_phases(m, i, 0, m->n_columns / 2, of_pairs);
     for (size_t j = 0; j < n; j++)
         out[j] = pe_rotated_pair(m, col0 + j) < 0 ? 0
-                 : m->transforms.turn             ? of_pairs[column_of(m, col0 + j)]
+                 : m->transforms.turn             ? fmin(of_pairs[column_of(m, col0 + j)], NO_ROTATION_LOSS)
                                                   : of_pairs[pe_rotated_pair(m, col0 + j)];
 }
 

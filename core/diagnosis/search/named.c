@@ -292,7 +292,8 @@ static bool has_ladder(const struct pe_hypothesis *h)
 static bool name_waves(struct pe_search *s, const struct pe_hypothesis *base, const struct pe_model *model,
                        struct pe_measured *m)
 {
-    if (!open_waves(s->d, model, m))
+    enum pe_recipe recipe = model->transforms.recipe;
+    if ((recipe && !pe_recipe_is_of_frequencies(recipe)) || !open_waves(s->d, model, m))
         return false;
     bool fits = measure_waves(s->d, m) && name_coordinates(s, base, m);
     if (has_ladder(base) || base->n == PE_FAULTS_MAX || (fits && pe_best_fits(s->d, 2)))
