@@ -13,7 +13,7 @@ MASKS = ("causal", "window", "window_right")
 WINDOWS = ("swin", "swinv2", "beit")
 XL = ("transformer_xl", "xlnet", "conformer")
 # Fields of /attention alone, and tensors: the rest is a configuration.
-ALONE = ("q", "k", "v", "x", "outputs", "softmax_scale", "softcap", "softcap_after_bias", "sinks", "query_scale", "kernel", "tensor_layout", "bias_scaled", "q_positions",
+ALONE = ("q", "k", "v", "x", "outputs", "softmax_scale", "softcap", "softcap_after_bias", "sinks", "query_scale", "rotate_values", "unrotate_output", "kernel", "tensor_layout", "bias_scaled", "q_positions",
          "k_positions", "positions", "key_mask", "lens", "len", "offset", "q_offset", "q_len", "k_len", "grid", "dtype", "format", "combine", "x_scale")
 
 
@@ -111,6 +111,15 @@ class Asked:
             x = turned("k" if is_key else "q", x, {**self.config, "positions": positions.tolist()}, len(positions))
         return x if is_key or "query_scale" not in self.request else x * query_factor(self.request["query_scale"], positions)[:, None]
 
+    def turned_values(self, x, positions):
+        """Values or outputs over the channels that turn in the keys, however wide they are."""
+        width = self.config.get("rotary_dim", int(self.d * self.config.get("partial_rotary_factor", 1)))
+        return turned("k", x, {**self.config, "rotary_dim": width, "positions": positions.tolist()}, len(positions))
+
+    def turned_back(self, output):
+        factor = self.config.get("attention_factor", 1)
+        return self.turned_values(output, -self.q_pos) / factor ** 2
+
     def bias(self):
         """[batch or 1, H, Q, K], not scaled with the products."""
         config = {**self.config, "num_heads": self.heads}
@@ -177,6 +186,15 @@ class Asked:
 def computed(asked):
     """Every output that the request could ask for, with all axes."""
     r, q, k, v = asked.request, asked.q, asked.k, asked.v
+    if r.get("rotate_values"):
+        v = asked.turned_values(v, asked.k_pos)
+    out = attended(asked, r, q, k, v)
+    if r.get("unrotate_output"):
+        out["output"] = asked.turned_back(out["output"])
+    return out
+
+
+def attended(asked, r, q, k, v):
     if r.get("kernel") == "linear":
         turn = {"q": asked.q_pos, "k": asked.k_pos}
         return attention.linear(q, k, v, rotate=lambda x, which: asked.turned(x, turn[which], which == "k"), visible=asked.visible)
