@@ -10,7 +10,7 @@ from truth.answers import of, relative, tensor
 from truth.answers.rotate import in_order, query_factor, turned
 
 MASKS = ("causal", "window", "window_right")
-WINDOWS = ("swin", "swinv2", "beit")
+WINDOWS = ("swin", "swinv2", "beit", "decomposed")
 XL = ("transformer_xl", "xlnet", "conformer")
 # Fields of /attention alone, and tensors: the rest is a configuration.
 ALONE = ("q", "k", "v", "x", "outputs", "softmax_scale", "softcap", "softcap_after_bias", "sinks", "query_scale", "rotate_values", "unrotate_output", "kernel", "tensor_layout", "bias_scaled", "q_positions",
@@ -154,6 +154,11 @@ class Asked:
             found |= {"content_position": part(q, zero, zero), "bias_content": part(0 * q, w["u"], zero), "bias_position": part(0 * q, zero, w["v_bias"])}
             if "token_type_ids" in r:
                 found["content_segment"] = attention.xlnet_segments(q, self.weight("seg_embed"), self.weight("r_s_bias"), r["token_type_ids"])
+        elif self.scheme == "decomposed":  # these are not scaled with the products
+            places = relative.decomposed(r)[0]
+            for name, rows, side in (("rows", "rel_h", r["grid"][0]), ("columns", "rel_w", r["grid"][1])):
+                table = attention.resized_linearly(self.weight(rows, 2 * side - 1, self.d), 2 * side - 1)
+                found[name] = attention.by_query(q, table, places[f"index_{rows[-1]}"]) / self.scale
         elif self.scheme == "deberta":
             found = {"c2c": found.pop("content_content"), **self.deberta(q, k)}
         return found

@@ -274,7 +274,7 @@ OF_SCHEME = {
     "shaw": {**never("table_style"), "p_min": sometimes(-9, 1), "p_max": sometimes(2, 9), "max_relative": sometimes(1, 9)},
     "deberta": {**never("pos_att_type", "norm_rel_ebd", "share_att_key"), "max_relative_positions": lambda d: d.whole(20, 99),
                 "position_buckets": often(-1, 0, 2, 5, 8, 19)},
-    **dict.fromkeys(("transformer_xl", "xlnet", "conformer"), DISTANCES),
+    "decomposed": {}, **dict.fromkeys(("transformer_xl", "xlnet", "conformer"), DISTANCES),
 }
 TENSORS = {"recursive": network, "floater": network, "learned": learned, "t5": lambda d: {"table": d.normal(d.whole(4, 40), d.whole(1, 5))}, "fire": fire,
            "swin": of_window, "swinv2": of_window, "beit": of_window, "fourier": directions}
