@@ -144,12 +144,14 @@ static enum pe_status choose_channels(struct pe_plan *plan, struct pe_rotary_res
 }
 
 /* segments are counted as a language model with M-RoPE counts: a configuration of other axes would get other ids than
- * its model has. A scheme without a model has M-RoPE's channels by default (channels_of). */
+ * its model has, unless it states a style that some such model has. A scheme without a model has M-RoPE's channels by
+ * default (channels_of). */
 static enum pe_status check_segments(const struct pe_plan *plan, const struct pe_rotary_resolved *now,
                                      struct pe_failure *err)
 {
     bool has_channels = pe_plan_gave(plan, "channels") || pe_rotary_sections(now->given)->n;
-    if (!plan->seq.has_segments || has_image_style(plan) || (has_channels && has_sections(now->channels)))
+    bool has_style = plan->seq.blocks.rules.style >= PE_ERNIE4_5_VL;
+    if (!plan->seq.has_segments || has_style || (has_channels && has_sections(now->channels)))
         return PE_OK;
     if (now->given->axes_dim.n || now->given->channel_axis.n)
         return pe_fail(err, "/segments",
@@ -176,11 +178,16 @@ static enum pe_status check_delta(const struct pe_plan *plan, const struct pe_ro
     const struct pe_request *request = plan->request;
     bool is_image = has_image_style(plan), is_asked = false;
     bool has_step = now->at.axis_scale.n || now->at.axis_divisor.n || now->at.axis_shift.n;
+    bool is_fraction = now->at.coords != PE_UNSET_WORD &&
+                       pe_is_among("normalized|resized|pixel|cropped|half_centered", pe_coord_words[now->at.coords]);
     for (size_t i = 0; request && i < request->n_outputs; i++)
         is_asked |= pe_same(request->outputs[i], "rope_delta");
     if (is_asked && is_image)
         return pe_fail(err, "/outputs", "rope_delta is not an output of position_style %s: no token is decoded",
                        pe_position_styles[plan->seq.blocks.rules.style]);
+    if (is_asked && is_fraction && plan->seq.n_grid)
+        return pe_fail(err, "/outputs", "rope_delta is not an output beside coords %s: a decoder counts in positions",
+                       pe_coord_words[now->at.coords]);
     if (is_asked && has_step)
         return pe_fail(err, "/outputs",
                        "rope_delta is not an output beside axis_scale, axis_divisor or axis_shift: a decoder counts in "
