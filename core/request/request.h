@@ -104,6 +104,7 @@ struct pe_plan;
 struct pe_weights {
     struct pe_tensor tensor; /* as sent; seeded: shape and dtype f32, without data; rank 0 and no data: none */
     bool is_text;            /* numbers of JSON without a dtype: a tensor of f32 */
+    bool is_by_column;       /* the shape is [rows, width], the data [width, rows], as sent */
     uint64_t hash;           /* of seed and name */
     double std;
     bool is_seeded;

@@ -129,17 +129,10 @@ bool pe_fault_applies(const struct pe_diagnosis *d, size_t i)
 
 /* ---- The field that a fault changes ---- */
 
+/* Lists are never: a rule that has some is shown whole. */
 static bool is_equal(const struct pe_value *a, const struct pe_value *b)
 {
-    if (!a || !b)
-        return !a && !b;
-    if (pe_value_number(a) == pe_value_number(b))
-        return true;
-    if (a->kind != b->kind)
-        return false;
-    if (a->kind == PE_STRING)
-        return strcmp(a->string, b->string) == 0;
-    return a->kind == PE_BOOLEAN ? a->boolean == b->boolean : a->kind == PE_NULL;
+    return a && b ? a->kind != PE_ARRAY && pe_value_same(a, b) : a == b;
 }
 
 static const struct pe_value *member(const struct pe_value *object, const char *name)
@@ -195,6 +188,19 @@ static const struct pe_value *believed_layers(struct pe_diagnosis *d)
     return name ? pe_values_keep(d->values, (struct pe_value){.kind = PE_STRING, .string = name}) : NULL;
 }
 
+/* Of the kernel that the belief has; NULL: that has none. */
+static const struct pe_value *usual_cubic_a(struct pe_diagnosis *d)
+{
+    struct pe_edit nothing;
+    pe_edit_init(&nothing);
+    for (unsigned kind = 0; pe_resample_words[kind]; kind++) {
+        double a = pe_resample_cubic_a((enum pe_resample_kind)kind);
+        if (pe_edit_is_word(d, &nothing, "interpolate", pe_resample_words[kind]) && !isnan(a))
+            return pe_values_keep(d->values, (struct pe_value){.kind = PE_REAL, .real = a});
+    }
+    return NULL;
+}
+
 /* What a field is where the belief leaves it out: the factor that its scaling gives, the start of its sequence and the
  * order of its grid. */
 static const struct pe_value *usual(struct pe_diagnosis *d, const char *name)
@@ -212,6 +218,8 @@ static const struct pe_value *usual(struct pe_diagnosis *d, const char *name)
         return pe_values_keep(d->values, (struct pe_value){.kind = PE_STRING, .string = "row_major"});
     if (pe_same(name, "interpolate_offset"))
         return pe_values_keep(d->values, (struct pe_value){.kind = PE_REAL, .real = 0});
+    if (pe_same(name, "cubic_a"))
+        return usual_cubic_a(d);
     if (!pe_same(name, "offset") && !pe_same(name, "q_offset"))
         return NULL;
     if (pe_same(name, "q_offset") && t->rank >= 2) /* of [num_heads, q_len, k_len] */

@@ -118,6 +118,51 @@ struct pe_sinusoid_block pe_sinusoid_block(const struct pe_sinusoid *how, unsign
 enum pe_status pe_sinusoidal_axes(struct pe_plan *plan, struct pe_sinusoid_block *blocks, size_t *n_blocks,
                                   struct pe_failure *err);
 
+/* ---- learned ---- */
+
+/* Between learned.c (rows looked up) and learned_grid.c (a table resized to a grid). */
+
+enum { PE_LEARNED_TABLE, PE_LEARNED_ROW_TABLE, PE_LEARNED_COL_TABLE, PE_LEARNED_WINDOW }; /* inputs */
+enum { PE_LEARNED_TILE = 1024 };                                                          /* columns at a time */
+
+struct learned {
+    int64_t dim, rows, row_offset;
+    int out_of_range, interpolate;
+    double cubic_a, interpolate_offset;
+    struct pe_reals table_grid; /* once planned, the list below if the table's shape says it */
+    int64_t num_prefix;
+    int64_t seed;
+    double std;
+    int64_t stored_grid[2];
+};
+
+/* plan->tables */
+struct pe_learned_tables {
+    bool is_split;                   /* a table for each axis */
+    bool is_resized;                 /* a table resized to the grid */
+    struct pe_resample_taps taps[2]; /* rows, columns */
+    uint64_t table_width;            /* columns of table_grid */
+    uint64_t window[2];              /* rows and columns of window_table; 0: none */
+    double stretch;                  /* interpolate: place in the table = row_offset + position · stretch */
+};
+
+/* Reads a table of three or four axes as [rows, dim]; a grid that its shape alone states becomes table_grid. */
+void pe_learned_fold(struct pe_plan *plan);
+/* dim and rows are those of the table that was sent. */
+enum pe_status pe_learned_fix(struct pe_plan *plan, struct pe_failure *err);
+enum pe_status pe_learned_resized_plan(struct pe_plan *plan, struct pe_failure *err);
+/* Columns of row i of the encoding, prefix rows first; n <= PE_LEARNED_TILE. */
+void pe_learned_resized_row(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t n, double *out);
+
+/* Rows of the table along one axis: first … last of n, so many rows of the table apart. */
+struct pe_learned_run {
+    uint64_t first, last, n, step;
+};
+/* Adds what code in float32 may lose of n elements of a row: along one axis, and of row i. n <= PE_LEARNED_TILE. */
+void pe_learned_add_loss(const struct pe_plan *plan, const struct pe_learned_run *along,
+                         const struct pe_learned_run *across, uint64_t col, size_t n, double *loss);
+void pe_learned_resized_loss(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t n, double *loss);
+
 /* ---- fourier ---- */
 
 /* Its config, and its columns as features. */

@@ -81,10 +81,14 @@ def learned(d):
         return {"table": d.normal(99 if rule == "error" else d.whole(4, 50), width)}
     if d.maybe(0.3):
         return {"row_table": d.normal(9, width), "col_table": d.normal(9, width)}
-    h, w, prefix, kind = d.whole(1, 5), d.whole(1, 5), d.whole(0, 2), d.one_of("bicubic", "bicubic_antialias", "bilinear", "bilinear_aligned")
-    offset = {"interpolate_offset": 0.1} if kind != "bilinear_aligned" and d.maybe() else {}
-    d.request |= {"table_grid": [h, w], "num_prefix": prefix, "interpolate": kind, "channels_first": False, **offset}
-    return {"table": d.normal(prefix + h * w, width)}
+    h, w, prefix = d.whole(1, 5), d.whole(1, 5), d.whole(0, 2)
+    kind = d.one_of("bicubic", "bicubic_antialias", "bilinear", "bilinear_aligned", "bilinear_antialias")
+    more = {"interpolate_offset": 0.1} if kind != "bilinear_aligned" and d.maybe() else {}
+    more |= {"cubic_a": d.one_of(-0.75, -0.5, -0.6)} if kind.startswith("bicubic") and d.maybe() else {}
+    d.request |= {"table_grid": [h, w], "num_prefix": prefix, "interpolate": kind, "channels_first": False, **more}
+    window = {"window_table": d.normal(d.whole(1, 3), d.whole(1, 3), width)} if d.maybe(0.3) else {}
+    stored = [(prefix + h * w, width), (1, prefix + h * w, width), *([] if prefix else [(1, h, w, width), (h, w, width), (width, h, w)])]
+    return {"table": d.normal(*d.one_of(*stored)), **window}
 
 
 # ---- Rotary ------------------------------------------------------------------------------------------------------------
@@ -259,7 +263,7 @@ DISTANCES = {**never("same_length", "token_type_ids"), "head_dim": lambda d: 2 *
 OF_SCHEME = {
     "integer": {"pe_scale": often(0.1, -3, "sqrt_dim")}, "binary": {"dim": lambda d: d.whole(7, 40), "bits": lambda d: d.whole(7, d.request["dim"])},
     "sinusoidal": SINUSOIDAL, "fourier": FOURIER, "recursive": never("dim", "hidden"), "floater": {**never("dim", "hidden", "time_input"), "dt": often(0.05, 0.2, -0.1)},
-    "learned": never("dim", "rows", "row_offset", "out_of_range", "interpolate", "interpolate_offset", "table_grid", "num_prefix"),
+    "learned": never("dim", "rows", "row_offset", "out_of_range", "interpolate", "cubic_a", "interpolate_offset", "table_grid", "num_prefix"),
     "rope": ROTARY, "xpos": {**ROTARY, "layout": often("interleaved", "half")},
     "alibi": dict.fromkeys(("slopes", "slopes_left", "slopes_right"), of_heads(-2, 2)),
     "t5": {**never("num_heads", "num_buckets"), "max_distance": lambda d: d.whole(21, 300), "arith": lambda d: "float32" if are_whole(d) and d.maybe() else None},
@@ -270,7 +274,7 @@ OF_SCHEME = {
     "shaw": {**never("table_style"), "p_min": sometimes(-9, 1), "p_max": sometimes(2, 9), "max_relative": sometimes(1, 9)},
     "deberta": {**never("pos_att_type", "norm_rel_ebd", "share_att_key"), "max_relative_positions": lambda d: d.whole(20, 99),
                 "position_buckets": often(-1, 0, 2, 5, 8, 19)},
-    **dict.fromkeys(("transformer_xl", "xlnet", "conformer"), DISTANCES),
+    "decomposed": {}, **dict.fromkeys(("transformer_xl", "xlnet", "conformer"), DISTANCES),
 }
 TENSORS = {"recursive": network, "floater": network, "learned": learned, "t5": lambda d: {"table": d.normal(d.whole(4, 40), d.whole(1, 5))}, "fire": fire,
            "swin": of_window, "swinv2": of_window, "beit": of_window, "fourier": directions}
