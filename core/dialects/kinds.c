@@ -113,7 +113,7 @@ static enum pe_status read_one(struct pe_explain *ex, struct pe_field *fields, s
     enum pe_status status = pe_inherit_whole(ex->buffer, &request, err);
     if (status)
         return status;
-    bool on_grid = pe_field_find(ex->buffer->fields, ex->buffer->n, "coords") != NULL;
+    bool on_grid = !ex->is_translation && pe_field_find(ex->buffer->fields, ex->buffer->n, "coords");
     const struct pe_value *style = pe_field_find(ex->buffer->fields, ex->buffer->n, "position_style");
     reading->style = style && style->kind == PE_STRING ? style->string : "";
     status = pe_inherit(ex->buffer, &request, err);

@@ -1,6 +1,5 @@
 /* A kind's configuration in words. Of a language model that is its rotation; of an image or a video what its users get
- * wrong: which axes there are and in which order, what replaces a row's number, rows in front, the grid of a table.
- */
+ * wrong: which axes there are and in which order, what replaces a row's number, rows in front, the grid of a table. */
 #include "core/dialects/dialects.h"
 #include "core/params.h"
 

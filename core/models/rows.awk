@@ -57,6 +57,7 @@ FNR == 1 && NR > 1 { # the next file begins its own alphabet
     if ("" $1 < name)
         fail(FNR, "\"" $1 "\" belongs before \"" name "\": blocks are in alphabetical order")
     name = "" $1
+    name_file = FILENAME
     name_line = FNR
     next
 }
@@ -354,7 +355,7 @@ function print_type(    n, i, words) {
         fail(name_line, "\"" name "\" needs positions, which describe them")
     printf "    {.types = %s,\n", quoted(names_of_block())
     printf "     .kind = %s,\n", kinds[value["kind"]]
-    if (FILENAME ~ /classes\.txt$/)
+    if (name_file ~ /classes\.txt$/)
         print "     .is_class = true,"
     n = split(keys["types"], words, " ")
     for (i = 1; i <= n; i++)

@@ -32,7 +32,7 @@ def test_all_that_the_first_picture_needs(open_page, no_cache):
     page = open_page()
     needed = {name: body for name, (body, _) in loaded(page).items() if name.startswith(("/ui/", "/schemes", "/presets", "/cmaps", "/limits")) or name == "/"}
     assert {"/schemes?view=page", "/presets"} <= set(needed) and "/schemes" not in needed
-    assert sum(needed.values()) <= 100 * KIB, sorted(needed.items(), key=lambda item: -item[1])
+    assert sum(needed.values()) <= 108 * KIB, sorted(needed.items(), key=lambda item: -item[1])
     page.go(fragment("table", {"scheme": "rope", "len": 16}))
     assert "/schemes" in loaded(page)
     hint = page.run("return document.getElementById(document.querySelector('[data-card=a] [data-field=base]').getAttribute('aria-describedby')).textContent")

@@ -163,8 +163,8 @@ const KINDS = {
   grid: ['grid', 'order', 'spatial_merge_size'],
   grid_coords: ['grid_coords', 'order'],
   lens: ['lens', 'offset'],
-  segments: ['segments', 'position_style', 'id_rules', 'spatial_merge_size', 'tokens_per_second', 'position_id_per_seconds',
-    'seconds_per_chunk', 'temporal_scale'],
+  segments: ['segments', 'position_style', 'id_rules', 'spatial_merge_size', 'tokens_per_second',
+    'position_id_per_seconds', 'seconds_per_chunk', 'temporal_scale'],
   tokens: ['tokens'],
   q_len: ['q_len', 'k_len', 'q_offset', 'offset'],
   q_positions: ['q_positions', 'k_positions'],
@@ -173,7 +173,8 @@ const START_LEN = 32;
 
 /* What an empty field of the sequence may hold; of offset what holds without it. */
 export const EXAMPLES = {
-  len: START_LEN, offset: 0, positions: [0, 1, 2, 8192], grid: [8, 8], grid_coords: [[0, 1], [0, 1, 2]], lens: [16, 16], q_len: 1, k_len: START_LEN,
+  len: START_LEN, offset: 0, positions: [0, 1, 2, 8192], grid: [8, 8], grid_coords: [[0, 1], [0, 1, 2]],
+  lens: [16, 16], q_len: 1, k_len: START_LEN,
   q_positions: [31], k_positions: [0, 16, 31],
 };
 

@@ -14,8 +14,8 @@ import { word } from '../words.js';
 const LINK_KEYS = /^(view|story|[abcd])=/;
 const PATHS = ['/encode', '/rotate', '/attention', '/analyze'];
 const SOURCES = ['scheme', 'preset', 'hf_config', 'gguf'];
-const SEQUENCES = ['len', 'positions', 'grid', 'grid_coords', 'lens', 'segments', 'tokens', 'q_len', 'k_len', 'q_positions',
-  'k_positions'];
+const SEQUENCES = ['len', 'positions', 'grid', 'grid_coords', 'lens', 'segments', 'tokens', 'q_len', 'k_len',
+  'q_positions', 'k_positions'];
 const SIDE = 8;          /* patches of an image or a frame */
 const AXIS_LISTS = ['axes_dims_rope', 'axes_dim_rope', 'axes_dims', 'rope_axes_dim', 'mrope_section'];
 const START_LEN = 128;   /* a model's configuration has no sequence */

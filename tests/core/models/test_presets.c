@@ -27,7 +27,7 @@ static void check_layer(const struct pe_preset *preset, const struct pe_preset_l
 /* The default comes first. */
 static bool is_first_type(const char *type)
 {
-    static const char *const first[] = {"full_attention", "encoder", "stage1", "rel_pos"};
+    static const char *const first[] = {"full_attention", "encoder", "stage1", "rel_pos", "visual", "spatial"};
     for (size_t i = 0; i < sizeof first / sizeof *first; i++)
         if (strcmp(first[i], type) == 0)
             return true;
@@ -101,7 +101,10 @@ TEST(certainty_is_what_was_seen)
                                               "falcon-h1",
                                               "hunyuan-7b",
                                               "qwen3-coder-next",
-                                              "bart-base"};
+                                              "bart-base",
+                                              "hidream-i1",
+                                              "hunyuan-image-3",
+                                              "latte"};
     size_t n = 0;
     for (size_t i = 0; i < sizeof from_memory / sizeof *from_memory; i++)
         assert_int_equal(pe_preset_find(from_memory[i])->certainty, PE_UNVERIFIED);

@@ -28,7 +28,7 @@ def test_both_codings_are_the_same_document(server, path):
 
 def test_what_the_page_needs_first_is_small(server):
     sizes = {path: len(server.get(path, {"Accept-Encoding": "gzip"}).body) for path in ("/schemes?view=page", "/cmaps", "/presets")}
-    assert sum(sizes.values()) <= 46_000, sizes
+    assert sum(sizes.values()) <= 54_000, sizes  # presets of images and videos are 5 KB of it
 
 
 def test_each_is_compressed_when_it_is_first_asked_for_so():

@@ -16,7 +16,7 @@ def test_the_config_says_what_the_preset_says(server):
         if not config:
             continue
         n_asked += 1
-        kinds = {layer["layer_type"]: whole(layer) for layer in explained["layers"] if layer["part"] in ("text", "indexer")}
+        kinds = {layer["layer_type"]: whole(layer) for layer in explained["layers"] if layer["part"] in ("text", "indexer", "generator")}
         alone = [kind for kind in kinds.values() if kind.get("scheme") == preset["config"]["scheme"]]
         for layer in preset.get("layers", [{"layer_type": None}]):
             name = layer["layer_type"]

@@ -17,7 +17,9 @@ from truth import draw
 TARGETS = ["transformers4", "transformers5", "vllm", "vllm_old", "sglang", "llama.cpp", "gguf", "megatron", "transformer_engine", "mlx", "torchtune",
            "x_transformers", "rotary_embedding_torch", "exllamav2"]
 READ_TEXT = ["vllm", "vllm_old", "sglang", "llama.cpp", "megatron"]
-MANY_AXES = {"axes_dim", "channels", "mrope_section", "axis_order", "coords", "ref_grid", "max_freq"}
+MANY_AXES = {"axes_dim", "channels", "channel_axis", "mrope_section", "axis_order", "coords", "ref_grid", "max_freq"}
+
+COMPARED_ELSE = {"rotary_offset", "layout", "axis_scale", "axis_divisor", "axis_shift"}  # other channels, or other coordinates: a consequence is of frequencies
 
 
 def translate(server, to="all", **fields):
@@ -65,12 +67,13 @@ def some_positions(length, config):
 
 
 def check_entry(server, asked, answer, entry):
-    kinds = [kind for kind in answer["layers"] if kind["part"] == "text" and kind["same_as"] is None]
+    kinds = [kind for kind in answer["layers"] if kind["part"] in ("text", "generator") and kind["same_as"] is None]
     chosen = [kind for kind in kinds if entry.get("layer_type") in (None, kind["layer_type"]) and kind["config"]["scheme"] == "rope"]
     for kind in chosen:
         several = axes_of(kind["config"])
         theirs_several = 1 if MANY_AXES & set(lost(entry)) else several
-        extra = {"layer_type": kind["layer_type"]} if "layer_type" not in entry and len(kinds) > 1 else {}
+        is_part = entry["to"] in ("gguf", "llama.cpp") and kind["layer_type"] in ("visual", "text", "spatial", "temporal")  # of diffusers
+        extra = {"layer_type": kind["layer_type"]} if "layer_type" not in entry and len(kinds) > 1 and not is_part else {}
         for positions in some_positions(answer["model"]["length"], kind["config"]):
             ours = tables(server, positions if several == 1 else [positions] * several, **asked, **({"layer_type": kind["layer_type"]} if "preset" in asked else {}))
             theirs = tables(server, positions if theirs_several == 1 else [positions] * theirs_several, **said(entry, **extra))
@@ -81,7 +84,7 @@ def check_entry(server, asked, answer, entry):
                     over = tables(server, positions if several == 1 else [positions] * several, **asked, layer_type=kind["layer_type"],
                                   said=said(entry)["said"])
                     assert over["cos"].tobytes() == ours["cos"].tobytes() and over["sin"].tobytes() == ours["sin"].tobytes(), where
-            elif ours["cos"].shape == theirs["cos"].shape and not {"rotary_offset", "layout"} & set(lost(entry)):  # else channels are compared
+            elif ours["cos"].shape == theirs["cos"].shape and not COMPARED_ELSE & set(lost(entry)):
                 for name in ("cos", "sin"):
                     apart = np.abs(ours[name] - theirs[name]).max()
                     # Beyond 4096 P has every so many positions: between them another one may be off by a little more.

@@ -136,7 +136,8 @@ def test_a_kinds_config_gives_the_models_tensors(session_server):
         kinds = [kind for kind in answer.json()["layers"] if kind["part"] == "text"] if answer.status == 200 else []
         for kind in (kind for kind in kinds if kind["config"]):
             model = {"hf_config": case["config"], **({"layer_type": kind["layer_type"]} if len(kinds) > 1 else {})}
-            sequences = [{}] if "grid" in kind["config"] else [{"positions": [0, 1, 77, 5000]}, {"len": 4}, {"grid": [2, 2]}]  # Swin's window is its own
+            on_grid = [{}] if "grid" in kind["config"] else [{"grid": [2, 2]}] if "coords" in kind["config"] else []
+            sequences = on_grid or [{"positions": [0, 1, 77, 5000]}, {"len": 4}, {"grid": [2, 2]}]  # Swin's window is its own
             for sequence in sequences:
                 whole = session_server.post("/encode", {**model, **sequence, "format": "raw"})
                 config = encoded(json.dumps({**kind["config"], **sequence, "format": "raw"}))

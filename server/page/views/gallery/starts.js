@@ -58,7 +58,8 @@ function sequenceOf(config) {
   if (config.grid) return {};
   const axes = axesOf(config);
   if (axes > 2) return { grid: config.position_style ? [1, SIDE, SIDE, 1].slice(0, axes) : [3, HALF, HALF] };
-  const isGrid = axes === 2 || config.table_grid || config.max_resolution?.length > 1 || GRID_STYLES.includes(config.style);
+  const isGrid = axes === 2 || config.table_grid || config.max_resolution?.length > 1
+    || GRID_STYLES.includes(config.style);
   return isGrid ? { grid: [SIDE, SIDE] } : { len: LENGTH };
 }
 

@@ -51,7 +51,8 @@ export class Strip {
       button('drop', null, () => this.change(this.segments.toSpliced(this.selected, 1)))];
     this.adding = Object.keys(NEW).map((type) => button(type, name(type), () => this.#add(NEW[type](this.merge))));
     this.editor = make('div', { class: 'segment-editor' }, this.fields,
-      make('div', { class: 'toolbar' }, this.buttons, make('span', { class: 'hint' }, word('multimodal.add')), this.adding));
+      make('div', { class: 'toolbar' }, this.buttons, make('span', { class: 'hint' }, word('multimodal.add')),
+        this.adding));
     this.#listen();
   }
 

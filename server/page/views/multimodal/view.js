@@ -196,8 +196,9 @@ function gridsOf({ axes, segments, ends, shown, isGrid }) {
   if (axes.length < 2) return [];
   const draw = (text, from, to, more) => {
     const frames = framesOf(axes, from, to);
-    return frames.slice(0, FRAMES_MAX).map((rows, frame) =>
-      gridOf(rows, word(axes.length === 2 ? 'multimodal.plane' : text, { ...more, frame: frame + 1, n: frames.length })));
+    const title = axes.length === 2 ? 'multimodal.plane' : text;
+    return frames.slice(0, FRAMES_MAX)
+      .map((rows, frame) => gridOf(rows, word(title, { ...more, frame: frame + 1, n: frames.length })));
   };
   if (isGrid) return draw('multimodal.frame', 0, shown);
   return segments.flatMap((segment, i) => segment.grid && !segment.audio_len && ends[i] <= shown
