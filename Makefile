@@ -179,7 +179,8 @@ $(LIB_SERVER): $(call objects,$(SERVER_C)) $(BUILD)/obj/server/page.o $(BUILD)/o
 $(BUILD)/gen/core/models/%_rows.c: core/models/%.txt core/models/rows.awk core/models/hf/list.h
 	@mkdir -p $(@D)
 	$(call say,AWK,$@)
-	$(Q)LC_ALL=C awk -f core/models/rows.awk -v table=$* -v list=core/models/hf/list.h $< >$@
+	$(Q)LC_ALL=C awk -f core/models/rows.awk -v table=$* -v list=core/models/hf/list.h $(filter %.txt,$^) >$@
+$(BUILD)/gen/core/models/types_rows.c: core/models/classes.txt
 
 # Texts in Chinese are catalogues in gettext's format, which awk converts to sorted tables in C.
 $(BUILD)/gen/%/zh_rows.c: %/zh.po core/po.awk

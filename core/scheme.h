@@ -51,6 +51,7 @@ struct pe_source {
     size_t id;              /* row of the scheme's outputs (of its inputs, when rotating); PE_COMBINED */
     bool transposed;        /* channels first: the output is [dim, n], the scheme's table [n, dim] */
     bool is_by_batch;       /* its first axis is the batch, whose rows have positions of their own */
+    uint64_t n_zeros;       /* rows of zeros before those of positions; of tables of waves only */
     struct pe_waves *waves; /* its columns, if it is a table of waves … */
     struct pe_wave *recipe; /* … or these under arith float32; both NULL: the scheme's fill() writes it */
 };

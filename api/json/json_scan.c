@@ -20,7 +20,7 @@ enum { ASK_BYTES = 1 << 20 };
 struct level {
     bool is_object;
     bool in_tokens;          /* under a member of this name, at whatever depth */
-    bool in_slice;           /* likewise; its lists mix indices and ranges */
+    bool may_be_ragged;      /* likewise; its lists mix indices and ranges */
     const char *key;         /* of the member being read, raw text between its quotes; NULL before the first */
     size_t key_bytes, index; /* index: of the item being read */
 };
@@ -179,8 +179,9 @@ static bool open_bracket(struct scanner *s, struct api_problem *problem)
     if (s->depth == API_DEPTH_MAX)
         return fail_here(s, 400, "JSON is nested deeper than 64 levels", problem);
     const struct level *above = &s->levels[s->depth];
-    bool in_tokens = above->in_tokens, in_slice = above->in_slice;
-    s->levels[++s->depth] = (struct level){.is_object = *s->p == '{', .in_tokens = in_tokens, .in_slice = in_slice};
+    bool in_tokens = above->in_tokens, may_be_ragged = above->may_be_ragged;
+    s->levels[++s->depth] =
+        (struct level){.is_object = *s->p == '{', .in_tokens = in_tokens, .may_be_ragged = may_be_ragged};
     s->p++;
     count(s, 1);
     return true;
@@ -196,7 +197,7 @@ static bool take_list(struct scanner *s, struct api_problem *problem)
     case API_READ_NO_MEMORY: return api_fail_memory(problem);
     case API_READ_RAGGED:
         s->scan->numbers.n = lifted.first;
-        if (s->levels[s->depth].in_slice)
+        if (s->levels[s->depth].may_be_ragged)
             return open_bracket(s, problem);
         return fail_here(s, 422, "this list is ragged: its rows have different lengths, or numbers stand beside rows",
                          problem);
@@ -239,6 +240,11 @@ static void pass_string(struct scanner *s)
     count(s, (size_t)(s->p - start));
 }
 
+static bool is_key(const struct scanner *s, const char *name)
+{
+    return s->string_bytes == strlen(name) && memcmp(s->string, name, s->string_bytes) == 0;
+}
+
 static void take_key(struct scanner *s)
 {
     struct level *level = &s->levels[s->depth];
@@ -247,8 +253,8 @@ static void take_key(struct scanner *s)
     level->key = s->string;
     level->key_bytes = s->string_bytes;
     const struct level *above = &s->levels[s->depth - 1];
-    level->in_tokens = above->in_tokens || (s->string_bytes == 6 && memcmp(s->string, "tokens", 6) == 0);
-    level->in_slice = above->in_slice || (s->string_bytes == 5 && memcmp(s->string, "slice", 5) == 0);
+    level->in_tokens = above->in_tokens || is_key(s, "tokens");
+    level->may_be_ragged = above->may_be_ragged || is_key(s, "slice") || is_key(s, "grid_coords");
 }
 
 static void pass_mark(struct scanner *s, char c)

@@ -225,6 +225,31 @@ static enum pe_status open_sides(struct pe_plan *plan, struct pe_failure *err)
     return t->turns ? pe_rotate_init(&t->turn, plan, err) : PE_OK;
 }
 
+/* Values and outputs are turned over the channels of the keys, if theirs reach them and the layout only turns. */
+static enum pe_status check_value_turn(struct pe_plan *plan, struct pe_failure *err)
+{
+    struct pe_attention *t = plan->attention;
+    const struct pe_rotation *turn = &t->turn.rotation;
+    const char *pointer = t->fields.rotate_values ? "/rotate_values" : "/unrotate_output", *name = pointer + 1;
+    size_t end = turn->offset + 2 * turn->n_pairs;
+    if (!t->fields.rotate_values && !t->fields.unrotate_output)
+        return PE_OK;
+    if (!t->turns || plan->scheme->magnitude)
+        return pe_fail(err, pointer, "%s is not used by %s; allowed: rope, which turns values without scaling them",
+                       name, plan->scheme->info.name);
+    if (turn->to_half || turn->is_tiled)
+        return pe_fail(err, pointer,
+                       "%s needs a layout that only turns pairs; allowed: half, interleaved, half_per_axis", name);
+    if (!t->v.tensor.data)
+        return pe_fail(err, pointer, "%s is given, and there is no v", name);
+    if (t->v_dim < end)
+        return pe_fail(err, "/v", "v has %zu channels; %s needs at least %zu: rotary_offset %zu + %zu rotated ones",
+                       t->v_dim, name, end, turn->offset, 2 * turn->n_pairs);
+    t->value_turn = t->turn;
+    t->value_turn.rotation.head_dim = t->v_dim;
+    return PE_OK;
+}
+
 /* The factors of all queries, if they are scaled by their positions. */
 static enum pe_status make_factors(struct pe_plan *plan, struct pe_failure *err)
 {
@@ -323,6 +348,8 @@ static enum pe_status open_tensors(struct pe_plan *plan, struct pe_failure *err)
         status = pe_attention_choose_arithmetic(plan, err);
     if (!status)
         take_shapes(t);
+    if (!status)
+        status = check_value_turn(plan, err);
     if (!status && t->fields.sinks.n)
         status = pe_reals_expect(&t->fields.sinks, t->n_heads, "sinks", "one per head: num_heads", err);
     if (!status && t->wants_terms && plan->scheme->info.is_additive)

@@ -46,7 +46,7 @@ struct pe_attention_fields {
     struct pe_mask_fields mask;
     int64_t num_heads, head_dim, dim, seed;
     double softmax_scale, softcap;
-    bool softcap_after_bias;
+    bool softcap_after_bias, rotate_values, unrotate_output;
     struct pe_reals sinks; /* [num_heads]; none: n = 0 */
     struct pe_query_scale query_scale;
     int kernel, tensor_layout;
@@ -128,10 +128,11 @@ struct pe_attention {
     size_t bias_id;      /* row of the scheme's output `bias`; SIZE_MAX: none */
     bool turns;
     struct pe_row_rotation turn;
-    struct pe_side sides[2]; /* queries, keys */
-    double *tables[2];       /* owned */
-    double *query_factors;   /* owned */
-    double largest_factor;   /* of them; 1: there are none */
+    struct pe_row_rotation value_turn; /* the same of a row of v; borrows from turn */
+    struct pe_side sides[2];           /* queries, keys */
+    double *tables[2];                 /* owned */
+    double *query_factors;             /* owned */
+    double largest_factor;             /* of them; 1: there are none */
     bool v_is_finite;
     uint64_t empty_rows;
     double work;
@@ -201,6 +202,8 @@ void pe_workspace_load_rows(const struct pe_plan *plan, const struct pe_side *si
 /* Keys of a key head, rows *stride apart: the keys that the workspace has loaded, or the tensor as it was sent. */
 const char *pe_workspace_keys(const struct pe_attention *t, const struct pe_workspace *workspace, size_t batch,
                               size_t kv_head, size_t *stride);
+/* Turns rows of the output from query i0 on, out_stride numbers apart, by the inverse of the queries' tables. */
+void pe_workspace_unrotate(const struct pe_plan *plan, size_t batch, size_t i0, size_t n, void *out, size_t out_stride);
 /* Loads the keys (and values) of the head that query head `head` reads. */
 void pe_workspace_load_head(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head);
 

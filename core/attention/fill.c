@@ -43,8 +43,10 @@ static void make_output(const struct pe_plan *plan, struct pe_workspace *workspa
     pe_block_make(plan, workspace, kind, batch, head, u->i0, u->n_rows, workspace->block);
     if (pe_is_cancelled())
         return;
-    pe_block_output(plan, workspace, batch, head, u->i0, u->n_rows, workspace->block,
-                    pe_numbers_at(t->a, workspace->out, i * t->v_dim), u->n_heads * t->v_dim);
+    void *out = pe_numbers_at(t->a, workspace->out, i * t->v_dim);
+    pe_block_output(plan, workspace, batch, head, u->i0, u->n_rows, workspace->block, out, u->n_heads * t->v_dim);
+    if (t->fields.unrotate_output)
+        pe_workspace_unrotate(plan, batch, u->i0, u->n_rows, out, u->n_heads * t->v_dim);
 }
 
 /* Computes the unit's numbers, maps at `block`, and returns their address and dtype. */

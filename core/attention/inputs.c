@@ -28,6 +28,14 @@ const struct pe_param pe_attention_params[] = {
               .usual = {1, 100}),
     PE_P_BOOL(F, softcap_after_bias, false, "cap after the bias",
               "true: the bias is added before the cap (x-transformers)", .group = PE_G_ATTENTION),
+    PE_P_BOOL(F, rotate_values, false, "values turned",
+              "true: the values are turned like the keys, over the same channels; rotary schemes (DeepSeek-V4)",
+              .group = PE_G_ATTENTION),
+    PE_P_BOOL(
+        F, unrotate_output, false, "output turned back",
+        "true: the output of a query is turned by the inverse of the query's table, so with rotate_values what a key "
+        "contributes depends on its distance only (DeepSeek-V4)",
+        .group = PE_G_ATTENTION),
     PE_P_REALS(F, sinks, -1e12, 1e12, "attention sinks",
                "a logit for each head that takes part in the softmax and has no value: probabilities are "
                "e^s/(sum of e^s + e^sink), so a row sums to less than 1 (gpt-oss): [num_heads]",
@@ -420,14 +428,20 @@ struct pe_sequence_sizes pe_attention_sizes(const struct pe_plan *plan)
 
 /* ---- The config ---- */
 
+/* Does the field say something under this scheme and this kernel? */
+static bool is_used(const struct pe_plan *plan, const char *name)
+{
+    bool is_of_softmax = strncmp(name, "soft", 4) == 0, is_of_turns = strstr(name, "rotate") != NULL;
+    return !(is_of_softmax && pe_attention_is_linear(plan->attention)) && (!is_of_turns || plan->scheme->rotate);
+}
+
 size_t pe_attention_print(const struct pe_plan *plan, struct pe_field *fields)
 {
     struct pe_param mine[sizeof pe_attention_params / sizeof *pe_attention_params];
     struct pe_attention_fields values = plan->attention->fields;
     size_t n = 0;
-    bool linear = pe_attention_is_linear(plan->attention);
     for (const struct pe_param *row = pe_attention_params; row->name; row++)
-        if (!pe_param_find(plan->scheme->info.params, row->name) && !(linear && strncmp(row->name, "soft", 4) == 0) &&
+        if (!pe_param_find(plan->scheme->info.params, row->name) && is_used(plan, row->name) &&
             row->type != PE_T_OBJECT)
             mine[n++] = *row;
     mine[n] = (struct pe_param){.name = NULL};

@@ -34,7 +34,7 @@ static bool is_normalised(const struct pe_plan *plan)
 static bool serves_as_is(const struct pe_plan *plan, const struct pe_operand *op, bool is_value)
 {
     const struct pe_attention *t = plan->attention;
-    bool changed = !is_value && (t->turns || pe_attention_is_linear(t) || is_normalised(plan));
+    bool changed = is_value ? t->fields.rotate_values : t->turns || pe_attention_is_linear(t) || is_normalised(plan);
     return !changed && op->tensor.dtype == t->a->dtype && (uintptr_t)op->tensor.data % t->a->size == 0;
 }
 
@@ -243,6 +243,13 @@ static bool is_time_to_ask(size_t row, size_t width)
     return row % (rows ? rows : 1) == rows - 1;
 }
 
+/* The row of a side's positions at which the batch begins. */
+static size_t place_of(const struct pe_side *side, size_t batch)
+{
+    size_t n_batches = side->positions ? side->positions->n_batches : 0;
+    return n_batches ? batch % n_batches * side->operand->n : 0;
+}
+
 void pe_workspace_load_rows(const struct pe_plan *plan, const struct pe_side *side, size_t batch, size_t head,
                             size_t row0, size_t n, void *dst, void *plain)
 {
@@ -252,8 +259,7 @@ void pe_workspace_load_rows(const struct pe_plan *plan, const struct pe_side *si
     const char *from =
         (const char *)op->tensor.data + (batch * op->batch_step + head * op->head_step + row0 * op->row_step) * size;
     struct angles w;
-    size_t n_batches = side->positions ? side->positions->n_batches : 0,
-           place = n_batches ? batch % n_batches * op->n : 0;
+    size_t place = place_of(side, batch);
     w.first = w.n = 0;
     for (size_t i = 0; i < n; i++, from += op->row_step * size) {
         if (is_time_to_ask(i, op->width) && pe_is_cancelled())
@@ -265,14 +271,45 @@ void pe_workspace_load_rows(const struct pe_plan *plan, const struct pe_side *si
     }
 }
 
-static void load_values(const struct pe_attention *t, struct pe_workspace *workspace, size_t batch, size_t kv_head)
+static void load_values(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t kv_head)
 {
+    const struct pe_attention *t = plan->attention;
     const struct pe_operand *v = &t->v;
+    const struct pe_side *keys = &t->sides[1];
     size_t size = pe_dtype_size(v->tensor.dtype);
     const char *from = (const char *)v->tensor.data + (batch * v->batch_step + kv_head * v->head_step) * size;
-    for (size_t j = 0; j < t->k_len && !(is_time_to_ask(j, t->v_dim) && pe_is_cancelled()); j++)
-        pe_convert(t->a->dtype, workspace->v + j * t->v_dim * t->a->size, v->tensor.dtype,
-                   from + j * v->row_step * size, t->v_dim);
+    struct angles w;
+    w.first = w.n = 0;
+    for (size_t j = 0; j < t->k_len && !(is_time_to_ask(j, t->v_dim) && pe_is_cancelled()); j++) {
+        const char *row = from + j * v->row_step * size;
+        char *to = workspace->v + j * t->v_dim * t->a->size;
+        if (t->fields.rotate_values)
+            pe_rotate_row(&t->value_turn, cosines_at(plan, keys, place_of(keys, batch) + j, &w), v->tensor.dtype, row,
+                          t->a->dtype, to);
+        else
+            pe_convert(t->a->dtype, to, v->tensor.dtype, row, t->v_dim);
+    }
+}
+
+/* The inverse of [c -s; s c] is [c s; -s c]/f², where f is the table's attention_factor. */
+void pe_workspace_unrotate(const struct pe_plan *plan, size_t batch, size_t i0, size_t n, void *out, size_t out_stride)
+{
+    const struct pe_attention *t = plan->attention;
+    const struct pe_side *queries = &t->sides[0];
+    size_t pairs = t->turn.rotation.n_pairs;
+    double inverse[PE_HEAD_DIM_MAX];
+    struct angles w;
+    w.first = w.n = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double *cosines = cosines_at(plan, queries, place_of(queries, batch) + i0 + i, &w);
+        for (size_t c = 0; c < pairs; c++) {
+            double square = t->turn.columns[c].ah * t->turn.columns[c].ah;
+            inverse[c] = cosines[c] / square;
+            inverse[pairs + c] = -cosines[pairs + c] / square;
+        }
+        void *row = pe_numbers_at(t->a, out, i * out_stride);
+        pe_rotate_row(&t->value_turn, inverse, t->a->dtype, row, t->a->dtype, row);
+    }
 }
 
 const char *pe_workspace_keys(const struct pe_attention *t, const struct pe_workspace *workspace, size_t batch,
@@ -328,7 +365,7 @@ void pe_workspace_load_head(const struct pe_plan *plan, struct pe_workspace *wor
     if (workspace->kv_head != kv) {
         load_keys(plan, workspace, batch, kv_head);
         if (workspace->v)
-            load_values(t, workspace, batch, kv_head);
+            load_values(plan, workspace, batch, kv_head);
         workspace->kv_head = pe_was_cancelled() ? NOTHING_LOADED : kv;
         if (pe_was_cancelled())
             return;

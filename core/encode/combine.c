@@ -151,14 +151,26 @@ static void fill_by_batch(const struct pe_plan *plan, struct pe_output output, s
     }
 }
 
+/* Rows of a table of waves, behind its rows of zeros, which are zero bytes in every dtype. */
+static void fill_waves(const struct pe_plan *plan, const struct pe_source *from, enum pe_dtype dtype,
+                       const struct pe_block *b, char *dst)
+{
+    const struct pe_positions *axes = plan->seq.k;
+    uint64_t zeros = b->row0 < from->n_zeros ? least(from->n_zeros - b->row0, b->n_rows) : 0;
+    uint64_t row0 = b->row0 + zeros - from->n_zeros, n_rows = b->n_rows - zeros;
+    size_t skipped = (size_t)(zeros * b->n_cols) * pe_dtype_size(dtype);
+    memset(dst, 0, skipped);
+    if (n_rows > 0 && from->waves)
+        pe_waves_fill(from->waves, dtype, axes, row0, n_rows, b->col0, b->n_cols, dst + skipped, b->n_cols);
+    else if (n_rows > 0)
+        pe_float32_fill(from->recipe + b->col0, dtype, axes, row0, n_rows, b->n_cols, dst + skipped, b->n_cols);
+}
+
 void pe_plan_fill_source(const struct pe_plan *plan, size_t i, enum pe_dtype dtype, const struct pe_block *b, void *dst)
 {
     const struct pe_source *from = &plan->sources[i];
-    const struct pe_positions *axes = plan->seq.k;
-    if (from->waves) {
-        pe_waves_fill(from->waves, dtype, axes, b->row0, b->n_rows, b->col0, b->n_cols, dst, b->n_cols);
-    } else if (from->recipe) {
-        pe_float32_fill(from->recipe + b->col0, dtype, axes, b->row0, b->n_rows, b->n_cols, dst, b->n_cols);
+    if (from->waves || from->recipe) {
+        fill_waves(plan, from, dtype, b, dst);
     } else {
         struct pe_output output = plan->outputs[i];
         output.dtype = dtype;

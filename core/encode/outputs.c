@@ -333,6 +333,7 @@ static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_failure *
     size_t n = (size_t)plan->outputs[i].row_len;
     if (!plan->scheme->columns || from->id == PE_COMBINED)
         return PE_OK;
+    from->n_zeros = pe_absolute_n_prefix(plan);
     if (n > PE_DIM_MAX * (size_t)4)
         return PE_OK; /* a row of positions is longer than any table of waves */
     struct pe_cost cost = {0, 0};

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { PE_MODEL_FIELDS_MAX = 32, PE_MODEL_NUMBERS_MAX = 1024, PE_MODEL_LAYERS_MAX = 4096 };
+enum { PE_MODEL_FIELDS_MAX = 32, PE_MODEL_NUMBERS_MAX = 1024, PE_MODEL_ITEMS_MAX = 8, PE_MODEL_LAYERS_MAX = 4096 };
 
 /* The rows of presets.txt in its order, which is that of GET /presets; rows.awk makes them. */
 extern const struct pe_preset pe_preset_rows[];
@@ -55,6 +55,7 @@ struct pe_model_fields {
     size_t n;
     struct pe_field scaling[PE_MODEL_FIELDS_MAX]; /* of the object `scaling` */
     double numbers[PE_MODEL_NUMBERS_MAX];         /* storage of computed lists */
+    struct pe_value items[PE_MODEL_ITEMS_MAX];    /* of a list of objects, whose fields are in scaling */
     struct pe_model_scores scores;
 };
 

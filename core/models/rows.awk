@@ -1,5 +1,5 @@
 # Writes the C source of a table of blocks: awk -f rows.awk -v table=presets presets.txt >presets_rows.c, or
-# table=names names.txt, or table=types list=hf/list.h types.txt. The head of each file of blocks explains its keys. What is wrong stops the build
+# table=names names.txt, or table=types list=hf/list.h types.txt classes.txt. The head of each file of blocks explains its keys. What is wrong stops the build
 # with file, line and a sentence. Plain POSIX awk, run with LC_ALL=C.
 
 BEGIN {
@@ -8,7 +8,7 @@ BEGIN {
     keys["names"] = "words means"
     keys["types"] = "aliases kind fields gives ignores reads refuses needs inner inner_type without layers none none_if " \
                     "mixed period masks extra_rows row_offset first layout channels position_style head_dim base " \
-                    "local_base rope_if form buckets distance interpolate positions scale cap sinks indexer traits " \
+                    "local_base rope_if axes form buckets distance interpolate positions scale cap sinks indexer traits " \
                     "source certainty"
     needed["types"] = "kind source certainty"
     split("checkpoint:PE_SEEN_CHECKPOINT|class default:PE_CLASS_DEFAULT|unverified:PE_UNVERIFIED", pairs, "|")
@@ -41,6 +41,10 @@ function quoted(text) {
 
 # ---- Blocks ----
 
+FNR == 1 && NR > 1 { # the next file begins its own alphabet
+    finish()
+    name = ""
+}
 /^#/ || /^[ \t]*$/ { next }
 /\t/ { fail(FNR, "a tab; keys are indented by spaces") }
 
@@ -144,6 +148,8 @@ function value_of(text, at,    n, items, i, out, are_numbers) {
     if (text !~ /^\[[^][]+\]$/)
         fail(at, "\"" text "\" of \"" name "\" is no number, word, true, false or [list]")
     n = split(substr(text, 2, length(text) - 2), items, ",")
+    if (items[1] ~ /^\{/)
+        return "{.kind = PE_LIST, .list = {(const struct pe_value[]){" objects_of(items, n, at) "}, " n "}}"
     are_numbers = is_number(items[1])
     for (i = 1; i <= n; i++) {
         if (is_number(items[i]) != are_numbers)
@@ -154,6 +160,17 @@ function value_of(text, at,    n, items, i, out, are_numbers) {
         return "{.kind = PE_ARRAY, .from_text = true, .array = {.dtype = PE_F64, .rank = 1, .shape = {" n "}, " \
                ".data = (const double[]){" out "}}}"
     return "{.kind = PE_LIST, .list = {(const struct pe_value[]){" out "}, " n "}}"
+}
+
+# The items of a list of objects: "{type=ntk;factor=2.0}".
+function objects_of(items, n, at,    i, k, words, out) {
+    for (i = 1; i <= n; i++) {
+        if (items[i] !~ /^\{[^{}]+\}$/)
+            fail(at, "a list of \"" name "\" has objects and \"" items[i] "\"")
+        k = split(substr(items[i], 2, length(items[i]) - 2), words, ";")
+        out = out (i > 1 ? ", " : "") "{.kind = PE_OBJECT, .object = {" fields_of(words, 1, k, at) "}}"
+    }
+    return out
 }
 
 # "{fields}, n" of the words i…n; those of an object, "scaling.type=yarn", are put where the first of them is.
@@ -261,9 +278,13 @@ function begin_types(    text, part) {
     only["extra_rows"] = "learned patches beit"
     only["row_offset"] = "learned"
     only["first"] = "sinusoidal"
-    only["gives"] = "rope sinusoidal detr"
-    only["layout"] = only["channels"] = only["position_style"] = only["head_dim"] = only["base"] = "rope"
-    only["local_base"] = only["rope_if"] = only["mixed"] = only["period"] = only["none_if"] = "rope"
+    only["gives"] = "rope sinusoidal detr grid sines"
+    only["channels"] = only["head_dim"] = "rope"
+    only["layout"] = "rope grid cogvideox"
+    only["position_style"] = only["base"] = "rope grid"
+    only["rope_if"] = "rope sines"
+    only["axes"] = "grid"
+    only["local_base"] = only["mixed"] = only["period"] = only["none_if"] = "rope"
     only["none"] = "rope none"
     scale = "^(usual(\\*[0-9.]+)?|magnitude|other|none|[0-9.]+|([a-z_]+\\.)?[a-z_]+(\\^-?[0-9.]+)?)$"
 }
@@ -333,6 +354,8 @@ function print_type(    n, i, words) {
         fail(name_line, "\"" name "\" needs positions, which describe them")
     printf "    {.types = %s,\n", quoted(names_of_block())
     printf "     .kind = %s,\n", kinds[value["kind"]]
+    if (FILENAME ~ /classes\.txt$/)
+        print "     .is_class = true,"
     n = split(keys["types"], words, " ")
     for (i = 1; i <= n; i++)
         if (words[i] in value && !is_among("aliases kind certainty", words[i]))

@@ -305,12 +305,23 @@ bool pe_toeplitz_line(const struct pe_plan *plan, pe_distances_fn *make, const v
  * training. It is separable: an output row is a weighted sum of a few rows of the table. */
 
 enum pe_resample_kind {
-    PE_BICUBIC, /* torch bicubic, align_corners False: a = -0.75, indices clamped at the border, no antialias */
-    PE_BICUBIC_ANTIALIAS, /* timm: a = -0.5, kernel stretched by max(1, in/out), weights renormalised, also to enlarge
-                           */
-    PE_BILINEAR,          /* align_corners False, source coordinate clamped at 0 */
-    PE_BILINEAR_ALIGNED   /* align_corners True: Qwen3-VL */
+    PE_BICUBIC,            /* torch bicubic, align_corners False: indices clamped at the border, no antialias */
+    PE_BICUBIC_ANTIALIAS,  /* timm: kernel stretched by max(1, in/out), weights renormalised, also to enlarge */
+    PE_BILINEAR,           /* align_corners False, source coordinate clamped at 0 */
+    PE_BILINEAR_ALIGNED,   /* align_corners True: Qwen3-VL */
+    PE_BILINEAR_ANTIALIAS, /* SigLIP 2: as PE_BICUBIC_ANTIALIAS, of the triangle */
 };
+
+extern const char *const pe_resample_words[]; /* of the field `interpolate`, NULL-terminated */
+
+/* How an axis is resized. */
+struct pe_resample {
+    enum pe_resample_kind kind;
+    double offset;  /* added to n_out in the step from output to output, in [0, 1); of aligned corners it is not used */
+    double cubic_a; /* of the cubic kinds */
+};
+/* Torch's a of a kind; NaN: it has none. */
+double pe_resample_cubic_a(enum pe_resample_kind kind);
 
 /* The source rows and weights of each output index o of one axis: out[o] = sum weight[t] * in[index(t)]. */
 struct pe_resample_taps {
@@ -320,11 +331,10 @@ struct pe_resample_taps {
     double *weight;  /* [n_out, n_taps] */
 };
 
-/* Computes the taps that resize an axis from n_in rows to n_out. offset: added to n_out in the step from output to
- * output, in [0, 1); of aligned corners it is not used. PE_NO_MEMORY is its only failure. n_in, n_out >= 1, and at most
- * 2^20 with an offset. */
-enum pe_status pe_resample_init(struct pe_resample_taps *taps, enum pe_resample_kind kind, uint64_t n_in,
-                                uint64_t n_out, double offset);
+/* Computes the taps that resize an axis from n_in rows to n_out. PE_NO_MEMORY is its only failure. n_in, n_out >= 1,
+ * and at most 2^20 with an offset. */
+enum pe_status pe_resample_init(struct pe_resample_taps *taps, const struct pe_resample *how, uint64_t n_in,
+                                uint64_t n_out);
 void pe_resample_drop(struct pe_resample_taps *taps); /* of zeros: nothing */
 
 #endif

@@ -9,14 +9,21 @@
  * (DINO and DINOv2: 0.1, so that the scaled size is not rounded down); that sum is counted in steps of 2^-60.
  *
  * Semantics: torch.nn.functional.interpolate (ATen/native/UpSample.h and cpu/UpSampleKernel.cpp), timm
- * resample_abs_pos_embed, Qwen3-VL fast_pos_embed_interpolate. They differ in three ways, each a kind here: whether
- * corners are aligned, whether the kernel is stretched when shrinking (antialias), and cubic's parameter (-0.75 without
- * antialias, -0.5 with). */
+ * resample_abs_pos_embed, Qwen3-VL fast_pos_embed_interpolate. They differ in whether corners are aligned, in whether
+ * the kernel is stretched when shrinking (antialias), each a kind here, and in cubic's parameter a (torch: -0.75
+ * without antialias, -0.5 with, as PIL; TensorFlow: -0.5 without). */
 #include "core/numeric/numeric.h"
 
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+
+const char *const pe_resample_words[] = {[PE_BICUBIC] = "bicubic",
+                                         [PE_BICUBIC_ANTIALIAS] = "bicubic_antialias",
+                                         [PE_BILINEAR] = "bilinear",
+                                         [PE_BILINEAR_ALIGNED] = "bilinear_aligned",
+                                         [PE_BILINEAR_ANTIALIAS] = "bilinear_antialias",
+                                         NULL};
 
 /* (2o + 1) · n_in needs 82 bits when both are as large as a position may be. */
 typedef __int128 wide;
@@ -81,65 +88,79 @@ static void linear_taps(struct coordinate x, uint64_t n_in, int64_t *index, doub
 
 /* weight[t] = cubic(t - 1 - fraction of x): it sums to 1 by itself, and rows beyond the border repeat the border
  * row. */
-static void cubic_taps(struct coordinate x, uint64_t n_in, int64_t *index, double *weight)
+static void cubic_taps(struct coordinate x, uint64_t n_in, double a, int64_t *index, double *weight)
 {
     wide below = floor_div(x.n, x.d), rest = x.n - below * x.d;
     for (int t = 0; t < 4; t++) {
         index[t] = clamp(below - 1 + t, n_in);
-        weight[t] = cubic((double)((t - 1) * x.d - rest) / (double)x.d, -0.75);
+        weight[t] = cubic((double)((t - 1) * x.d - rest) / (double)x.d, a);
     }
 }
 
-/* weight[t] = cubic((index - x) / max(1, from/to)) / their sum, over the rows there are. The distance is
- * (index · d - n) / (2 · max(from, to)) as d = 2 · to. Rows at a distance of 2 or more have weight 0, so where the
- * window starts changes no value, as long as all nearer ones are in it. */
-static void stretched_taps(struct coordinate x, uint64_t n_in, struct stretch s, unsigned n_taps, int64_t *index,
-                           double *weight)
+/* The kernel without and with antialias; how far it reaches. */
+static bool is_cubic(enum pe_resample_kind kind) { return kind == PE_BICUBIC || kind == PE_BICUBIC_ANTIALIAS; }
+static bool is_stretched(enum pe_resample_kind kind)
 {
-    wide unit = 2 * (s.from > s.to ? s.from : s.to), first = floor_div(x.n - 2 * unit, x.d) + 1;
+    return kind == PE_BICUBIC_ANTIALIAS || kind == PE_BILINEAR_ANTIALIAS;
+}
+static unsigned radius_of(enum pe_resample_kind kind) { return is_cubic(kind) ? 2 : 1; }
+
+double pe_resample_cubic_a(enum pe_resample_kind kind)
+{
+    return !is_cubic(kind) ? (double)NAN : is_stretched(kind) ? -0.5 : -0.75;
+}
+
+static double triangle(double x) { return fmax(1 - fabs(x), 0); }
+
+/* weight[t] = kernel((index - x) / max(1, from/to)) / their sum, over the rows there are. The distance is
+ * (index · d - n) / (2 · max(from, to)) as d = 2 · to. Rows at a distance of the radius or more have weight 0, so where
+ * the window starts changes no value, as long as all nearer ones are in it. */
+static void stretched_taps(struct coordinate x, uint64_t n_in, struct stretch s, const struct pe_resample *how,
+                           unsigned n_taps, int64_t *index, double *weight)
+{
+    wide unit = 2 * (s.from > s.to ? s.from : s.to), first = floor_div(x.n - radius_of(how->kind) * unit, x.d) + 1;
     int64_t from = clamp(first, n_in - n_taps + 1);
     double sum = 0;
     for (unsigned t = 0; t < n_taps; t++) {
         index[t] = from + t;
-        weight[t] = cubic((double)(index[t] * x.d - x.n) / (double)unit, -0.5);
+        double distance = (double)(index[t] * x.d - x.n) / (double)unit;
+        weight[t] = is_cubic(how->kind) ? cubic(distance, how->cubic_a) : triangle(distance);
         sum += weight[t];
     }
     for (unsigned t = 0; t < n_taps; t++)
         weight[t] /= sum;
 }
 
-/* The number of rows that can be nearer than the kernel's radius, 2 · max(1, from/to). */
+/* The number of rows that can be nearer than the kernel's radius, which antialias multiplies by max(1, from/to). */
 static wide count_taps(enum pe_resample_kind kind, uint64_t n_in, struct stretch s)
 {
-    if (kind == PE_BICUBIC)
-        return 4;
-    if (kind != PE_BICUBIC_ANTIALIAS)
-        return 2;
-    wide width = 4 * (s.from > s.to ? s.from : s.to), n = (width + s.to - 1) / s.to;
+    if (!is_stretched(kind))
+        return 2 * radius_of(kind);
+    wide width = 2 * radius_of(kind) * (s.from > s.to ? s.from : s.to), n = (width + s.to - 1) / s.to;
     return n < (wide)n_in ? n : (wide)n_in;
 }
 
-static void set_taps(struct pe_resample_taps *taps, enum pe_resample_kind kind, uint64_t n_in, struct stretch s,
+static void set_taps(struct pe_resample_taps *taps, const struct pe_resample *how, uint64_t n_in, struct stretch s,
                      uint64_t o)
 {
     int64_t *index = taps->index + o * taps->n_taps;
     double *weight = taps->weight + o * taps->n_taps;
-    if (kind == PE_BICUBIC)
-        cubic_taps(centre(o, s), n_in, index, weight);
-    else if (kind == PE_BICUBIC_ANTIALIAS)
-        stretched_taps(centre(o, s), n_in, s, taps->n_taps, index, weight);
-    else if (kind == PE_BILINEAR)
+    if (is_stretched(how->kind))
+        stretched_taps(centre(o, s), n_in, s, how, taps->n_taps, index, weight);
+    else if (how->kind == PE_BICUBIC)
+        cubic_taps(centre(o, s), n_in, how->cubic_a, index, weight);
+    else if (how->kind == PE_BILINEAR)
         linear_taps(centre(o, s), n_in, index, weight);
     else
         linear_taps(aligned(o, n_in, taps->n_out), n_in, index, weight);
 }
 
-enum pe_status pe_resample_init(struct pe_resample_taps *taps, enum pe_resample_kind kind, uint64_t n_in,
-                                uint64_t n_out, double offset)
+enum pe_status pe_resample_init(struct pe_resample_taps *taps, const struct pe_resample *how, uint64_t n_in,
+                                uint64_t n_out)
 {
-    struct stretch s = stretch_of(n_in, n_out, offset);
+    struct stretch s = stretch_of(n_in, n_out, how->offset);
     const size_t pair = sizeof *taps->index + sizeof *taps->weight;
-    wide n_taps = count_taps(kind, n_in, s);
+    wide n_taps = count_taps(how->kind, n_in, s);
     if (n_taps > UINT_MAX || n_taps * n_out > (wide)(SIZE_MAX / 2 / pair))
         return PE_NO_MEMORY;
     size_t n = (size_t)n_taps * n_out;
@@ -148,7 +169,7 @@ enum pe_status pe_resample_init(struct pe_resample_taps *taps, enum pe_resample_
         return PE_NO_MEMORY;
     *taps = (struct pe_resample_taps){n_out, (unsigned)n_taps, index, (double *)(index + n)};
     for (uint64_t o = 0; o < n_out; o++)
-        set_taps(taps, kind, n_in, s, o);
+        set_taps(taps, how, n_in, s, o);
     return PE_OK;
 }
 

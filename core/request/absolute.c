@@ -80,7 +80,7 @@ enum pe_status pe_absolute_read(struct pe_plan *plan, const struct pe_request *r
 }
 
 /* Rows before the sequence's rows, for schemes with class tokens. */
-static uint64_t n_prefix(const struct pe_plan *plan)
+uint64_t pe_absolute_n_prefix(const struct pe_plan *plan)
 {
     int64_t n = 0;
     pe_param_integer(plan->scheme->info.params, plan->config, "num_prefix", strlen("num_prefix"), &n);
@@ -90,7 +90,7 @@ static uint64_t n_prefix(const struct pe_plan *plan)
 uint64_t pe_absolute_n(const struct pe_plan *plan)
 {
     const struct pe_absolute *a = plan->absolute;
-    uint64_t n = a && a->x.rank ? a->x.shape[a->x.rank - 2] : 0, prefix = n_prefix(plan);
+    uint64_t n = a && a->x.rank ? a->x.shape[a->x.rank - 2] : 0, prefix = pe_absolute_n_prefix(plan);
     return n > prefix ? n - prefix : 0;
 }
 
@@ -126,7 +126,7 @@ enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_failure *err)
         return pe_fail(err, "/channels_first", "channels_first needs a grid");
     if (gave && a->fields.channels_first && a->x.rank)
         return pe_fail(err, "/channels_first", "channels_first and x exclude each other; give one");
-    if (gave && a->fields.channels_first && n_prefix(plan))
+    if (gave && a->fields.channels_first && pe_absolute_n_prefix(plan))
         return pe_fail(err, "/channels_first", "channels_first is not used with num_prefix: those rows are on no grid");
     if (!pe_plan_gave(plan, "channels_first"))
         a->fields.channels_first = a->prefers_channels_first;

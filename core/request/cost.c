@@ -65,7 +65,7 @@ void pe_cost_weights(struct pe_cost *cost, const struct pe_plan *plan, size_t id
 /* ---- The request ---- */
 
 /* A plan, its inheritance and config, names and shapes of outputs. */
-enum { BYTES_OF_PLAN = 72 << 10, NS_OF_PLAN = 100000 };
+enum { BYTES_OF_PLAN = 80 << 10, NS_OF_PLAN = 100000 };
 
 /* Numbers from JSON text become a tensor of floats before use; a list without dtype is a parameter, which is checked
  * and printed again. */
@@ -135,6 +135,18 @@ static double tokens_in(const struct pe_value *segments)
     return fmin(total, PE_LISTED_POSITIONS_MAX);
 }
 
+/* Coordinates of the axes of a grid, one list of doubles. */
+static double listed_in(const struct pe_value *coords)
+{
+    double total = 0;
+    uint64_t n = 0;
+    if (coords->kind == PE_ARRAY && pe_shape_count(coords->array.shape, coords->array.rank, &n))
+        total = (double)n;
+    for (size_t i = 0; coords->kind == PE_LIST && i < coords->list.n && i < PE_AXES_MAX; i++)
+        total += listed_in(&coords->list.items[i]);
+    return fmin(total, PE_LISTED_POSITIONS_MAX);
+}
+
 enum { NS_OF_SEGMENT = 2000, BYTES_OF_SEGMENT = 64 };
 
 void pe_cost_sequence(struct pe_cost *cost, const struct pe_sequence_fields *f)
@@ -155,9 +167,12 @@ void pe_cost_sequence(struct pe_cost *cost, const struct pe_sequence_fields *f)
     if (f->lens.n)
         pe_cost_each(cost, fmin(sum(&f->lens), PE_LISTED_POSITIONS_MAX), sizeof(double) + sizeof(uint32_t),
                      PE_NS_PLACE + PE_NS_VISIT);
+    if (f->grid_coords)
+        pe_cost_each(cost, listed_in(f->grid_coords), sizeof(double), PE_NS_PLACE + PE_NS_VISIT);
     if (!f->segments)
         return;
-    pe_cost_each(cost, tokens_in(f->segments), 3 * sizeof(double), 3 * (PE_NS_PLACE + 2 * PE_NS_VISIT));
+    pe_cost_each(cost, tokens_in(f->segments), PE_SEGMENT_AXES_MAX * sizeof(double),
+                 PE_SEGMENT_AXES_MAX * (PE_NS_PLACE + 2 * PE_NS_VISIT));
     if (f->segments->kind == PE_LIST)
         pe_cost_each(cost, (double)f->segments->list.n, BYTES_OF_SEGMENT, NS_OF_SEGMENT);
 }

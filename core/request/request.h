@@ -32,7 +32,8 @@ struct pe_absolute {
 /* Reads the fields and the tensor x of the request; the width of x becomes dim. */
 enum pe_status pe_absolute_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                 struct pe_failure *err);
-uint64_t pe_absolute_n(const struct pe_plan *plan); /* positions that x fixes; 0: none */
+uint64_t pe_absolute_n(const struct pe_plan *plan);        /* positions that x fixes; 0: none */
+uint64_t pe_absolute_n_prefix(const struct pe_plan *plan); /* num_prefix, rows before those of positions; or 0 */
 
 /* Checks the fields together, once the scheme has planned. */
 enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_failure *err);
@@ -103,6 +104,7 @@ struct pe_plan;
 struct pe_weights {
     struct pe_tensor tensor; /* as sent; seeded: shape and dtype f32, without data; rank 0 and no data: none */
     bool is_text;            /* numbers of JSON without a dtype: a tensor of f32 */
+    bool is_by_column;       /* the shape is [rows, width], the data [width, rows], as sent */
     uint64_t hash;           /* of seed and name */
     double std;
     bool is_seeded;

@@ -110,13 +110,24 @@ void pe_seed_fill(int64_t seed, const char *name, double std, uint64_t first, si
     }
 }
 
+static void read_stored(const struct pe_weights *w, uint64_t first, size_t n, double *out)
+{
+    size_t size = pe_dtype_size(w->tensor.dtype);
+    pe_convert(PE_F64, out, w->tensor.dtype, (const char *)w->tensor.data + first * size, n);
+    for (size_t i = 0; w->is_text && i < n; i++)
+        out[i] = (double)(float)out[i];
+}
+
 void pe_weights_read(const struct pe_weights *w, uint64_t first, size_t n, double *out)
 {
+    if (w->is_by_column) {
+        uint64_t rows = w->tensor.shape[0], width = w->tensor.shape[1];
+        for (size_t i = 0; i < n; i++)
+            read_stored(w, (first + i) % width * rows + (first + i) / width, 1, out + i);
+        return;
+    }
     if (!w->is_seeded) {
-        size_t size = pe_dtype_size(w->tensor.dtype);
-        pe_convert(PE_F64, out, w->tensor.dtype, (const char *)w->tensor.data + first * size, n);
-        for (size_t i = 0; w->is_text && i < n; i++)
-            out[i] = (double)(float)out[i];
+        read_stored(w, first, n, out);
         return;
     }
     for (size_t i = 0; i < n; i++)

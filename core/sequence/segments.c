@@ -31,13 +31,19 @@ static double frame_time(const struct pe_segment_rules *rules, const struct pe_s
 {
     bool still = b->type == PE_IMAGE;
     switch (rules->style) {
-    case PE_QWEN2_VL: return (double)k;
-    case PE_QWEN2_5_VL: return still ? 0 : trunc(float32_time(k, b->seconds, rules->tokens_per_second));
+    case PE_QWEN2_VL:
+    case PE_ERNIE4_5_VL: return (double)k;
+    case PE_QWEN2_5_VL:
+        return still                                 ? 0
+               : rules->id_rules == PE_IDS_PUBLISHED ? trunc(float32_time(k, b->seconds, rules->tokens_per_second))
+                                                     : whole_seconds_time(k, b->seconds, rules->tokens_per_second);
     case PE_QWEN2_5_VL_INT_SECONDS: return still ? 0 : whole_seconds_time(k, b->seconds, rules->tokens_per_second);
-    case PE_QWEN3_VL: return 0;
+    case PE_QWEN3_VL:
+    case PE_GLM4V: return 0;
     case PE_QWEN2_5_OMNI: return trunc(float32_time(k, b->seconds, rules->position_id_per_seconds));
     case PE_QWEN3_OMNI: return float32_time(k, b->seconds, rules->position_id_per_seconds);
     case PE_VIDEOROPE: return float32_time(k, 1, rules->temporal_scale);
+    default: break; /* of image generators: segments_images.c */
     }
     return 0;
 }
@@ -207,7 +213,11 @@ static void lay_block(struct layout *l, const struct pe_segment_block *b)
     case PE_VIDEO: lay_patches(l, b, 0, b->n); break;
     case PE_AUDIO_IN_VIDEO: lay_audio_in_video(l, b); return;
     }
-    go_on(l, first);
+    /* transformers 5: after a grid the next id is its first plus the longer side. */
+    if (l->rules->id_rules == PE_IDS_TRANSFORMERS_5 && b->rows)
+        l->start = sum(l, l->start, (double)(b->rows > b->cols ? b->rows : b->cols));
+    else
+        go_on(l, first);
 }
 
 static enum pe_status lay_blocks(struct layout *l, const struct pe_segment_block *blocks, size_t n,
@@ -239,17 +249,23 @@ static bool has_fraction(const double *ids, uint64_t n)
 enum pe_status pe_segments_lay_out(struct pe_segments *out, const struct pe_segment_list *list, struct pe_failure *err)
 {
     uint64_t n = list->n_tokens;
-    double *ids = malloc(3 * n * sizeof *ids);
+    unsigned n_axes = pe_position_style_axes(list->rules.style);
+    double *ids = malloc(n_axes * n * sizeof *ids);
     if (!ids)
         return pe_no_memory(err);
-    struct layout l = {.rules = &list->rules, .ids = {ids, ids + n, ids + 2 * n}};
-    if (lay_blocks(&l, list->at, list->n, err)) {
+    struct pe_segments here = {.n = n, .n_axes = n_axes};
+    for (unsigned a = 0; a < n_axes; a++)
+        here.ids[a] = ids + a * n;
+    struct layout l = {.rules = &list->rules, .ids = {here.ids[0], here.ids[1], here.ids[2]}};
+    if (pe_position_style_is_image(list->rules.style))
+        l.largest = pe_segments_lay_images(list, here.ids);
+    else if (lay_blocks(&l, list->at, list->n, err)) {
         free(ids);
         return err->status;
     }
-    *out = (struct pe_segments){.n = n, .ids = {l.ids[0], l.ids[1], l.ids[2]}};
+    *out = here;
     out->rope_delta = 1 + (int64_t)floor(l.largest) - (int64_t)n;
-    out->is_fractional = has_fraction(ids, 3 * n);
+    out->is_fractional = has_fraction(ids, n_axes * n);
     return PE_OK;
 }
 

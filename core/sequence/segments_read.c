@@ -15,7 +15,19 @@ const char *const pe_position_styles[] = {[PE_QWEN2_5_VL] = "qwen2_5_vl",
                                           [PE_QWEN2_5_OMNI] = "qwen2_5_omni",
                                           [PE_QWEN3_OMNI] = "qwen3_omni",
                                           [PE_VIDEOROPE] = "videorope",
+                                          [PE_ERNIE4_5_VL] = "ernie4_5_vl",
+                                          [PE_GLM4V] = "glm4v",
+                                          [PE_FLUX] = "flux",
+                                          [PE_FLUX2] = "flux2",
+                                          [PE_QWEN_IMAGE] = "qwen_image",
+                                          [PE_LUMINA2] = "lumina2",
+                                          [PE_Z_IMAGE] = "z_image",
+                                          [PE_IDEOGRAM4] = "ideogram4",
+                                          [PE_OVIS_IMAGE] = "ovis_image",
+                                          [PE_LONGCAT_IMAGE] = "longcat_image",
+                                          [PE_HUNYUAN_IMAGE_3] = "hunyuan_image_3",
                                           NULL};
+const char *const pe_id_rules[] = {[PE_IDS_PUBLISHED] = "published", [PE_IDS_TRANSFORMERS_5] = "transformers_5", NULL};
 
 /* Does the style's model accept audio? A segment describes its content, so one list serves several styles: only
  * styles that count seconds use second_per_grid. */
@@ -40,7 +52,7 @@ static const char *const examples[] = {
 
 struct segment {
     int type;
-    int64_t len, mel_frames, audio_len;
+    int64_t len, mel_frames, audio_len, image;
     struct pe_reals grid;
     double second_per_grid;
 };
@@ -64,6 +76,16 @@ static const struct pe_param params[] = {
      .max = PE_POSITION_MAX,
      .when = "type=image|video|audio_in_video",
      .about = {"grid", "patches before merging: [t, h, w]"}},
+    {.name = "image",
+     .type = PE_T_INT,
+     .offset = PE_OFFSET(segment, image, int64_t),
+     .fallback = PE_UNSET,
+     .min = -1024,
+     .max = 1024,
+     .when = "type=image",
+     .about = {"number of the image",
+               "image generators: the image's own number, in place of its place among the images: a reference of "
+               "Kontext 1, a layer -1"}},
     {.name = "second_per_grid",
      .type = PE_T_REAL,
      .offset = PE_OFFSET(segment, second_per_grid, double),
@@ -139,6 +161,14 @@ static enum pe_status read_segment(struct reader *r, const struct pe_value *v, s
 static enum pe_status check_style(struct reader *r, const struct segment *s)
 {
     const char *name = pe_position_styles[r->rules->style];
+    bool is_image = pe_position_style_is_image(r->rules->style);
+    if (is_image && s->type != PE_TEXT && s->type != PE_IMAGE)
+        return pe_fail(r->err, "/position_style",
+                       "position_style \"%s\" is of an image generator, which has text and images; the segments have "
+                       "type \"%s\"",
+                       name, type_words[s->type]);
+    if (!is_image && s->image != PE_UNSET_INT)
+        return pe_fail(r->err, field_at(r, "image"), "image is not used by position_style \"%s\"", name);
     if ((s->type == PE_AUDIO || s->type == PE_AUDIO_IN_VIDEO) && !has_audio(r->rules->style))
         return pe_fail(r->err, field_at(r, "type"),
                        "type is \"%s\", and position_style \"%s\" is of a model without sound; allowed: \"text\", "
@@ -152,14 +182,30 @@ static enum pe_status check_style(struct reader *r, const struct segment *s)
  * positions. */
 static enum pe_status check_one_frame(struct reader *r, uint64_t h, uint64_t w, uint64_t frames)
 {
-    if (r->rules->style != PE_QWEN3_VL || frames == 1)
+    if ((r->rules->style != PE_QWEN3_VL && r->rules->style != PE_GLM4V) || frames == 1)
         return PE_OK;
     return pe_fail(r->err, field_at(r, "grid"),
-                   "grid has %llu frames; Qwen3-VL writes each frame's timestamp as text before it, so under "
-                   "position_style \"qwen3_vl\" a frame is a segment of its own: {\"type\":\"text\",\"len\":…},"
+                   "grid has %llu frames; the model writes each frame's timestamp as text before it, so under "
+                   "position_style \"%s\" a frame is a segment of its own: {\"type\":\"text\",\"len\":…},"
                    "{\"type\":\"video\",\"grid\":[1,%llu,%llu]} for each (len: tokens of the timestamp and of "
                    "vision start and end)",
-                   (unsigned long long)frames, (unsigned long long)h, (unsigned long long)w);
+                   (unsigned long long)frames, pe_position_styles[r->rules->style], (unsigned long long)h,
+                   (unsigned long long)w);
+}
+
+/* ERNIE 4.5 VL merges the frames of a video two by two, as its patches. */
+static enum pe_status merge_frames(struct reader *r, const struct segment *s, uint64_t *frames)
+{
+    enum { TEMPORAL_MERGE_SIZE = 2 };
+    if (r->rules->style != PE_ERNIE4_5_VL || s->type != PE_VIDEO)
+        return PE_OK;
+    if (*frames % TEMPORAL_MERGE_SIZE)
+        return pe_fail(r->err, field_at(r, "grid"),
+                       "grid has %llu frames; position_style \"ernie4_5_vl\" merges the frames of a video two by two, "
+                       "so it needs an even number",
+                       (unsigned long long)*frames);
+    *frames /= TEMPORAL_MERGE_SIZE;
+    return PE_OK;
 }
 
 /* ---- Reading: sizes ---- */
@@ -201,6 +247,8 @@ static enum pe_status read_grid(struct reader *r, const struct segment *s, struc
     b->frames = (uint64_t)pe_real_at(&s->grid, 0);
     b->rows = h / merge;
     b->cols = w / merge;
+    if (merge_frames(r, s, &b->frames))
+        return r->err->status;
     return check_one_frame(r, h, w, b->frames);
 }
 
@@ -286,6 +334,8 @@ static enum pe_status read_block(struct reader *r, const struct pe_value *v, str
         return r->err->status;
     b->type = (enum pe_segment_type)s.type;
     b->seconds = isnan(s.second_per_grid) ? 1 : s.second_per_grid;
+    b->has_number = s.image != PE_UNSET_INT;
+    b->number = s.image;
     if (read_sizes(r, &s, b))
         return r->err->status;
     b->n = token_count(b);
@@ -344,8 +394,6 @@ static enum pe_status check_rules(const struct pe_segment_rules *rules, struct p
         return pe_fail(err, "/spatial_merge_size", "spatial_merge_size is %lld; allowed: an integer from 1",
                        (long long)rules->spatial_merge_size);
     switch (rules->style) {
-    case PE_QWEN2_VL:
-    case PE_QWEN3_VL: return PE_OK;
     case PE_QWEN2_5_VL:
     case PE_QWEN2_5_VL_INT_SECONDS: return check_rate("tokens_per_second", rules->tokens_per_second, err);
     case PE_QWEN2_5_OMNI:
@@ -354,6 +402,7 @@ static enum pe_status check_rules(const struct pe_segment_rules *rules, struct p
         return check_rate("position_id_per_seconds", rules->position_id_per_seconds, err);
     case PE_QWEN3_OMNI: return check_rate("position_id_per_seconds", rules->position_id_per_seconds, err);
     case PE_VIDEOROPE: return check_rate("temporal_scale", rules->temporal_scale, err);
+    default: break;
     }
     return PE_OK;
 }

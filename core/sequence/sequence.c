@@ -162,75 +162,6 @@ static enum pe_status init_two_lists(struct pe_sequence *seq, const struct pe_se
                : pe_sequence_check_size("/k_positions", seq->k->n, sizes.k, sizes.k_tensor ? sizes.k_tensor : "k", err);
 }
 
-/* ---- Grids ---- */
-
-static enum pe_status read_grid(struct pe_sequence *seq, const struct pe_reals *grid, uint64_t *n,
-                                struct pe_failure *err)
-{
-    if (grid->array.rank != 1 || grid->n > PE_AXES_MAX)
-        return pe_fail(err, "/grid", "grid has %u dimensions and %llu lengths; allowed: one list of up to %d",
-                       grid->array.rank, (unsigned long long)grid->n, PE_AXES_MAX);
-    *n = 1;
-    for (unsigned a = 0; a < grid->n; a++) {
-        double x = pe_real_at(grid, a);
-        if (x != floor(x))
-            return pe_fail(err, "/grid", "grid has %.17g at index %u; allowed: integers of at least 1", x, a);
-        seq->grid[a] = (uint64_t)x;
-        if ((double)*n * x > PE_POSITION_MAX)
-            return pe_fail(err, "/grid", "grid has more than 2^40 (1099511627776) positions");
-        *n *= (uint64_t)x;
-    }
-    seq->n_axes = seq->n_grid = (unsigned)grid->n;
-    return PE_OK;
-}
-
-/* Row-major: an index of axis a is repeated for all positions of the axes after it. */
-static void lay_out_rows(struct pe_sequence *seq, uint64_t n)
-{
-    uint64_t inner = 1;
-    for (unsigned a = seq->n_axes; a-- > 0; inner *= seq->grid[a])
-        seq->k[a] = (struct pe_positions){.n = n, .inner = inner, .size = seq->grid[a]};
-}
-
-/* The last two axes in blocks of m by m, visited row by row; inside a block row by row again. */
-static enum pe_status lay_out_blocks(struct pe_sequence *seq, uint64_t m, struct pe_failure *err)
-{
-    if (seq->n_axes < 2)
-        return pe_fail(err, "/order", "order merge needs a grid of at least two axes");
-    struct pe_positions *row = &seq->k[seq->n_axes - 2], *col = &seq->k[seq->n_axes - 1];
-    if (row->size % m || col->size % m)
-        return pe_fail(err, "/grid",
-                       "the last two axes of grid are %llu and %llu; order merge needs multiples of "
-                       "spatial_merge_size, %llu",
-                       (unsigned long long)row->size, (unsigned long long)col->size, (unsigned long long)m);
-    row->inner = col->size * m;
-    row->step = m;
-    col->inner = m * m;
-    col->step = 1;
-    row->size /= m;
-    col->size /= m;
-    row->merge = col->merge = m;
-    return PE_OK;
-}
-
-static enum pe_status init_grid(struct pe_sequence *seq, struct pe_sequence_fields *f, struct pe_sequence_sizes sizes,
-                                struct pe_failure *err)
-{
-    uint64_t n = 0;
-    enum pe_status status = read_grid(seq, &f->grid, &n, err);
-    if (!status)
-        status = pe_sequence_check_sizes("/grid", n, sizes, err);
-    if (status)
-        return status;
-    lay_out_rows(seq, n);
-    if (f->order == PE_MERGE && !pe_given(f->spatial_merge_size))
-        f->spatial_merge_size = 2;
-    if (f->order == PE_MERGE)
-        status = lay_out_blocks(seq, (uint64_t)f->spatial_merge_size, err);
-    share(seq);
-    return status;
-}
-
 /* ---- Packed sequences, segments, tokens ---- */
 
 /* The lengths, of the field that gives them. */
@@ -316,8 +247,13 @@ static enum pe_status set_segment_rules(struct pe_sequence_fields *f, struct pe_
                                         struct pe_failure *err)
 {
     int style = f->position_style == PE_UNSET_WORD ? PE_QWEN2_5_VL : f->position_style;
+    bool is_image = pe_position_style_is_image((enum pe_position_style)style);
     f->position_style = style;
-    if (!pe_given(f->spatial_merge_size))
+    if (is_image && (pe_given(f->spatial_merge_size) || f->id_rules != PE_UNSET_WORD))
+        return pe_fail(err, f->id_rules != PE_UNSET_WORD ? "/id_rules" : "/spatial_merge_size",
+                       "%s is not used by position_style %s",
+                       f->id_rules != PE_UNSET_WORD ? "id_rules" : "spatial_merge_size", pe_position_styles[style]);
+    if (!pe_given(f->spatial_merge_size) && !is_image)
         f->spatial_merge_size = 2;
     if (set_rule(&f->tokens_per_second, 2, STYLE(QWEN2_5_VL) | STYLE(QWEN2_5_VL_INT_SECONDS), style,
                  "tokens_per_second", err) ||
@@ -327,7 +263,9 @@ static enum pe_status set_segment_rules(struct pe_sequence_fields *f, struct pe_
         set_rule(&f->temporal_scale, 2, STYLE(VIDEOROPE), style, "temporal_scale", err))
         return err->status;
     *rules = (struct pe_segment_rules){.style = (enum pe_position_style)style,
-                                       .spatial_merge_size = f->spatial_merge_size,
+                                       .spatial_merge_size = is_image ? 1 : f->spatial_merge_size,
+                                       .id_rules = f->id_rules == PE_IDS_TRANSFORMERS_5 ? PE_IDS_TRANSFORMERS_5
+                                                                                        : PE_IDS_PUBLISHED,
                                        .tokens_per_second = f->tokens_per_second,
                                        .position_id_per_seconds = f->position_id_per_seconds,
                                        .seconds_per_chunk = f->seconds_per_chunk,
@@ -339,14 +277,14 @@ static enum pe_status init_segments(struct pe_sequence *seq, struct pe_sequence_
                                     struct pe_sequence_sizes sizes, struct pe_failure *err)
 {
     struct pe_segment_rules rules;
-    enum pe_status status = set_segment_rules(f, &rules, err);
-    if (!status)
-        status = pe_segments_read(&seq->blocks, f->segments, &rules, err);
+    if (set_segment_rules(f, &rules, err))
+        return err->status;
+    enum pe_status status = pe_segments_read(&seq->blocks, f->segments, &rules, err);
     if (!status)
         status = pe_sequence_check_sizes("/segments", seq->blocks.n_tokens, sizes, err);
     seq->has_segments = seq->is_counted = true;
-    seq->n_axes = 3;
-    for (unsigned a = 0; a < 3; a++)
+    seq->n_axes = pe_position_style_axes(rules.style);
+    for (unsigned a = 0; a < seq->n_axes; a++)
         seq->k[a] = (struct pe_positions){.n = seq->blocks.n_tokens};
     share(seq);
     return status;
@@ -355,7 +293,7 @@ static enum pe_status init_segments(struct pe_sequence *seq, struct pe_sequence_
 static enum pe_status lay_out_segments(struct pe_sequence *seq, struct pe_failure *err)
 {
     enum pe_status status = pe_segments_lay_out(&seq->segments, &seq->blocks, err);
-    for (unsigned a = 0; !status && a < 3; a++) {
+    for (unsigned a = 0; !status && a < seq->segments.n_axes; a++) {
         seq->k[a] = (struct pe_positions){.n = seq->segments.n, .list = seq->segments.ids[a]};
         recognise_run(&seq->k[a]);
     }
@@ -379,6 +317,12 @@ static enum pe_status init_tokens(struct pe_sequence *seq, const struct pe_seque
 
 /* ---- The whole ---- */
 
+static enum pe_status check_grid(const struct pe_sequence *seq, const char *pointer, enum pe_status status,
+                                 struct pe_sequence_sizes sizes, struct pe_failure *err)
+{
+    return status ? status : pe_sequence_check_sizes(pointer, seq->k->n, sizes, err);
+}
+
 static enum pe_status init_way(struct pe_sequence *seq, struct pe_sequence_fields *f, struct pe_sequence_sizes sizes,
                                struct pe_failure *err)
 {
@@ -391,7 +335,9 @@ static enum pe_status init_way(struct pe_sequence *seq, struct pe_sequence_field
     if (f->shard.is_given)
         return pe_sequence_init_shard(seq, f, sizes, err);
     if (f->grid.n)
-        return init_grid(seq, f, sizes, err);
+        return check_grid(seq, "/grid", pe_sequence_init_grid(seq, f, err), sizes, err);
+    if (f->grid_coords)
+        return check_grid(seq, "/grid_coords", pe_sequence_init_grid_coords(seq, f, err), sizes, err);
     if (f->cu_seqlens.n && pe_sequence_read_cu_seqlens(seq, f, err))
         return err->status;
     if (f->lens.n)

@@ -21,8 +21,21 @@ enum pe_position_style {
     PE_QWEN3_VL,               /* each frame is a segment of its own, after the text of its timestamp */
     PE_QWEN2_5_OMNI,           /* TMRoPE */
     PE_QWEN3_OMNI,
-    PE_VIDEOROPE
+    PE_VIDEOROPE,
+    PE_ERNIE4_5_VL, /* as qwen2_vl, but the frames of a video are merged two by two */
+    PE_GLM4V,       /* as qwen3_vl */
+    PE_FLUX,        /* from here on: image generators (segments_images.c) */
+    PE_FLUX2,
+    PE_QWEN_IMAGE,
+    PE_LUMINA2,
+    PE_Z_IMAGE,
+    PE_IDEOGRAM4,
+    PE_OVIS_IMAGE,
+    PE_LONGCAT_IMAGE,
+    PE_HUNYUAN_IMAGE_3
 };
+static inline bool pe_position_style_is_image(enum pe_position_style style) { return style >= PE_FLUX; }
+unsigned pe_position_style_axes(enum pe_position_style style);
 extern const char *const pe_position_styles[]; /* their words, NULL-terminated */
 
 /* The parameters beside the list; parameters that a style does not use are ignored. */
@@ -32,12 +45,17 @@ struct pe_segment_rules {
     double tokens_per_second;                          /* qwen2_5_vl, qwen2_5_vl_int_seconds */
     double position_id_per_seconds, seconds_per_chunk; /* the Omni models; chunks are of qwen2_5_omni only */
     double temporal_scale;                             /* videorope: delta */
+    enum { PE_IDS_PUBLISHED, PE_IDS_TRANSFORMERS_5 } id_rules;
 };
+extern const char *const pe_id_rules[]; /* their words, NULL-terminated */
+enum { PE_SEGMENT_AXES_MAX = 4 };
 
 /* Ids of all tokens, owned by the caller; pe_segments_drop frees them. */
 struct pe_segments {
-    uint64_t n;     /* tokens, at most PE_LISTED_POSITIONS_MAX */
-    double *ids[3]; /* time, height, width: [n] each; ids[0] is the one allocation. VideoRoPE's may be below 0. */
+    uint64_t n; /* tokens, at most PE_LISTED_POSITIONS_MAX */
+    unsigned n_axes;
+    /* Time, height, width, or the style's own: [n] each; ids[0] is the one allocation. Some styles' may be below 0. */
+    double *ids[PE_SEGMENT_AXES_MAX];
     /* 1 + largest id - n: what decoding adds to the cache position. VideoRoPE looks at the time ids alone, as its next
      * text does. A largest id with a fraction (qwen3_omni, videorope) counts as its floor, because this is an integer
      * on the wire; the published code keeps the fraction. */
@@ -73,8 +91,13 @@ struct pe_segment_block {
     uint64_t frames, rows, cols; /* of a grid, after merging; else 0 */
     uint64_t len;                /* text or audio */
     double seconds;              /* from one frame to the next */
-    uint64_t n;                  /* all tokens */
+    bool has_number;             /* an image's own number, where the segment states it */
+    int64_t number;
+    uint64_t n; /* all tokens */
 };
+
+/* Ids of an image generator's style: fills ids[axis][token] and returns the largest. */
+double pe_segments_lay_images(const struct pe_segment_list *list, double *const *ids);
 
 /* TMRoPE's chunks hold int(position_id_per_seconds * seconds_per_chunk) ids. */
 double pe_segment_chunk_ids(const struct pe_segment_rules *rules);
@@ -109,11 +132,11 @@ struct pe_sequence_fields {
     int positions_layout; /* PE_UNSET_WORD: axes */
     int64_t len, offset;
     struct pe_reals positions, grid, lens, cu_seqlens;
-    const struct pe_value *segments, *tokens;
+    const struct pe_value *grid_coords, *segments, *tokens;
     int64_t q_len, k_len, q_offset;
     struct pe_reals q_positions, k_positions;
     /* Rules of grids and segments; the resolved config includes them. */
-    int order, position_style;
+    int order, position_style, id_rules;
     int64_t spatial_merge_size;
     double tokens_per_second, position_id_per_seconds, seconds_per_chunk, temporal_scale;
 };
@@ -209,6 +232,9 @@ enum pe_status pe_sequence_init_batch(struct pe_sequence *seq, const struct pe_s
                                       struct pe_sequence_sizes sizes, struct pe_failure *err);
 enum pe_status pe_sequence_wrong_levels(const struct pe_tensor *t, enum pe_positions_layout layout,
                                         struct pe_failure *err);
+enum pe_status pe_sequence_init_grid(struct pe_sequence *seq, struct pe_sequence_fields *f, struct pe_failure *err);
+enum pe_status pe_sequence_init_grid_coords(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                            struct pe_failure *err);
 enum pe_status pe_sequence_init_mask(struct pe_sequence *seq, const struct pe_sequence_fields *f,
                                      struct pe_sequence_sizes sizes, struct pe_failure *err);
 enum pe_status pe_sequence_read_cu_seqlens(struct pe_sequence *seq, struct pe_sequence_fields *f,

@@ -33,8 +33,7 @@ double pe_position_at(const struct pe_positions *positions, uint64_t i)
 
 uint64_t pe_positions_count(const struct pe_positions *p) { return p->n * (p->n_batches ? p->n_batches : 1); }
 
-/* Indices that occur. */
-static uint64_t n_indices(const struct pe_positions *p)
+uint64_t pe_positions_indices(const struct pe_positions *p)
 {
     return p->size ? p->size * (p->merge ? p->merge : 1) : pe_positions_count(p);
 }
@@ -76,7 +75,7 @@ bool pe_positions_are_integers(const struct pe_positions *p)
 {
     if (!p->list)
         return p->start == floor(p->start);
-    for (uint64_t i = 0; i < n_indices(p); i++)
+    for (uint64_t i = 0; i < pe_positions_indices(p); i++)
         if (p->list[i] != floor(p->list[i]))
             return false;
     return true;
@@ -84,7 +83,7 @@ bool pe_positions_are_integers(const struct pe_positions *p)
 
 double pe_positions_largest(const struct pe_positions *p)
 {
-    uint64_t n = n_indices(p);
+    uint64_t n = pe_positions_indices(p);
     if (!p->list)
         return fmax(fabs(p->start), fabs(p->start + (double)(n - 1)));
     double largest = 0;
@@ -95,7 +94,7 @@ double pe_positions_largest(const struct pe_positions *p)
 
 double pe_positions_last(const struct pe_positions *p)
 {
-    uint64_t n = n_indices(p);
+    uint64_t n = pe_positions_indices(p);
     if (!p->list)
         return p->start + (double)(n - 1);
     double last = p->list[0];

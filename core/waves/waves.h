@@ -32,6 +32,8 @@ struct pe_positions {
 
 /* How many they are, over the whole batch. */
 uint64_t pe_positions_count(const struct pe_positions *positions);
+/* How many indices occur, each of which may be repeated: the length of list, if there is one. */
+uint64_t pe_positions_indices(const struct pe_positions *positions);
 
 double pe_position_at(const struct pe_positions *positions, uint64_t i);
 

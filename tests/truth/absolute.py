@@ -81,11 +81,10 @@ def detr(dim, axes=2, temperature=10000.0):
             for axis in (0, 1) for j in range(width)]
 
 
-def detr_coordinates(grid, normalize=False, angle_scale=2 * math.pi):
-    """cumsum of ones starts at 1; normalised by the last one + 1e-6."""
-    def at(i, length):
-        return mpf(i + 1) / (mpf(length) + mpf("1e-6")) * mpf(angle_scale) if normalize else mpf(i + 1)
-    return [tuple(at(i, length) for i, length in zip(row, grid)) for row in grid_coordinates(grid)]
+def detr_coordinates(grid, normalize=False, angle_scale=2 * math.pi, rows=None):
+    """cumsum of ones starts at 1, unless other rows are given; normalised by the last one + 1e-6."""
+    rows = rows or [tuple(i + 1 for i in row) for row in grid_coordinates(grid)]
+    return [tuple(mpf(x) / (mpf(length) + mpf("1e-6")) * mpf(angle_scale) if normalize else mpf(x) for x, length in zip(row, grid)) for row in rows]
 
 
 def mae(dim, axes=2, base=10000.0):
@@ -113,7 +112,12 @@ def vjepa(dim, axes, base=10000.0, uniform_power=False):
     return [column for axis in range(axes) for column in one_axis(axis, widths[axis], layout="half", base=base)][:dim]
 
 
-STYLES = {"axial": axial, "detr": detr, "mae": mae, "timm": timm, "multidim": multidim, "vjepa": vjepa}
+def cogvideox(dim, axes=3, base=10000.0):
+    """A quarter of time, then 3/8 of the column, 3/8 of the row."""
+    return [column for axis, eighths in ((0, 2), (2, 3), (1, 3)) for column in one_axis(axis, dim // 8 * eighths, layout="half", base=base)]
+
+
+STYLES = {"axial": axial, "detr": detr, "mae": mae, "timm": timm, "multidim": multidim, "vjepa": vjepa, "cogvideox": cogvideox}
 
 
 # ---- Fourier features --------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from truth.answers import absolute, bias, rotary, sequences
 SEQUENCE = ("len", "offset", "positions", "grid", "lens", "q_len", "k_len", "q_offset")
 FAMILIES = {"absolute": ("none", "integer", "binary", "sinusoidal", "fourier", "learned", "recursive", "floater"),
             "rotary": ("rope", "xpos"), "bias": ("alibi", "t5", "kerple", "fire", "sandwich"),
-            "relative": ("shaw", "transformer_xl", "xlnet", "conformer", "deberta", "cope")}
+            "relative": ("shaw", "transformer_xl", "xlnet", "conformer", "deberta", "cope", "decomposed")}
 FAMILY = {scheme: family for family, schemes in FAMILIES.items() for scheme in schemes}
 LADDERS = ("sinusoidal", "rope", "xpos")
 WAVE = ("base", "layout", "freq_shift", "odd", "flip_sin_to_cos", "angle_scale")

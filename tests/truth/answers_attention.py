@@ -10,10 +10,10 @@ from truth.answers import of, relative, tensor
 from truth.answers.rotate import in_order, query_factor, turned
 
 MASKS = ("causal", "window", "window_right")
-WINDOWS = ("swin", "swinv2", "beit")
+WINDOWS = ("swin", "swinv2", "beit", "decomposed")
 XL = ("transformer_xl", "xlnet", "conformer")
 # Fields of /attention alone, and tensors: the rest is a configuration.
-ALONE = ("q", "k", "v", "x", "outputs", "softmax_scale", "softcap", "softcap_after_bias", "sinks", "query_scale", "kernel", "tensor_layout", "bias_scaled", "q_positions",
+ALONE = ("q", "k", "v", "x", "outputs", "softmax_scale", "softcap", "softcap_after_bias", "sinks", "query_scale", "rotate_values", "unrotate_output", "kernel", "tensor_layout", "bias_scaled", "q_positions",
          "k_positions", "positions", "key_mask", "lens", "len", "offset", "q_offset", "q_len", "k_len", "grid", "dtype", "format", "combine", "x_scale")
 
 
@@ -111,6 +111,15 @@ class Asked:
             x = turned("k" if is_key else "q", x, {**self.config, "positions": positions.tolist()}, len(positions))
         return x if is_key or "query_scale" not in self.request else x * query_factor(self.request["query_scale"], positions)[:, None]
 
+    def turned_values(self, x, positions):
+        """Values or outputs over the channels that turn in the keys, however wide they are."""
+        width = self.config.get("rotary_dim", int(self.d * self.config.get("partial_rotary_factor", 1)))
+        return turned("k", x, {**self.config, "rotary_dim": width, "positions": positions.tolist()}, len(positions))
+
+    def turned_back(self, output):
+        factor = self.config.get("attention_factor", 1)
+        return self.turned_values(output, -self.q_pos) / factor ** 2
+
     def bias(self):
         """[batch or 1, H, Q, K], not scaled with the products."""
         config = {**self.config, "num_heads": self.heads}
@@ -145,6 +154,11 @@ class Asked:
             found |= {"content_position": part(q, zero, zero), "bias_content": part(0 * q, w["u"], zero), "bias_position": part(0 * q, zero, w["v_bias"])}
             if "token_type_ids" in r:
                 found["content_segment"] = attention.xlnet_segments(q, self.weight("seg_embed"), self.weight("r_s_bias"), r["token_type_ids"])
+        elif self.scheme == "decomposed":  # these are not scaled with the products
+            places = relative.decomposed(r)[0]
+            for name, rows, side in (("rows", "rel_h", r["grid"][0]), ("columns", "rel_w", r["grid"][1])):
+                table = attention.resized_linearly(self.weight(rows, 2 * side - 1, self.d), 2 * side - 1)
+                found[name] = attention.by_query(q, table, places[f"index_{rows[-1]}"]) / self.scale
         elif self.scheme == "deberta":
             found = {"c2c": found.pop("content_content"), **self.deberta(q, k)}
         return found
@@ -177,6 +191,15 @@ class Asked:
 def computed(asked):
     """Every output that the request could ask for, with all axes."""
     r, q, k, v = asked.request, asked.q, asked.k, asked.v
+    if r.get("rotate_values"):
+        v = asked.turned_values(v, asked.k_pos)
+    out = attended(asked, r, q, k, v)
+    if r.get("unrotate_output"):
+        out["output"] = asked.turned_back(out["output"])
+    return out
+
+
+def attended(asked, r, q, k, v):
     if r.get("kernel") == "linear":
         turn = {"q": asked.q_pos, "k": asked.k_pos}
         return attention.linear(q, k, v, rotate=lambda x, which: asked.turned(x, turn[which], which == "k"), visible=asked.visible)

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-KINDS = ("bicubic", "bicubic_antialias", "bilinear", "bilinear_aligned")
+KINDS = ("bicubic", "bicubic_antialias", "bilinear", "bilinear_aligned", "bilinear_antialias")
 
 
 def keys_cubic(x, a):
@@ -34,10 +34,10 @@ def source_coordinates(kind, n_in, n_out, number, offset=0):
     return [number(2 * o + 1) * number(n_in) / (2 * (number(n_out) + number(offset))) - number(1) / number(2) for o in range(n_out)]
 
 
-def antialiased_row(x, n_in, n_out, number, offset=0):
-    """The kernel of radius 2, stretched when shrinking, over the existing samples and normalised to sum 1."""
+def antialiased_row(x, n_in, n_out, number, offset, kernel):
+    """The kernel, stretched when shrinking, over the existing samples and normalised to sum 1."""
     stretch = max(number(n_in) / (number(n_out) + number(offset)), number(1))
-    w = [keys_cubic((number(i) - x) / stretch, -number(1) / number(2)) for i in range(n_in)]
+    w = [kernel((number(i) - x) / stretch) for i in range(n_in)]
     return [v / sum(w) for v in w]
 
 
@@ -49,23 +49,25 @@ def folded_row(x, n_in, number, kernel):
     return row
 
 
-def matrix(kind, n_in, n_out, number=float, offset=0):
+def matrix(kind, n_in, n_out, number=float, offset=0, cubic_a=None):
     """[n_out, n_in] weights; a float64 array, or an object array of exact numbers."""
     rows = []
+    a = number(cubic_a) if cubic_a is not None else -number(1) / number(2) if kind == "bicubic_antialias" else -number(3) / number(4)
     for x in source_coordinates(kind, n_in, n_out, number, offset):
-        if kind == "bicubic_antialias":
-            rows.append(antialiased_row(x, n_in, n_out, number, offset))
+        if kind.endswith("_antialias"):
+            kernel = triangle if kind == "bilinear_antialias" else lambda d: keys_cubic(d, a)
+            rows.append(antialiased_row(x, n_in, n_out, number, offset, kernel))
         elif kind == "bicubic":
-            rows.append(folded_row(x, n_in, number, lambda d: keys_cubic(d, -number(3) / number(4))))
+            rows.append(folded_row(x, n_in, number, lambda d: keys_cubic(d, a)))
         else:
             rows.append(folded_row(max(x, number(0)), n_in, number, triangle))
     return np.array(rows, float if number is float else object).reshape(n_out, n_in)
 
 
-def resample_grid(kind, grid, h, w, number=float, offset=0):
+def resample_grid(kind, grid, h, w, number=float, offset=0, cubic_a=None):
     """grid [g, g2, dim] read as [h, w, dim]."""
     grid = np.asarray(grid, float) if number is float else np.asarray(grid, object)
-    rows, cols = matrix(kind, grid.shape[0], h, number, offset), matrix(kind, grid.shape[1], w, number, offset)
+    rows, cols = (matrix(kind, *sizes, number, offset, cubic_a) for sizes in ((grid.shape[0], h), (grid.shape[1], w)))
     return np.einsum("ha,wb,abd->hwd", rows, cols, grid) if number is float else \
         np.tensordot(rows, np.tensordot(cols, grid, (1, 1)), (1, 1))
 
@@ -101,9 +103,9 @@ def matrix_f32(kind, n_in, n_out, offset=0, is_fused=False):
     else:
         scale = f(n_in / (n_out + offset))
         x = product(scale) * (o + product(0.5)) - product(0.5)
-    if kind == "bicubic_antialias":
-        centre = x.astype(f) + f(0.5)
-        weights = cubic_f32((i - centre + f(0.5)) * (f(1) / max(scale, f(1))), -0.5)
+    if kind.endswith("_antialias"):
+        distance = (i - (x.astype(f) + f(0.5)) + f(0.5)) * (f(1) / max(scale, f(1)))
+        weights = cubic_f32(distance, -0.5) if kind == "bicubic_antialias" else np.maximum(f(1) - np.abs(distance), f(0))
         return weights / weights.sum(1, keepdims=True)
     x = x if kind == "bicubic" else np.maximum(x, 0)
     first, out = np.floor(x).astype(int), np.zeros((n_out, n_in), f)

@@ -58,6 +58,25 @@ def mrope_interleaved(width, mrope_section, base=10000.0):
     return on_one_ladder(axes, base)
 
 
+def openpangu(sections):
+    """Axes take turns, the one with the smallest part of its pairs placed first, none twice in a row while another has pairs left;
+    of three sections the first keeps a pair for the end."""
+    left = [n - (axis == 0 and len(sections) == 3) for axis, n in enumerate(sections)]
+    placed, axes = [0] * len(left), []
+    while sum(left) > sum(placed):
+        open_ = [a for a in range(len(left)) if placed[a] < left[a]]
+        axes.append(min([a for a in open_ if [a] != axes[-1:]] or open_, key=lambda a: (placed[a] / left[a], a)))
+        placed[axes[-1]] += 1
+    return axes + [0] * (len(sections) == 3)
+
+
+def on_own_ladders(axes_of_channels, bases):
+    """The k-th of an axis's m pairs has base^(-2k/2m)."""
+    count = {axis: axes_of_channels.count(axis) for axis in axes_of_channels}
+    return [Channel(axis, truth.frequency(bases[axis], 2 * axes_of_channels[:c].count(axis), 2 * count[axis])) if axis >= 0 else Channel(0, mpf(0))
+            for c, axis in enumerate(axes_of_channels)]
+
+
 def videorope(width, mrope_section, base=10000.0):
     """h w h w .. first, t last."""
     n_time, n_space = mrope_section[0], mrope_section[1] + mrope_section[2]
@@ -79,12 +98,40 @@ RULES = {
     "normalized": lambda i, n, ref: 2 * (i + mpf(1) / 2) / n - 1,
     "centered": lambda i, n, ref: mpf(i - (n - n // 2)),
     "resized": lambda i, n, ref: mpf(i) / n * ref,
+    "resized_floor": lambda i, n, ref: mpf(i * ref // n),
+    "window": lambda i, n, ref: mpf(i + (ref - n) // 2),
+    "half_centered": lambda i, n, ref: i + mpf(1) / 2,
     "pixel": lambda i, n, ref: evenly(-1, 1, n)[i],
 }
 
 
-def coordinates(grid, coords="index", ref_grid=None, order="row_major", spatial_merge_size=2):
+def cropped(grid, ref_grid, crop_end="open"):
+    """Rows and columns fitted into ref_grid with the same ratio of sides, in its middle (Python's round)."""
+    sides, fitted = grid[-2:], list(ref_grid)
+    tall = sides[0] / sides[1] > ref_grid[0] / ref_grid[1]
+    fitted[tall] = round(ref_grid[1 - tall] / sides[1 - tall] * sides[tall])
+    space = []
+    for g, ref, size in zip(sides, ref_grid, fitted):
+        start = round((ref - size) / 2)
+        end, steps = mpf(start + size), g if crop_end == "open" else max(g - 1, 1)
+        last = end if crop_end == "open" else end * (g - 1) / g
+        space.append([start + i * (last - start) / steps if g > 1 else mpf(start) for i in range(g)])
+    return [*([mpf(i) for i in range(n)] for n in grid[:-2]), *space]
+
+
+def last_step(axes, axis_scale=None, axis_divisor=None, axis_shift=None):
+    """x ← x·scale/divisor + shift on each axis."""
+    ones = [1] * len(axes)
+    return [[mpf(x) * mpf(s) / mpf(d) + mpf(t) for x in axis]
+            for axis, s, d, t in zip(axes, axis_scale or ones, axis_divisor or ones, axis_shift or [0] * len(axes))]
+
+
+def coordinates(grid, coords="index", ref_grid=None, order="row_major", spatial_merge_size=2, crop_end="open"):
     """Qwen-Image centers rows and columns; its frames count from 0."""
+    if coords == "cropped":
+        axes = cropped(grid, ref_grid, crop_end)
+        rows = [tuple(axis[i] for axis, i in zip(axes, row)) for row in grid_coordinates(grid)]
+        return rows if order == "row_major" else [rows[i] for i in merge_order(grid, spatial_merge_size)]
     rules = [RULES["index" if coords == "centered" and len(grid) > 2 and axis == 0 else coords] for axis in range(len(grid))]
     rows = [tuple(rule(i, n, ref) for rule, i, n, ref in zip(rules, row, grid, ref_grid or grid)) for row in grid_coordinates(grid)]
     return rows if order == "row_major" else [rows[i] for i in merge_order(grid, spatial_merge_size)]

@@ -13,8 +13,9 @@
 
 double pe_coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i)
 {
-    double p = pe_position_at(&plan->seq.k[axis], i);
-    return plan->scheme->rotate ? ((const struct pe_rotary *)plan->tables)->unit[axis].hi * p : p;
+    const struct pe_positions *p = &plan->seq.k[axis];
+    return plan->scheme->rotate ? pe_coords_at(&((const struct pe_rotary *)plan->tables)->at, p, axis, i)
+                                : pe_position_at(p, i);
 }
 
 /* ---- Which rows match ---- */

@@ -183,6 +183,16 @@ static double round_frequency(const struct pe_model *m, double w)
     return pe_round_to(r->of_frequency, 1 / pe_round_to(r->of_frequency, power));
 }
 
+bool pe_recipe_is_of_frequencies(enum pe_recipe recipe)
+{
+    return roundings[recipe].of_others == PE_F32 && pe_roundoff(roundings[recipe].of_frequency) > pe_roundoff(PE_F32);
+}
+
+double pe_wave_by_recipe(const struct pe_model *m, double w)
+{
+    return m->transforms.recipe ? round_factor(m, round_frequency(m, w)) : w;
+}
+
 static double by_recipe(const struct pe_model *m, size_t column, double p, double frequency, int quarter)
 {
     const struct rounding *r = &roundings[m->transforms.recipe];

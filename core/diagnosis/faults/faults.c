@@ -188,6 +188,19 @@ static const struct pe_value *believed_layers(struct pe_diagnosis *d)
     return name ? pe_values_keep(d->values, (struct pe_value){.kind = PE_STRING, .string = name}) : NULL;
 }
 
+/* Of the kernel that the belief has; NULL: that has none. */
+static const struct pe_value *usual_cubic_a(struct pe_diagnosis *d)
+{
+    struct pe_edit nothing;
+    pe_edit_init(&nothing);
+    for (unsigned kind = 0; pe_resample_words[kind]; kind++) {
+        double a = pe_resample_cubic_a((enum pe_resample_kind)kind);
+        if (pe_edit_is_word(d, &nothing, "interpolate", pe_resample_words[kind]) && !isnan(a))
+            return pe_values_keep(d->values, (struct pe_value){.kind = PE_REAL, .real = a});
+    }
+    return NULL;
+}
+
 /* What a field is where the belief leaves it out: the factor that its scaling gives, the start of its sequence and the
  * order of its grid. */
 static const struct pe_value *usual(struct pe_diagnosis *d, const char *name)
@@ -205,6 +218,8 @@ static const struct pe_value *usual(struct pe_diagnosis *d, const char *name)
         return pe_values_keep(d->values, (struct pe_value){.kind = PE_STRING, .string = "row_major"});
     if (pe_same(name, "interpolate_offset"))
         return pe_values_keep(d->values, (struct pe_value){.kind = PE_REAL, .real = 0});
+    if (pe_same(name, "cubic_a"))
+        return usual_cubic_a(d);
     if (!pe_same(name, "offset") && !pe_same(name, "q_offset"))
         return NULL;
     if (pe_same(name, "q_offset") && t->rank >= 2) /* of [num_heads, q_len, k_len] */

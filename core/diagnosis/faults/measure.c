@@ -98,7 +98,7 @@ void pe_wave_frequencies(const struct pe_model *m, size_t n, double *w)
     size_t k = 0;
     for (size_t j = 0; j < m->n_columns && k < n; j++)
         if (!only_cosines || m->columns[j].quarter == 1)
-            w[k++] = other ? other[j] : frequency_of(&m->columns[j]);
+            w[k++] = other ? other[j] : pe_wave_by_recipe(m, frequency_of(&m->columns[j]));
     while (k < n)
         w[k++] = 0;
 }

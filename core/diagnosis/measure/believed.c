@@ -35,7 +35,7 @@ double pe_profile_phase(const struct pe_profile *p, size_t row, size_t pair)
 /* Radians per unit of a plan's positions; its lists are in another unit where its coordinates are scaled. */
 static double unit_of(const struct pe_plan *plan, unsigned axis)
 {
-    return plan->scheme->rotate ? ((const struct pe_rotary *)plan->tables)->unit[axis].hi : 1;
+    return plan->scheme->rotate ? ((const struct pe_rotary *)plan->tables)->at.unit[axis].hi : 1;
 }
 
 bool pe_profile_believe(struct pe_profile *p, const struct pe_model *m, size_t n_rows)

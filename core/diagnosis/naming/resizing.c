@@ -21,8 +21,7 @@ const struct pe_fault pe_fault_not_resized = {
 
 /* ---- Kernels ---- */
 
-/* word: of the field `interpolate`, which has this a (0: any that is solved for is the kernel's own). The plainest
- * first. */
+/* word: of the field `interpolate`, whose usual cubic_a is a. The plainest first. */
 static const struct row {
     struct pe_kernel kernel;
     const char *word;
@@ -47,8 +46,12 @@ static const struct row {
     {KERNEL(CUBIC, HALF_PIXEL, .a = -0.5, .is_wide = true, .offset = 0.1), .word = "bicubic_antialias", .a = -0.5,
      SENTENCE("The table was resized by a bicubic kernel with antialias and a = {found}; the configuration says "
               "{believed}.")},
-    {KERNEL(LINEAR, HALF_PIXEL, .is_wide = true), SENTENCE("The table was resized by a bilinear kernel as wide as the "
-                                                           "step (antialias); the configuration says {believed}.")},
+    {KERNEL(LINEAR, HALF_PIXEL, .is_wide = true), .word = "bilinear_antialias",
+     SENTENCE("The table was resized by a bilinear kernel as wide as the step (antialias); the configuration says "
+              "{believed}.")},
+    {KERNEL(LINEAR, HALF_PIXEL, .is_wide = true, .offset = 0.1), .word = "bilinear_antialias",
+     SENTENCE("The table was resized by a bilinear kernel as wide as the step (antialias); the configuration says "
+              "{believed}.")},
     {KERNEL(NEAREST, ASYMMETRIC, ),
      SENTENCE(
          "Each row of the result is the nearest row of the table, counted from the corners of pixels (nearest); the "
@@ -73,7 +76,7 @@ enum { N_ROWS = sizeof rows / sizeof *rows };
 
 static bool has_word(const struct row *row, const struct pe_kernel *kernel)
 {
-    return row->word && (kernel->kind != PE_KERNEL_CUBIC || kernel->a == row->a);
+    return row->word && (kernel->kind != PE_KERNEL_CUBIC || (kernel->a >= -1 && kernel->a <= 0));
 }
 
 /* Is it the believed one? */
@@ -81,7 +84,8 @@ static bool is_believed(const struct pe_diagnosis *d, const struct pe_edit *edit
                         const struct pe_kernel *kernel)
 {
     return has_word(row, kernel) && pe_edit_is_word(d, edit, "interpolate", row->word) &&
-           pe_edit_real(d, edit, "interpolate_offset", 0) == kernel->offset;
+           pe_edit_real(d, edit, "interpolate_offset", 0) == kernel->offset &&
+           (kernel->kind != PE_KERNEL_CUBIC || pe_edit_real(d, edit, "cubic_a", row->a) == kernel->a);
 }
 
 /* ---- Into an edit ---- */
@@ -100,7 +104,7 @@ static bool set_kernel(struct pe_diagnosis *d, const struct pe_named *named, str
     return true;
 }
 
-/* The words of a row. */
+/* The words of a row, and the a that keep() wrote. */
 static bool set_word(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
 {
     const struct row *row = &rows[named->related.row];
@@ -108,6 +112,10 @@ static bool set_word(struct pe_diagnosis *d, const struct pe_named *named, struc
         pe_edit_set_word(edit, "interpolate", row->word);
     if (pe_edit_real(d, edit, "interpolate_offset", 0) != row->kernel.offset)
         pe_edit_set_real(edit, "interpolate_offset", row->kernel.offset);
+    if (row->kernel.kind == PE_KERNEL_CUBIC && pe_edit_real(d, edit, "cubic_a", row->a) != *named->predicted)
+        pe_edit_set_real(edit, "cubic_a", *named->predicted);
+    else if (row->kernel.kind != PE_KERNEL_CUBIC && pe_edit_has(d, edit, "cubic_a"))
+        pe_edit_remove(edit, "cubic_a");
     return true;
 }
 
@@ -128,7 +136,7 @@ static bool set_table(struct pe_diagnosis *d, const struct pe_named *named, stru
 /* Rows of the table as they are. */
 static bool take_rows(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
 {
-    static const char *const fields[] = {"interpolate", "interpolate_offset", "table_grid", "num_prefix"};
+    static const char *const fields[] = {"interpolate", "cubic_a", "interpolate_offset", "table_grid", "num_prefix"};
     (void)named;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (pe_edit_has(d, edit, fields[i]))
@@ -215,7 +223,7 @@ static size_t relate_kernel(struct pe_diagnosis *d, const struct pe_edit *edit, 
     named->word = believed ? believed->string : NULL;
     named->related.row = which;
     named->apply = set_word;
-    return is_word || keep_kernel(d, named, &s->kernel);
+    return is_word ? keep(d, named, &s->kernel.a, 1) : keep_kernel(d, named, &s->kernel);
 }
 
 /* Are the first and the last rows, and some between, those of the table? */

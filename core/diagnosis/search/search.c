@@ -262,8 +262,8 @@ static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
 
 /* ---- What is measured ---- */
 
-/* Faults under which the rest is measured once more: other pairs, another direction; the form and the alignment of a
- * bias; anything that scores do not show by themselves. */
+/* Faults under which the rest is measured once more: other pairs, another direction, rounded frequencies; the form and
+ * the alignment of a bias; anything that scores do not show by themselves. */
 static bool is_base_of_naming(const struct pe_search *s, const struct pe_single *one)
 {
     if (pe_is_by_distance(s->d))
@@ -271,7 +271,8 @@ static bool is_base_of_naming(const struct pe_search *s, const struct pe_single 
                one->kind == PE_KIND_AXES;
     if (pe_has_no_waves(s->d))
         return !one->is_fit;
-    bool is_rotation = one->kind == PE_KIND_LAYOUT || one->kind == PE_KIND_SENSE || one->kind == PE_KIND_WIDTH;
+    bool is_rotation = one->kind == PE_KIND_LAYOUT || one->kind == PE_KIND_SENSE || one->kind == PE_KIND_WIDTH ||
+                       one->kind == PE_KIND_ARITHMETIC;
     return is_rotation && !one->is_fit;
 }
 

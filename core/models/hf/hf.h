@@ -86,6 +86,7 @@ struct pe_hf_fields {
  * explains the keys. Zero means the usual. */
 struct pe_hf_model {
     const char *types;
+    bool is_class; /* … names of classes of diffusers, `_class_name` */
     enum pe_hf_kind kind;
     struct pe_hf_fields fields; /* the class's values of fields read here */
     struct pe_hf_fields gives;  /* fields of the answer that depend on nothing */
@@ -95,6 +96,7 @@ struct pe_hf_model {
     enum pe_hf_masks masks;
     int64_t extra_rows, row_offset, first; /* PE_HF_AFTER_PADDING: pad_token_id + 1 */
     const char *layout, *channels, *position_style, *head_dim, *base, *local_base, *rope_if;
+    const char *axes; /* grid: how the head is shared among axes */
     const char *form, *buckets, *distance, *interpolate, *positions;
     const char *indexer; /* of sparse attention: how its heads turn, half, interleaved, or last|interleaved */
     const char *scale, *cap, *sinks; /* of scores; scale NULL: the attention code was not read */
@@ -147,6 +149,7 @@ struct pe_hf_reader {
     struct pe_hf_place rope;         /* rope_parameters or rope_scaling, of the layer type asked for */
     struct pe_hf_place base;         /* … whose rope_theta counts, also where the layers have no scaling */
     const char *model_type;          /* "" if not given */
+    const char *type_key;            /* the field that states it: "model_type", or diffusers' "_class_name" */
     const struct pe_hf_model *model; /* never NULL */
     const struct pe_hf_model *class; /* the row of model_type, also where the request states the scheme; NULL: none */
     const char *layer_type;          /* NULL: not given */
@@ -328,6 +331,17 @@ enum pe_status pe_hf_conformer(struct pe_hf_reader *r);
 enum pe_status pe_hf_swin(struct pe_hf_reader *r);
 enum pe_status pe_hf_swinv2(struct pe_hf_reader *r);
 enum pe_status pe_hf_beit(struct pe_hf_reader *r);
+
+/* grids.c: classes of diffusers */
+enum pe_status pe_hf_grid(struct pe_hf_reader *r);
+enum pe_status pe_hf_sines(struct pe_hf_reader *r);
+enum pe_status pe_hf_cogvideox(struct pe_hf_reader *r);
+enum pe_status pe_hf_resized_to_axes(struct pe_hf_reader *r);
+enum pe_status pe_hf_scaled_by_axis(struct pe_hf_reader *r);
+enum pe_status pe_hf_cropped_to_video(struct pe_hf_reader *r);
+enum pe_status pe_hf_resized_from_sample(struct pe_hf_reader *r);
+enum pe_status pe_hf_resized_by_scale(struct pe_hf_reader *r);
+enum pe_status pe_hf_windowed(struct pe_hf_reader *r);
 
 /* types.c: the traits of list.h, one for each function of struct pe_hf_model. */
 bool pe_hf_must_hold(const struct pe_hf_reader *r, struct pe_hf_place *inner);

@@ -21,6 +21,9 @@ KIND(CONFORMER, conformer, pe_hf_conformer, "`conformer`, or `shaw` if relative_
 KIND(SWIN, swin, pe_hf_swin, "`swin`")
 KIND(SWINV2, swinv2, pe_hf_swinv2, "`swinv2`")
 KIND(BEIT, beit, pe_hf_beit, "`beit`")
+KIND(GRID, grid, pe_hf_grid, "`rope`, of a grid")
+KIND(SINES, sines, pe_hf_sines, "`sinusoidal`, of a grid")
+KIND(COGVIDEOX, cogvideox, pe_hf_cogvideox, "`sinusoidal`, or `rope` if use_rotary_positional_embeddings")
 KIND(NONE, none, pe_hf_nothing, "`none`") /* the code has no positions */
 KIND(PARTS, parts, NULL, "parts")         /* its `layers` are parts: the part x of type t has a row of its own, t/x */
 KIND(NESTED, nested, NULL, "that of ")    /* only holds other models */
@@ -52,6 +55,13 @@ TRAIT(scaling, alpha_is_ntk, "; dynamic with alpha is ntk",
       "hunyuan_v1_dense/modular_hunyuan_v1_dense.py: HunYuanDenseV1RotaryEmbedding")
 TRAIT(scaled, yarn_unscaled, "; attention_factor of yarn 1",
       "deepseek_v4/configuration_deepseek_v4.py: DeepseekV4Config.__post_init__")
+TRAIT(then, resized_to_axes, "; resized_floor to rope_axes_dim", "diffusers: transformer_cogview4.py")
+TRAIT(then, scaled_by_axis, "; rope_scale of each axis", "diffusers: transformer_cosmos.py: CosmosRotaryPosEmbed")
+TRAIT(then, cropped_to_video, "; cropped into 60 × 90 pixels of latents", "diffusers: transformer_easyanimate.py")
+TRAIT(then, resized_from_sample, "; resized from the sample", "diffusers: models/embeddings.py: PatchEmbed")
+TRAIT(then, resized_by_scale, "; resized from the sample, divided by interpolation_scale",
+      "diffusers: pixart_transformer_2d.py")
+TRAIT(then, windowed, "; the middle of pos_embed_max_size", "diffusers: models/embeddings.py: cropped_pos_embed")
 TRAIT(then, table_scaled, "; tables scaled", "layoutlmv3/modeling_layoutlmv3.py")
 TRAIT(then, ntk_beyond, "; dynamic NTK by rotary_scaling_factor beyond max_trained_positions",
       "the vendor's modeling_hf_nomic_bert.py: NomicBertDynamicNTKRotaryEmbedding")

@@ -3,6 +3,7 @@
 #define PE_SCHEMES_ABSOLUTE_H
 
 #include "core/scheme.h"
+#include "core/sequence/coords/coords.h"
 
 /* ---- Positions that are row numbers ---- */
 
@@ -69,7 +70,7 @@ void pe_recurrence_fill(const struct pe_plan *plan, const struct pe_output *outp
 
 enum sinusoidal_layout { PE_SINES_INTERLEAVED, PE_SINES_HALF };
 enum sinusoidal_odd { PE_ODD_PAPER, PE_ODD_PAD, PE_ODD_TRUNCATE };
-enum sinusoidal_style { PE_AXIAL, PE_DETR, PE_MAE, PE_TIMM, PE_MULTIDIM, PE_VJEPA };
+enum sinusoidal_style { PE_AXIAL, PE_DETR, PE_MAE, PE_TIMM, PE_MULTIDIM, PE_VJEPA, PE_COGVIDEOX };
 extern const char *const pe_sinusoidal_styles[];
 
 struct sinusoidal {
@@ -83,6 +84,8 @@ struct sinusoidal {
     double angle_scale;
     struct pe_reals axes_dim, axis_order; /* once planned, the lists below */
     bool normalize, interleave_sin_cos, uniform_power;
+    struct pe_coord_fields at;
+    int64_t num_prefix;
     int arith;
     int64_t widths[PE_AXES_MAX], order[PE_AXES_MAX];
 };
@@ -110,10 +113,55 @@ struct pe_sinusoid_block {
 /* The 1-D encoding of `width` columns from column `first` on. */
 struct pe_sinusoid_block pe_sinusoid_block(const struct pe_sinusoid *how, unsigned axis, size_t first, size_t width);
 
-/* For a sequence of several axes, or a grid: checks the style's rules, resolves derived parameters, shifts the
- * positions as the style requires, and describes at most PE_AXES_MAX blocks. */
+/* For a sequence of several axes, or a grid: checks the style's rules, resolves derived parameters, and describes at
+ * most PE_AXES_MAX blocks. */
 enum pe_status pe_sinusoidal_axes(struct pe_plan *plan, struct pe_sinusoid_block *blocks, size_t *n_blocks,
                                   struct pe_failure *err);
+
+/* ---- learned ---- */
+
+/* Between learned.c (rows looked up) and learned_grid.c (a table resized to a grid). */
+
+enum { PE_LEARNED_TABLE, PE_LEARNED_ROW_TABLE, PE_LEARNED_COL_TABLE, PE_LEARNED_WINDOW }; /* inputs */
+enum { PE_LEARNED_TILE = 1024 };                                                          /* columns at a time */
+
+struct learned {
+    int64_t dim, rows, row_offset;
+    int out_of_range, interpolate;
+    double cubic_a, interpolate_offset;
+    struct pe_reals table_grid; /* once planned, the list below if the table's shape says it */
+    int64_t num_prefix;
+    int64_t seed;
+    double std;
+    int64_t stored_grid[2];
+};
+
+/* plan->tables */
+struct pe_learned_tables {
+    bool is_split;                   /* a table for each axis */
+    bool is_resized;                 /* a table resized to the grid */
+    struct pe_resample_taps taps[2]; /* rows, columns */
+    uint64_t table_width;            /* columns of table_grid */
+    uint64_t window[2];              /* rows and columns of window_table; 0: none */
+    double stretch;                  /* interpolate: place in the table = row_offset + position · stretch */
+};
+
+/* Reads a table of three or four axes as [rows, dim]; a grid that its shape alone states becomes table_grid. */
+void pe_learned_fold(struct pe_plan *plan);
+/* dim and rows are those of the table that was sent. */
+enum pe_status pe_learned_fix(struct pe_plan *plan, struct pe_failure *err);
+enum pe_status pe_learned_resized_plan(struct pe_plan *plan, struct pe_failure *err);
+/* Columns of row i of the encoding, prefix rows first; n <= PE_LEARNED_TILE. */
+void pe_learned_resized_row(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t n, double *out);
+
+/* Rows of the table along one axis: first … last of n, so many rows of the table apart. */
+struct pe_learned_run {
+    uint64_t first, last, n, step;
+};
+/* Adds what code in float32 may lose of n elements of a row: along one axis, and of row i. n <= PE_LEARNED_TILE. */
+void pe_learned_add_loss(const struct pe_plan *plan, const struct pe_learned_run *along,
+                         const struct pe_learned_run *across, uint64_t col, size_t n, double *loss);
+void pe_learned_resized_loss(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t n, double *loss);
 
 /* ---- fourier ---- */
 

@@ -27,11 +27,12 @@ static const struct pe_param params[] = {
              .usual = {8, 1024}),
     PE_P_WORD(sinusoidal, style, pe_sinusoidal_styles, "style for several axes",
               "for several axes or a grid. axial: the encodings of the axes side by side; detr; mae: column first; "
-              "timm: sines before cosines; multidim: tatp22's package; vjepa: V-JEPA 2",
+              "timm: sines before cosines; multidim: tatp22's package; vjepa: V-JEPA 2; cogvideox: a quarter for time, "
+              "then columns, then rows",
               .group = PE_G_AXES),
-    OF_STYLE(base, REAL, double, "axial|mae|timm|multidim|vjepa|", .fallback = 10000, .min = 1e-3, .max = 1e12,
-             .about = {"wavelength base", "wavelength base; not 1"}, .level = PE_BASIC, .group = PE_G_FREQUENCIES,
-             .usual = {100, 1e7}),
+    OF_STYLE(base, REAL, double, "axial|mae|timm|multidim|vjepa|cogvideox|", .fallback = 10000, .min = 1e-3,
+             .max = 1e12, .about = {"wavelength base", "wavelength base; not 1"}, .level = PE_BASIC,
+             .group = PE_G_FREQUENCIES, .usual = {100, 1e7}),
     OF_STYLE(temperature, REAL, double, "detr|timm", .fallback = PE_UNSET, .min = 1e-3, .max = 1e12, .excludes = "base",
              .about = {"temperature", "the name of base in DETR and timm; default 10000"}, .group = PE_G_FREQUENCIES,
              .usual = {100, 1e7}),
@@ -76,12 +77,17 @@ static const struct pe_param params[] = {
         .about = {"equal blocks",
                   "for three axes. true: equal blocks of 2·ceil(dim/6), cut to dim; false: half of dim is for time"},
         .group = PE_G_AXES),
+    PE_COORD_PARAMS(sinusoidal),
+    OF_STYLE(num_prefix, INT, int64_t, "axial|detr|mae|timm|multidim|vjepa|cogvideox", .max = 65536,
+             .about = {"prefix rows", "rows of zeros in front of those of a grid, as for text or a class token"},
+             .level = PE_MORE, .group = PE_G_AXES, .usual = {0, 8}),
     PE_P_ARITH(sinusoidal),
     PE_P_END,
 };
 
 static const struct pe_output_row outputs[] = {
-    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "a row per position", .range = {-1, 1}),
+    PE_OUTPUT("encoding", "n+num_prefix,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "a row per position",
+              .range = {-1, 1}),
     {.name = NULL},
 };
 
@@ -124,16 +130,24 @@ static enum pe_status one_axis(struct pe_plan *p, struct pe_sinusoid_block *bloc
     if (c->style != PE_AXIAL)
         return pe_fail(err, "/style", "style %s encodes several axes; give a grid, or positions [axes][n]",
                        pe_sinusoidal_styles[c->style]);
-    if (c->axes_dim.n || c->axis_order.n)
-        return pe_fail(err, c->axes_dim.n ? "/axes_dim" : "/axis_order",
-                       "%s is for several axes; give a grid, or positions [axes][n]",
-                       c->axes_dim.n ? "axes_dim" : "axis_order");
+    const char *unused = c->axes_dim.n     ? "/axes_dim"
+                         : c->axis_order.n ? "/axis_order"
+                         : c->num_prefix   ? "/num_prefix"
+                                           : NULL;
+    if (unused)
+        return pe_fail(err, unused, "%s is for several axes; give a grid, or positions [axes][n]", unused + 1);
     c->style = PE_UNSET_WORD;
     *block = pe_sinusoid_block(&how, 0, 0, (size_t)c->dim);
     return PE_OK;
 }
 
 /* ---- The plan: all columns ---- */
+
+/* plan->tables */
+struct tables {
+    struct pe_coords at;
+    struct pe_wave columns[]; /* [dim] */
+};
 
 static enum pe_status check_bases(const struct sinusoidal *c, struct pe_failure *err)
 {
@@ -176,12 +190,13 @@ static void put(const struct pe_sinusoid_block *b, size_t column, struct pe_dd f
         columns[at] = (struct pe_wave){.fh = f.hi, .fl = f.lo, .ah = 1, .quarter = quarter, .axis = b->axis};
 }
 
-static void put_block(const struct pe_sinusoid_block *b, const struct pe_dd *freq, bool float32,
+/* The unit of the axis's coordinates is multiplied into the frequency; in float32 it is 1. */
+static void put_block(const struct pe_sinusoid_block *b, const struct pe_dd *freq, bool float32, struct pe_dd unit,
                       struct pe_wave *columns)
 {
     for (size_t i = 0; i < b->n_sines; i++) {
         struct pe_dd f = float32 ? dd((double)((float)freq[i].hi * (float)b->scale.hi))
-                                 : pe_quarter_turns(dd_mul(freq[i], b->scale));
+                                 : pe_quarter_turns(dd_mul(dd_mul(freq[i], b->scale), unit));
         put(b, b->sine0 + i * b->step, f, 0, columns);
         if (i < b->n_cosines)
             put(b, b->cosine0 + i * b->step, f, 1, columns);
@@ -191,6 +206,7 @@ static void put_block(const struct pe_sinusoid_block *b, const struct pe_dd *fre
 static enum pe_status make_block(struct pe_plan *p, const struct pe_sinusoid_block *b, struct pe_failure *err)
 {
     const struct sinusoidal *c = p->config;
+    struct tables *t = p->tables;
     bool float32 = c->arith == PE_ARITH_FLOAT32;
     enum pe_status status = check_block(c, b, err);
     struct pe_dd *freq = status ? NULL : calloc(b->n_sines + 1, sizeof *freq);
@@ -199,7 +215,7 @@ static enum pe_status make_block(struct pe_plan *p, const struct pe_sinusoid_blo
     (float32 ? pe_ladder_float32 : pe_ladder)(b->base, b->denominator, b->n_sines, freq);
     status = check_fastest(c, freq, b->n_sines, err);
     if (!status)
-        put_block(b, freq, float32, p->tables);
+        put_block(b, freq, float32, t->at.unit[b->axis], t->columns);
     free(freq);
     return status;
 }
@@ -207,13 +223,14 @@ static enum pe_status make_block(struct pe_plan *p, const struct pe_sinusoid_blo
 /* Columns that no block fills are the padding of an odd width: sin(0·p) = 0. */
 static enum pe_status make_columns(struct pe_plan *p, struct pe_failure *err)
 {
-    size_t dim = (size_t)((const struct sinusoidal *)p->config)->dim;
-    struct pe_wave *columns = p->tables = calloc(dim, sizeof *columns);
-    if (!columns)
+    struct sinusoidal *c = p->config;
+    size_t dim = (size_t)c->dim;
+    struct tables *t = p->tables = calloc(1, sizeof *t + dim * sizeof *t->columns);
+    if (!t)
         return pe_no_memory(err);
     for (size_t j = 0; j < dim; j++)
-        columns[j].ah = 1;
-    return PE_OK;
+        t->columns[j].ah = 1;
+    return pe_coords_set(&c->at, &p->seq, c->arith == PE_ARITH_FLOAT32, &t->at, err);
 }
 
 static void sinusoidal_cost(const struct pe_plan *p, struct pe_cost *cost)
@@ -221,6 +238,22 @@ static void sinusoidal_cost(const struct pe_plan *p, struct pe_cost *cost)
     const struct sinusoidal *c = p->config;
     pe_cost_ladder(cost, (double)c->dim / 2 + 2 * PE_AXES_MAX, c->arith == PE_ARITH_FLOAT32);
     pe_cost_each(cost, (double)c->dim, sizeof(struct pe_wave), 50);
+    pe_coords_cost(&c->at, &p->seq, cost);
+}
+
+/* Coordinates as the style counts them; those of a sequence that is no grid have no rule. */
+static enum pe_status check_coords(struct pe_plan *p, struct pe_failure *err)
+{
+    struct sinusoidal *c = p->config;
+    if (c->at.coords == PE_COORDS_pixel)
+        return pe_fail(err, "/coords", "coords pixel has frequencies of its own, which scheme rope computes");
+    if (c->num_prefix && pe_sequence_n_batches(&p->seq))
+        return pe_fail(err, "/num_prefix", "num_prefix is not used with positions for each row of a batch");
+    if (pe_coords_check(&c->at, &p->seq, p->seq.n_axes, c->arith == PE_ARITH_FLOAT32, err))
+        return err->status;
+    if (!p->seq.n_grid)
+        c->at.coords = PE_UNSET_WORD;
+    return PE_OK;
 }
 
 static enum pe_status sinusoidal_plan(struct pe_plan *p, struct pe_failure *err)
@@ -232,6 +265,8 @@ static enum pe_status sinusoidal_plan(struct pe_plan *p, struct pe_failure *err)
     if (!status)
         status = p->seq.n_axes > 1 || p->seq.n_grid ? pe_sinusoidal_axes(p, blocks, &n, err) : one_axis(p, blocks, err);
     if (!status)
+        status = check_coords(p, err);
+    if (!status)
         status = make_columns(p, err);
     for (size_t i = 0; !status && i < n; i++)
         status = make_block(p, &blocks[i], err);
@@ -242,11 +277,17 @@ static bool columns(const struct pe_plan *plan, size_t id, struct pe_wave *colum
 {
     const struct sinusoidal *c = plan->config;
     (void)id;
-    memcpy(columns, plan->tables, (size_t)c->dim * sizeof *columns);
+    memcpy(columns, ((const struct tables *)plan->tables)->columns, (size_t)c->dim * sizeof *columns);
     return true;
 }
 
-static void sinusoidal_drop(struct pe_plan *plan) { free(plan->tables); }
+static void sinusoidal_drop(struct pe_plan *plan)
+{
+    struct tables *t = plan->tables;
+    if (t)
+        free(t->at.lists);
+    free(t);
+}
 
 const struct pe_scheme pe_scheme_sinusoidal = {
     .info =

@@ -7,7 +7,8 @@
  *               names say (He et al. 2021, arXiv 2111.06377; util/pos_embed.py)
  *     timm      sin(h) sin(w) cos(h) cos(w) of dim/4 frequencies (timm build_sincos2d_pos_embed)
  *     multidim  blocks of 2·⌈dim/(2·axes)⌉, interleaved, cut to dim (tatp22/multidim-positional-encoding)
- *     vjepa     halves of row, column; or half time, quarters of row and column (V-JEPA 2, arXiv 2506.09985) */
+ *     vjepa     halves of row, column; or half time, quarters of row and column (V-JEPA 2, arXiv 2506.09985)
+ *     cogvideox a quarter time, 3/8 column, 3/8 row, each half layout (diffusers, get_3d_sincos_pos_embed) */
 #include "core/schemes/absolute/absolute.h"
 
 const char *const pe_sinusoidal_styles[] = {[PE_AXIAL] = "axial",
@@ -16,6 +17,7 @@ const char *const pe_sinusoidal_styles[] = {[PE_AXIAL] = "axial",
                                             [PE_TIMM] = "timm",
                                             [PE_MULTIDIM] = "multidim",
                                             [PE_VJEPA] = "vjepa",
+                                            [PE_COGVIDEOX] = "cogvideox",
                                             NULL};
 
 struct blocks {
@@ -143,16 +145,12 @@ static enum pe_status check_detr(struct pe_plan *p, struct pe_failure *err)
     if (c->normalize && !p->seq.n_grid)
         return pe_fail(err, "/normalize",
                        "normalize divides by the lengths of a grid; give a grid, or positions scaled already");
+    /* DETR counts with a cumulative sum of ones, so a grid begins at 1. Positions in the request are not moved. */
+    if (p->seq.n_grid && !pe_plan_gave(p, "coords"))
+        c->at.coords = PE_COORDS_one_based;
     if (!gave)
         c->angle_scale = c->normalize ? 0x1.921fb54442d18p+2 : PE_UNSET;
     return PE_OK;
-}
-
-/* DETR counts with a cumulative sum of ones, so a grid begins at 1. Positions in the request are not moved. */
-static void begin_at_one(struct pe_plan *p)
-{
-    for (unsigned a = 0; p->seq.n_grid && a < p->seq.n_axes; a++)
-        p->seq.q[a].start = p->seq.k[a].start += 1;
 }
 
 static enum pe_status detr(struct pe_plan *p, struct blocks *b, struct pe_failure *err)
@@ -170,7 +168,6 @@ static enum pe_status detr(struct pe_plan *p, struct blocks *b, struct pe_failur
             how.scale = dd_div(exact_scale(c->angle_scale), dd_add(dd((double)p->seq.grid[a]), dd(1e-6)));
         add(b, pe_sinusoid_block(&how, a, a * width, width));
     }
-    begin_at_one(p);
     pe_absolute_prefer_channels_first(p);
     return status;
 }
@@ -264,14 +261,32 @@ static enum pe_status vjepa(struct pe_plan *p, struct blocks *b, struct pe_failu
     return PE_OK;
 }
 
+static enum pe_status cogvideox(struct pe_plan *p, struct blocks *b, struct pe_failure *err)
+{
+    static const unsigned order[] = {0, 2, 1};
+    const struct sinusoidal *c = p->config;
+    struct pe_sinusoid how = plain(c, PE_SINES_HALF);
+    size_t first = 0;
+    if (p->seq.n_axes != 3)
+        return pe_fail(err, "/style", "style cogvideox encodes 3 axes, the sequence has %u", p->seq.n_axes);
+    if (need_multiple(c, 16, "a quarter for time, 3/8 for column and row, half of each sines", err))
+        return err->status;
+    for (unsigned k = 0; k < 3; k++) {
+        size_t width = (size_t)c->dim / 8 * (k == 0 ? 2 : 3);
+        add(b, pe_sinusoid_block(&how, order[k], first, width));
+        first += width;
+    }
+    return PE_OK;
+}
+
 /* ---- All ---- */
 
 enum pe_status pe_sinusoidal_axes(struct pe_plan *plan, struct pe_sinusoid_block *blocks, size_t *n_blocks,
                                   struct pe_failure *err)
 {
     static enum pe_status (*const styles[])(struct pe_plan *, struct blocks *, struct pe_failure *) = {
-        [PE_AXIAL] = axial, [PE_DETR] = detr,         [PE_MAE] = mae,
-        [PE_TIMM] = timm,   [PE_MULTIDIM] = multidim, [PE_VJEPA] = vjepa};
+        [PE_AXIAL] = axial, [PE_DETR] = detr,          [PE_MAE] = mae, [PE_TIMM] = timm, [PE_MULTIDIM] = multidim,
+        [PE_VJEPA] = vjepa, [PE_COGVIDEOX] = cogvideox};
     struct sinusoidal *c = plan->config;
     struct blocks b = {.list = blocks};
     if (c->style == PE_DETR && isnan(c->temperature))

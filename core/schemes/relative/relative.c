@@ -330,7 +330,7 @@ void pe_relative_add_parts(const struct pe_rows *rows)
 {
     const struct pe_attend *attend = rows->plan->scheme->attend;
     for (size_t part = 1; attend->parts[part]; part++)
-        if (attend->has_part(rows->plan, part))
+        if (!attend->has_part || attend->has_part(rows->plan, part))
             attend->add_part(rows, part);
 }
 

@@ -13,37 +13,49 @@ static const char *const ariths[] = {
 
 static const struct pe_param params[] = {
     PE_ROTARY_PARAMS,
-    PE_R_ROW(axes_dim, REALS, struct pe_reals, .min = 0, .max = PE_HEAD_DIM_MAX, .excludes = "channels",
+    PE_R_ROW(axes_dim, REALS, struct pe_reals, .min = 0, .max = PE_HEAD_DIM_MAX, .excludes = "channels|channel_axis",
              .about = {"width of each axis",
                        "for several axes, each with its own list of frequencies: the channels of each axis; default "
                        "equal parts, and the first axis gets the rest"},
              .group = PE_G_AXES),
     PE_R_ROW(channels, WORD, int, .fallback = PE_UNSET_WORD, .words = pe_rotary_channel_words,
+             .excludes = "channel_axis",
              .about = {"channels of several axes",
                        "for several axes that share one list of frequencies: mrope (Qwen2-VL), mrope_interleaved "
-                       "(Qwen3-VL), imrope (Qwen3-VL in llama.cpp), videorope, pixtral, dinov3"},
+                       "(Qwen3-VL), imrope (Qwen3-VL in llama.cpp), videorope, pixtral, dinov3, alternating "
+                       "(HunyuanImage 3), openpangu, xdrope (HunyuanVL)"},
              .group = PE_G_AXES),
+    PE_R_ROW(channel_axis, REALS, struct pe_reals, .min = -1, .max = PE_AXES_MAX - 1,
+             .excludes = "mrope_section|axis_order",
+             .about = {"axis of each pair", "which axis each pair of channels looks at: [rotary_dim/2]; -1: angle 0"},
+             .level = PE_MORE, .group = PE_G_AXES),
+    PE_R_ROW(ladder, WORD, int, .fallback = PE_UNSET_WORD, .words = pe_rotary_ladders, .excludes = "inv_freq",
+             .about = {"frequencies of several axes",
+                       "shared: pair c has base^(-2c/rotary_dim), whichever its axis; own: the k-th of an axis's m "
+                       "pairs has base^(-2k/(2m)); default own with a block of channels for each axis, else shared"},
+             .level = PE_MORE, .group = PE_G_AXES),
+    PE_R_ROW(axis_base, REALS, struct pe_reals, .min = 1e-3, .max = 1e12, .excludes = "base|inv_freq",
+             .about = {"base of each axis", "with ladder own: the wavelength base of each axis; default base"},
+             .level = PE_MORE, .group = PE_G_AXES),
+    PE_R_ROW(axis_scaling, VALUE, const struct pe_value *, .excludes = "scaling|inv_freq",
+             .about = {"scaling of each axis",
+                       "with ladder own: a scaling object or null for each axis, of type default, linear or ntk"},
+             .level = PE_MORE, .group = PE_G_AXES),
     PE_R_ROW(
         mrope_section, REALS, struct pe_reals, .min = 0, .max = PE_HEAD_DIM_MAX,
-        .when = "channels=mrope|mrope_interleaved|videorope|imrope|",
+        .when = "channels=mrope|mrope_interleaved|videorope|imrope|openpangu|xdrope|",
         .about =
             {"pairs of each axis",
              "number of pairs for time, height, width; default 3/8 each for height and width, the rest for time; "
              "mrope_interleaved also gives time the pairs that the sections leave; imrope: a third each by default, "
-             "and the pairs that they leave, or a fourth number, stand still"},
+             "and the pairs that they leave, or a fourth number, stand still; openpangu: two or three numbers; "
+             "xdrope: three or four"},
         .group = PE_G_AXES),
     PE_R_ROW(
         axis_order, REALS, struct pe_reals, .min = 0, .max = PE_AXES_MAX - 1,
         .about = {"axis order", "order of the axes' blocks in the head; default 0, 1, …; Llama 4's vision tower: 1, 0"},
         .group = PE_G_AXES),
-    PE_P_WORD(pe_rotary_fields, coords, pe_rotary_coord_words, "coordinates",
-              "coordinates on a grid: index; one_based (Llama 4); normalized: 2(i+1/2)/h - 1 (DINOv3, default there); "
-              "resized: i/h·ref_grid (EVA-02); centered (Qwen-Image; of three axes the first, frames, counts from 0); "
-              "pixel: -1 to 1, frequencies to max_freq",
-              .group = PE_G_AXES),
-    PE_R_ROW(ref_grid, REALS, struct pe_reals, .min = 1, .max = PE_POSITION_MAX, .when = "coords=resized",
-             .about = {"training grid", "the grid the model was trained on, a length for each axis"},
-             .group = PE_G_AXES),
+    PE_COORD_PARAMS(pe_rotary_fields),
     PE_R_ROW(max_freq, REAL, double, .fallback = 10, .min = 1e-6, .max = 1e6, .when = "coords=pixel",
              .about = {"highest frequency", "frequencies are pi·linspace(1, max_freq/2)"}, .level = PE_MORE,
              .group = PE_G_FREQUENCIES, .usual = {1, 100}),

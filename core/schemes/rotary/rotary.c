@@ -13,30 +13,9 @@
 
 #include <stdlib.h>
 
-const char *const pe_rotary_layouts[] = {[PE_LAYOUT_INTERLEAVED] = "interleaved",
-                                         [PE_LAYOUT_HALF] = "half",
-                                         [PE_LAYOUT_HALF_PER_AXIS] = "half_per_axis",
-                                         [PE_LAYOUT_INTERLEAVED_TO_HALF] = "interleaved_to_half",
-                                         [PE_LAYOUT_VJEPA2] = "vjepa2",
-                                         NULL};
 const char *const pe_rotary_forms[] = {
     [PE_FORM_PAIRS] = "pairs",     [PE_FORM_EXPANDED] = "expanded", [PE_FORM_CONCAT] = "concat",
     [PE_FORM_COMPLEX] = "complex", [PE_FORM_MATRIX] = "matrix",     NULL};
-const char *const pe_rotary_channel_words[] = {[PE_PIXTRAL] = "pixtral",
-                                               [PE_MROPE] = "mrope",
-                                               [PE_MROPE_INTERLEAVED] = "mrope_interleaved",
-                                               [PE_CHANNELS_VIDEOROPE] = "videorope",
-                                               [PE_DINOV3] = "dinov3",
-                                               [PE_IMROPE] = "imrope",
-                                               NULL};
-const char *const pe_rotary_coord_words[] = {[PE_COORDS_INDEX] = "index",
-                                             [PE_COORDS_ONE_BASED] = "one_based",
-                                             [PE_COORDS_NORMALIZED] = "normalized",
-                                             [PE_COORDS_RESIZED] = "resized",
-                                             [PE_COORDS_CENTERED] = "centered",
-                                             [PE_COORDS_PIXEL] = "pixel",
-                                             NULL};
-
 const struct pe_input_row pe_rotary_inputs[] = {
     PE_INPUT("q", "batch,num_heads,n,head_dim", PE_ROTATE, true, "queries", "queries; leading axes may be missing"),
     PE_INPUT("k", "batch,num_heads,n,head_dim", PE_ROTATE, true, "keys", "keys; may have fewer heads"),
@@ -49,14 +28,12 @@ const struct pe_input_row pe_rotary_inputs[] = {
 void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct pe_rotary_fields *c = plan->config;
-    double n = (double)c->head_dim / 2, listed = 0;
+    double n = (double)c->head_dim / 2;
     bool float32 = c->arith == PE_ARITH_FLOAT32;
     pe_cost_ladder(cost, n, float32);
     pe_cost_each(cost, n, sizeof(struct pe_dd) + sizeof(unsigned char), 400);
     pe_cost_each(cost, c->arith == PE_ARITH_GGML ? n : 0, sizeof(struct pe_ggml_steps), 20);
-    for (unsigned a = 0; float32 && c->coords != PE_COORDS_INDEX && a < plan->seq.n_grid; a++)
-        listed += (double)plan->seq.grid[a];
-    pe_cost_each(cost, fmin(listed, PE_LISTED_POSITIONS_MAX), sizeof(double), PE_NS_PLACE);
+    pe_coords_cost(&c->at, &plan->seq, cost);
     if (plan->seq.k->list || plan->seq.is_counted) /* a list may have coordinates for each of three axes */
         pe_cost_each(cost, (double)pe_positions_count(plan->seq.k), 0, 3 * PE_NS_VISIT);
 }
@@ -76,9 +53,9 @@ static void show(const struct pe_rotary_resolved *now, struct pe_rotary *r, stru
     config->attention_factor = now->attention_factor;
     config->partial_rotary_factor = PE_UNSET; /* is rotary_dim */
     config->rotary_dim = 2 * (int64_t)now->n_pairs;
-    config->base = now->use.base;
+    config->base = now->given->axis_base.n ? PE_UNSET : now->use.base;
     config->channels = now->channels;
-    config->coords = now->coords;
+    config->at.coords = now->at.coords;
     if (now->n_widths)
         *(now->channels == PE_UNSET_WORD ? &config->axes_dim : &config->mrope_section) =
             (struct pe_reals){.array = widths, .n = now->n_widths};
@@ -97,7 +74,7 @@ void pe_rotary_drop(struct pe_plan *plan)
 {
     struct pe_rotary *r = plan->tables;
     if (r) {
-        free(r->coords);
+        free(r->at.lists);
         free(r->extra);
         free(r->steps);
     }
@@ -124,7 +101,7 @@ enum quarter { SINE, COSINE, MINUS_SINE };
  * is multiplied into the frequency, so that positions stay exact. */
 static struct pe_wave wave(const struct pe_rotary *r, size_t c, enum quarter quarter)
 {
-    struct pe_dd f = r->float32 ? r->inv_freq[c] : pe_quarter_turns(dd_mul(r->inv_freq[c], r->unit[r->axis[c]]));
+    struct pe_dd f = r->float32 ? r->inv_freq[c] : pe_quarter_turns(dd_mul(r->inv_freq[c], r->at.unit[r->axis[c]]));
     if (r->direction < 0 && quarter != COSINE)
         quarter = quarter == SINE ? MINUS_SINE : SINE;
     return (struct pe_wave){f.hi,         f.lo,       r->attention_factor.hi,        r->attention_factor.lo,
@@ -203,25 +180,16 @@ bool pe_rotary_columns(const struct pe_plan *plan, size_t id, struct pe_wave *co
 
 /* ---- The outputs that are no waves ---- */
 
-static bool positions_are_integers(const struct pe_plan *plan)
-{
-    const struct pe_rotary *r = plan->tables;
-    for (unsigned a = 0; a < plan->seq.n_axes; a++)
-        if (!pe_positions_are_integers(&plan->seq.k[a]) || r->unit[a].hi != 1)
-            return false;
-    return true;
-}
-
 enum pe_dtype pe_rotary_dtype(const struct pe_plan *plan, size_t id, enum pe_dtype usual)
 {
-    return id == PE_POSITIONS && !positions_are_integers(plan) ? PE_F64 : usual;
+    const struct pe_rotary *r = plan->tables;
+    return id == PE_POSITIONS && !pe_coords_are_integers(&r->at, &plan->seq) ? PE_F64 : usual;
 }
 
-/* A coordinate, rounded once. */
-static double coordinate(const struct pe_plan *plan, uint64_t axis, uint64_t i)
+static double coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i)
 {
     const struct pe_rotary *r = plan->tables;
-    return dd_mul_d(r->unit[axis], pe_position_at(&plan->seq.k[axis], i)).hi;
+    return pe_coords_at(&r->at, &plan->seq.k[axis], axis, i);
 }
 
 static double rope_delta(const struct pe_plan *plan)
@@ -238,7 +206,7 @@ void pe_rotary_fill(const struct pe_plan *plan, const struct pe_output *output, 
     for (uint64_t i = 0; i < b->n_rows; i++)
         for (uint64_t j = 0; j < b->n_cols; j++) {
             double v = id == PE_INV_FREQ    ? r->inv_freq[b->col0 + j].hi
-                       : id == PE_POSITIONS ? coordinate(plan, b->row0 + i, b->col0 + j)
+                       : id == PE_POSITIONS ? coordinate(plan, (unsigned)(b->row0 + i), b->col0 + j)
                                             : rope_delta(plan);
             pe_store(output->dtype, dst, (size_t)(i * b->n_cols + j), v);
         }

@@ -11,6 +11,7 @@
 
 #include "core/scheme.h"
 #include "core/schemes/scalings/scaling.h"
+#include "core/sequence/coords/coords.h"
 
 /* ---- The parameters ---- */
 
@@ -22,17 +23,20 @@ enum pe_rotary_layout {
     PE_LAYOUT_VJEPA2
 };
 enum pe_rotary_form { PE_FORM_PAIRS, PE_FORM_EXPANDED, PE_FORM_CONCAT, PE_FORM_COMPLEX, PE_FORM_MATRIX };
-enum pe_rotary_channels { PE_PIXTRAL, PE_MROPE, PE_MROPE_INTERLEAVED, PE_CHANNELS_VIDEOROPE, PE_DINOV3, PE_IMROPE };
-enum pe_rotary_coords {
-    PE_COORDS_INDEX,
-    PE_COORDS_ONE_BASED,
-    PE_COORDS_NORMALIZED,
-    PE_COORDS_RESIZED,
-    PE_COORDS_CENTERED,
-    PE_COORDS_PIXEL
+enum pe_rotary_channels {
+    PE_PIXTRAL,
+    PE_MROPE,
+    PE_MROPE_INTERLEAVED,
+    PE_CHANNELS_VIDEOROPE,
+    PE_DINOV3,
+    PE_IMROPE,
+    PE_ALTERNATING,
+    PE_OPENPANGU,
+    PE_XDROPE
 };
+enum pe_rotary_ladder { PE_LADDER_SHARED, PE_LADDER_OWN };
 extern const char *const pe_rotary_layouts[], *const pe_rotary_forms[], *const pe_rotary_channel_words[],
-                                                                            *const pe_rotary_coord_words[];
+                                                                            *const pe_rotary_ladders[];
 
 struct pe_rotary_fields {
     struct pe_scaling scaling; /* must be first: the offsets of its rows count from here */
@@ -46,9 +50,11 @@ struct pe_rotary_fields {
     /* Fields of several axes. Schemes without rows for them leave channels unset and the lists empty. */
     struct pe_reals axes_dim;
     int channels;
-    struct pe_reals mrope_section, axis_order;
-    int coords;
-    struct pe_reals ref_grid;
+    struct pe_reals mrope_section, axis_order, channel_axis;
+    int ladder;
+    struct pe_reals axis_base;
+    const struct pe_value *axis_scaling;
+    struct pe_coord_fields at;
     double max_freq;
     double attention_factor;
     int form, arith;
@@ -151,14 +157,40 @@ struct pe_rotary_resolved {
     struct pe_scaling_resolved scaling; /* without inv_freq */
     double attention_factor;
     size_t n_pairs;
-    int channels; /* unset: each axis has a ladder of its own */
-    int coords;   /* unset without a grid */
+    int channels; /* unset: a list of axes (channel_axis), or a block of channels for each axis */
+    enum pe_rotary_ladder ladder;
+    struct pe_coord_fields at; /* coords: unset without a grid */
     unsigned n_axes;
-    size_t pairs[PE_AXES_MAX];   /* of time, height, width (and the fourth section of imrope), if channels has
-                                    sections; or of each axis's own ladder */
+    size_t pairs[PE_AXES_MAX];   /* of each section, if channels has sections; or of each axis's block */
     unsigned n_widths;           /* the first so many of them are shown */
-    unsigned order[PE_AXES_MAX]; /* of the blocks of axes with own ladders */
+    unsigned order[PE_AXES_MAX]; /* of the blocks */
+    /* With ladders of their own: the base and the scaling of each axis. */
+    double axis_base[PE_AXES_MAX];
+    struct pe_scaling_resolved axis_scaling[PE_AXES_MAX];
 };
+
+/* A word of channels: a name for a list of axes. */
+struct pe_rotary_channel_word {
+    unsigned n_axes;      /* 0: as many as its sections, or as the sequence has */
+    unsigned least, most; /* numbers in mrope_section; 0: the word has no sections */
+    bool needs_sections;
+    bool is_loose;       /* its sections may leave pairs */
+    bool has_own_ladder; /* its frequencies are a rule of its own */
+};
+const struct pe_rotary_channel_word *pe_rotary_channel_word(int channels);
+
+/* mrope_section, which a pasted object may have. */
+const struct pe_reals *pe_rotary_sections(const struct pe_rotary_fields *given);
+
+/* The steps of pe_rotary_resolve. Which axes: channels, n_axes and the base's default; *width is what the axes' own
+ * widths add up to, unset if they have none. share: of the head, NAN if it is not given. */
+enum pe_status pe_rotary_resolve_axes(struct pe_plan *plan, double share, struct pe_rotary_resolved *now,
+                                      int64_t *width, struct pe_failure *err);
+/* Then, once the width and the scaling are known: the pairs of each axis, and the ladders. */
+enum pe_status pe_rotary_resolve_pairs(struct pe_rotary_resolved *now, struct pe_failure *err);
+
+/* The axis of each pair, [n_pairs]; -1: it does not turn. */
+void pe_rotary_axes(const struct pe_rotary_resolved *now, signed char *axis);
 
 /* ---- The tables; plan->tables of the schemes of the family ---- */
 
@@ -169,15 +201,14 @@ struct pe_rotary {
     int direction; /* 1 or -1 */
     bool float32;  /* inv_freq has the frameworks' float32 values (arith ggml: angles at position 1) */
     struct pe_dd attention_factor;
-    size_t n_blocks; /* blocks of consecutive pairs: one for each axis if axes have their own frequencies; else 1 */
+    size_t n_blocks; /* blocks of consecutive pairs: one for each axis if axes have blocks of channels; else 1 */
     size_t block_pairs[PE_AXES_MAX];
-    struct pe_dd unit[PE_AXES_MAX]; /* coordinate = (start + index) · unit */
-    int64_t widths[PE_AXES_MAX];    /* axes_dim or mrope_section as shown; the config's list points here */
-    double *coords;                 /* lists of f32 coordinates, arith float32 only */
-    void *extra;                    /* a scheme's own; owned, freed with free */
-    struct pe_ggml_steps *steps;    /* [n_pairs], arith ggml only */
-    unsigned char *axis;            /* [n_pairs] */
-    struct pe_dd *inv_freq;         /* [n_pairs], radians per unit of coordinate */
+    struct pe_coords at;
+    int64_t widths[PE_AXES_MAX]; /* axes_dim or mrope_section as shown; the config's list points here */
+    void *extra;                 /* a scheme's own; owned, freed with free */
+    struct pe_ggml_steps *steps; /* [n_pairs], arith ggml only */
+    unsigned char *axis;         /* [n_pairs] */
+    struct pe_dd *inv_freq;      /* [n_pairs], radians per unit of coordinate */
 };
 
 void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost);

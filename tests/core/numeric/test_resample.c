@@ -8,9 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE_MAX = 64, N_KINDS = 4 };
+enum { SIDE_MAX = 64, N_KINDS = 5 };
 
-static const char *const kinds[N_KINDS] = {"bicubic", "bicubic_antialias", "bilinear", "bilinear_aligned"};
+static const char *const kinds[N_KINDS] = {"bicubic", "bicubic_antialias", "bilinear", "bilinear_aligned",
+                                           "bilinear_antialias"};
+
+static struct pe_resample usual(enum pe_resample_kind kind, double offset)
+{
+    return (struct pe_resample){kind, offset, pe_resample_cubic_a(kind)};
+}
 
 /* out = matrix · in, taps added up where they name the same row. */
 struct matrix {
@@ -20,8 +26,9 @@ struct matrix {
 static void set_matrix(struct matrix *m, enum pe_resample_kind kind, uint64_t n_in, uint64_t n_out, double offset)
 {
     struct pe_resample_taps taps;
+    const struct pe_resample how = usual(kind, offset);
     memset(m, 0, sizeof *m);
-    assert_int_equal(pe_resample_init(&taps, kind, n_in, n_out, offset), PE_OK);
+    assert_int_equal(pe_resample_init(&taps, &how, n_in, n_out), PE_OK);
     assert_int_equal(taps.n_out, n_out);
     for (uint64_t i = 0; i < n_out * taps.n_taps; i++) {
         assert_in_range(taps.index[i], 0, n_in - 1);
@@ -42,7 +49,7 @@ static void assert_near(double found, double expected, double tolerance, const c
 TEST(bilinear_does_not_reach_before_the_first_row)
 {
     struct pe_resample_taps taps;
-    assert_int_equal(pe_resample_init(&taps, PE_BILINEAR, 3, 10, 0), PE_OK);
+    assert_int_equal(pe_resample_init(&taps, &(struct pe_resample){PE_BILINEAR, 0, -0.5}, 3, 10), PE_OK);
     for (unsigned o = 0; o < 2; o++) /* x = -0.35, -0.05 */
         assert_true(taps.index[2 * o] == 0 && taps.weight[2 * o] == 1 && taps.weight[2 * o + 1] == 0);
     assert_true(fabs(taps.weight[5] - 0.25) < 1e-16); /* x = 0.25 */
@@ -85,14 +92,16 @@ static void set_plainly(struct matrix *m, unsigned kind, int n_in, int n_out, do
         if (kind == PE_BILINEAR)
             x = fmaxl(x, 0);
         for (int i = 0; i < n_in; i++)
-            sum += keys((i - x) / stretch, -0.5L);
+            sum += kind == PE_BILINEAR_ANTIALIAS ? triangle((i - x) / stretch) : keys((i - x) / stretch, -0.5L);
         for (int i = -3; i < n_in + 3; i++) {
             int row = i < 0 ? 0 : i >= n_in ? n_in - 1 : i;
             if (kind == PE_BICUBIC)
                 m->at[o][row] += (double)keys(i - x, -0.75L);
             else if (kind == PE_BICUBIC_ANTIALIAS && row == i)
                 m->at[o][i] = (double)(keys((i - x) / stretch, -0.5L) / sum);
-            else if (kind != PE_BICUBIC_ANTIALIAS)
+            else if (kind == PE_BILINEAR_ANTIALIAS && row == i)
+                m->at[o][i] = (double)(triangle((i - x) / stretch) / sum);
+            else if (kind == PE_BILINEAR || kind == PE_BILINEAR_ALIGNED)
                 m->at[o][row] += (double)triangle(i - x);
         }
     }
@@ -141,11 +150,11 @@ TEST(long_axes_stay_exact)
 {
     struct pe_resample_taps taps;
     uint64_t n = 1ULL << 40;
-    assert_int_equal(pe_resample_init(&taps, PE_BILINEAR, n, 3, 0), PE_OK);
+    assert_int_equal(pe_resample_init(&taps, &(struct pe_resample){PE_BILINEAR, 0, -0.5}, n, 3), PE_OK);
     assert_true(taps.index[2] == (int64_t)(n / 2 - 1) && taps.index[3] == (int64_t)(n / 2));
     assert_true(taps.weight[2] == 0.5 && taps.weight[3] == 0.5);
     pe_resample_drop(&taps);
-    assert_int_equal(pe_resample_init(&taps, PE_BILINEAR_ALIGNED, n, 4, 0), PE_OK);
+    assert_int_equal(pe_resample_init(&taps, &(struct pe_resample){PE_BILINEAR_ALIGNED, 0, -0.5}, n, 4), PE_OK);
     assert_true(taps.index[7] == (int64_t)n - 1 && taps.index[6] == (int64_t)n - 1);
     assert_true(taps.index[2] == (int64_t)((n - 1) / 3) && taps.weight[2] == 1); /* 3 divides 2^40 - 1 */
     pe_resample_drop(&taps);
@@ -155,14 +164,15 @@ TEST(no_memory_is_said)
 {
     struct pe_resample_taps taps = {0};
     alloc_fail_at(0);
-    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC, 4, 7, 0), PE_NO_MEMORY);
+    assert_int_equal(pe_resample_init(&taps, &(struct pe_resample){PE_BICUBIC, 0, -0.5}, 4, 7), PE_NO_MEMORY);
     alloc_fail_at(-1);
-    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC, 4, UINT64_MAX, 0), PE_NO_MEMORY);
-    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC_ANTIALIAS, 1ULL << 40, 1, 0), PE_NO_MEMORY);
+    assert_int_equal(pe_resample_init(&taps, &(struct pe_resample){PE_BICUBIC, 0, -0.5}, 4, UINT64_MAX), PE_NO_MEMORY);
+    assert_int_equal(pe_resample_init(&taps, &(struct pe_resample){PE_BICUBIC_ANTIALIAS, 0, -0.5}, 1ULL << 40, 1),
+                     PE_NO_MEMORY);
     assert_null(taps.index);
     pe_resample_drop(&taps);
     long before = alloc_count();
-    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC_ANTIALIAS, 16, 24, 0), PE_OK);
+    assert_int_equal(pe_resample_init(&taps, &(struct pe_resample){PE_BICUBIC_ANTIALIAS, 0, -0.5}, 16, 24), PE_OK);
     assert_int_equal(alloc_count() - before, 1);
     pe_resample_drop(&taps);
 }

@@ -7,7 +7,7 @@ ABSOLUTE = {
     "none": lambda rng: {}, "integer": lambda rng: {}, "binary": lambda rng: {"bits": 14}, "sinusoidal": lambda rng: some(rng, base=100.0, layout="half"),
     "fourier": lambda rng: {"num_freqs": 3, "combine": "concat"}, "learned": lambda rng: {"seed": 1, "std": 0.5}, "recursive": lambda rng: {"seed": 2, "std": 0.3},
     "floater": lambda rng: {"seed": 2, "std": 0.3}}
-RELATIVE_TERMS = ("shaw", "transformer_xl", "xlnet", "conformer", "deberta", "cope")
+RELATIVE_TERMS = ("shaw", "transformer_xl", "xlnet", "conformer", "deberta", "cope", "decomposed")
 
 
 def scheme(function):
@@ -109,6 +109,13 @@ def swinv2(rng, s):
 
 
 @scheme
+def decomposed(rng, s):
+    grid, _ = grid_of(rng, s)
+    rows = [2 * side - 1 + int(rng.integers(0, 2)) * int(rng.integers(1, 6)) for side in grid]  # some of another length
+    return {"grid": grid, "rel_h": tensor(rng, rows[0], s.d), "rel_w": tensor(rng, rows[1], s.d)}
+
+
+@scheme
 def shaw(rng, s):
     style = ["clipped", "sinusoidal", "relative_key", "relative_key_query"][rng.integers(4)]
     if style.startswith("relative_key"):
@@ -175,7 +182,7 @@ def none(rng, s):
 def places(rng, s, name):
     """Where queries and keys are; windows have their places of the grid."""
     kind = rng.integers(5)
-    if name in ("swin", "swinv2", "beit") or kind == 0:
+    if name in ("swin", "swinv2", "beit", "decomposed") or kind == 0:
         return {}
     if kind == 1 and s.q_len == s.k_len:
         lens = np.diff([0, *sorted(rng.choice(np.arange(1, s.k_len), rng.integers(0, s.k_len), replace=False).tolist()), s.k_len]).tolist()

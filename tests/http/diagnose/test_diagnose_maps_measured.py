@@ -240,6 +240,7 @@ def resized(table, g, kernel, sides=(0, 1)):
 def test_a_table_is_resized_otherwise(server, name, believed):
     """By any kernel, to a larger grid and a smaller one, with height for width, and column by column."""
     kernel, word = KERNELS[name]
+    word = "bicubic" if isinstance(word, float) and believed != "bicubic" else word  # the kernel's a stands beside it
     rng = np.random.default_rng(len(name))
     for n, g in (((6, 6), (9, 11)), ((12, 8), (5, 6)), ((4, 7), (10, 3))):
         table, prefix = rng.standard_normal((*n, 8)), rng.standard_normal((1, 8))

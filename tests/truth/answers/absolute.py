@@ -15,6 +15,11 @@ def some(request, *names):
 
 
 def sinusoidal(request, axes):
+    """Behind its rows of zeros."""
+    return np.concatenate([np.zeros((request.get("num_prefix", 0), request["dim"])), sines(request, axes)])
+
+
+def sines(request, axes):
     style, base = request.get("style", "axial"), request.get("temperature", request.get("base"))
     more = {} if base is None else {"temperature" if style == "detr" else "base": base}
     wave = some(request, "layout", "freq_shift", "odd", "flip_sin_to_cos", *(["angle_scale"] if style == "axial" else []))
@@ -22,7 +27,7 @@ def sinusoidal(request, axes):
     if len(axes) == 1:
         return formulas.table(formulas.one_axis(0, request["dim"], **more, **wave), rows)
     if style == "detr" and grid:
-        rows = formulas.detr_coordinates(grid, **some(request, "normalize", "angle_scale"))
+        rows = formulas.detr_coordinates(grid, rows=rows, **some(request, "normalize", "angle_scale"))
     more |= some(request, "axes_dim", "axis_order", "interleave_sin_cos", "uniform_power")
     return formulas.table(formulas.STYLES[style](request["dim"], len(axes), **more, **wave), rows)
 
@@ -80,13 +85,29 @@ def stretched(table, positions, offset):
     return (1 - part) * table[low] + part * table[np.minimum(low + 1, len(table) - 1)]
 
 
+def is_by_column(shape, sides):
+    """[dim,h,w], as a convolution's output is laid out; where both would fit, it is [h,w,dim]."""
+    return sides and len(shape) >= 3 and list(shape[-2:]) == list(sides) and list(shape[-3:-1]) != list(sides)
+
+
+def repeated(window, grid, width):
+    """A table of a window, [h,w,dim] or [dim,h,w], over the whole grid."""
+    window = window if window.shape[-1] == width else np.moveaxis(window, -3, -1)
+    h, w = window.shape[-3:-1]
+    return np.array([[window.reshape(h, w, width)[y % h, x % w] for x in range(grid[1])] for y in range(grid[0])])
+
+
 def learned(request, axes):
     rule, offset, d = request.get("out_of_range", "error"), request.get("row_offset", 0), request["dim"]
     grid, trained, prefix = request.get("grid"), request.get("table_grid"), request.get("num_prefix", 0)
     if trained:
         table = weights(request, table=(prefix + trained[0] * trained[1], d))["table"]
+        table = np.moveaxis(table, -3, -1).reshape(-1, d) if is_by_column(table.shape, trained) else table.reshape(-1, d)
         body = resample.resample_grid(request.get("interpolate", "bicubic"), table[prefix:].reshape(*trained, -1), *grid,
-                                      offset=request.get("interpolate_offset", 0)).reshape(grid[0] * grid[1], -1)
+                                      offset=request.get("interpolate_offset", 0), cubic_a=request.get("cubic_a"))
+        if "window_table" in request:
+            body = body + repeated(tensor(request["window_table"], "window_table"), grid, d)
+        body = body.reshape(grid[0] * grid[1], -1)
         order = truth.rotary.merge_order(grid, request.get("spatial_merge_size", 2)) if request.get("order") == "merge" else slice(None)
         return np.concatenate([table[:prefix], body[order]])
     if len(axes) > 1 and ("row_table" in request or "table" not in request):
@@ -117,7 +138,8 @@ def width_of(request):
     sent = next((request[name] for name in ("x", "table", "p0") if name in request), None)
     if "row_table" in request:
         return 2 * tensor(request["row_table"], "row_table").shape[-1]
-    return request.get("dim") or (512 if sent is None else tensor(sent, "").shape[-1])
+    shape = (512,) if sent is None else tensor(sent, "").shape
+    return request.get("dim") or shape[-3 if is_by_column(shape, request.get("table_grid")) else -1]
 
 
 def channels_first(request, table):
@@ -135,8 +157,9 @@ def combined(request, table):
 
 def outputs(request):
     request = {**request, "dim": width_of(request)}
-    n = tensor(request["x"], "x").shape[-2] if "x" in request else None
-    table = FORMULAS[request["scheme"]](request, sequences.axes(request, n))
+    n = tensor(request["x"], "x").shape[-2] - request.get("num_prefix", 0) if "x" in request else None
+    coords = request.get("coords", "one_based" if request.get("style") == "detr" else "index")
+    table = FORMULAS[request["scheme"]](request, sequences.axes(request, n, coords))
     if "x" in request:
         return combined(request, table), ["combined"]
     return {"encoding": channels_first(request, table)}, ["encoding"]

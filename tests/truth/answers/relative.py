@@ -51,4 +51,11 @@ def sinusoids(request):
     return {"encoding": truth.absolute.table(columns, [(d,) for d in clamped]), "distances": np.array(listed)}, ["encoding", "distances"]
 
 
-SCHEMES = {**dict.fromkeys(ROWS, index), **dict.fromkeys(("transformer_xl", "xlnet", "conformer"), sinusoids)}
+def decomposed(request):
+    """index_h and index_w of a grid, line by line."""
+    height, width = request["grid"]
+    y, x = (axis.ravel() for axis in np.divmod(np.arange(height * width), width))
+    return {name: place[:, None] - place[None] + side - 1 for name, place, side in (("index_h", y, height), ("index_w", x, width))}, ["index_h", "index_w"]
+
+
+SCHEMES = {"decomposed": decomposed, **dict.fromkeys(ROWS, index), **dict.fromkeys(("transformer_xl", "xlnet", "conformer"), sinusoids)}

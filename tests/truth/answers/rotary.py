@@ -65,6 +65,8 @@ class Turns:
         self.blocks, self.is_text = (self.width // 2,), False
         if "inv_freq" in request:
             self.channels = [formulas.Channel(0, mpf(w)) for w in request["inv_freq"]]
+        elif request.get("channel_axis") or name in ("alternating", "openpangu", "xdrope") or request.get("ladder"):
+            self.set_list(name, section, n_axes)
         elif name in SECTIONS or name == "imrope":
             section = section or usual_section(name, self.width // 2)
             axes = [ggml.imrope_axis(c, section) for c in range(self.width // 2)] if name == "imrope" else \
@@ -84,6 +86,25 @@ class Turns:
                 self.channels = formulas.axial(self.width, n_axes, widths, order, self.base)
             widths = widths or formulas.default_axes_dim(self.width, n_axes)
             self.blocks = [widths[axis] // 2 for axis in order or range(n_axes)]
+
+    def set_list(self, name, section, n_axes):
+        """A list of axes, or a word for one; on one ladder, or each axis on its own."""
+        request, pairs = self.request, self.width // 2
+        widths = request.get("axes_dim") or formulas.default_axes_dim(self.width, n_axes)
+        axes = request.get("channel_axis") or {
+            "alternating": lambda: [c % max(n_axes, 2) for c in range(pairs)], "openpangu": lambda: formulas.openpangu(section),
+            "xdrope": lambda: [axis for axis, n in enumerate(section) for _ in range(n)]}.get(
+                name, lambda: [axis for axis in request.get("axis_order") or range(n_axes) for _ in range(widths[axis] // 2)])()
+        if not name and not request.get("channel_axis"):
+            self.blocks = [widths[axis] // 2 for axis in request.get("axis_order") or range(n_axes)]
+        if request.get("ladder") == "own" or (not name and not request.get("channel_axis") and request.get("ladder") != "shared"):
+            channels = formulas.on_own_ladders(axes, request.get("axis_base") or [self.base] * (max(axes) + 1))
+        else:
+            channels = [formulas.Channel(axis, w) if axis >= 0 else formulas.Channel(0, mpf(0)) for axis, w in zip(axes, self.ladder)]
+        self.is_text = n_axes == 1 and max(axes) > 0  # one number counts for every axis
+        self.axes = self.axes * (max(axes) + 1) if self.is_text else self.axes
+        self.rows = list(zip(*self.axes))
+        self.channels = channels
 
     def frequencies(self):
         """Of each pair, radians per position; arith ggml: the angle at position 1."""
@@ -133,7 +154,7 @@ def outputs(request):
     usual = list(found)
     found["inv_freq"] = turns.frequencies()
     positions = [[float(p) for p in axis] for axis in turns.axes]
-    found["positions"] = np.array(positions * 3 if turns.is_text else positions)
+    found["positions"] = np.array(positions * 3 if turns.is_text and len(positions) == 1 else positions)
     if "segments" in request:
         found["rope_delta"] = np.array(truth.segments.positions(request["segments"], **sequences.segment_rules(request))[1])
     else:

@@ -1,10 +1,12 @@
 """The positions of a request's sequence, in whichever of the ways it is given, or as many as x or q has rows."""
+import itertools
+
 import numpy as np
 
 import truth.rotary as rotary
 import truth.segments as segments
 
-GIVES = ("len", "offset", "positions", "positions_layout", "attention_mask", "padding", "pad_position", "grid", "lens", "cu_seqlens", "shard", "tokens",
+GIVES = ("len", "offset", "positions", "positions_layout", "attention_mask", "padding", "pad_position", "grid", "grid_coords", "lens", "cu_seqlens", "shard", "tokens",
          "segments", "q_len", "k_len", "q_offset", "q_positions", "k_positions")
 
 
@@ -52,11 +54,20 @@ def shard(n, first, rank, of, split="zigzag"):
 
 
 def axes(request, n=None, coords="index"):
-    """Positions by axis; n: rows of x or of q."""
+    """Coordinates by axis, after the last step; n: rows of x or of q."""
+    steps = {name: request[name] for name in ("axis_scale", "axis_divisor", "axis_shift") if request.get(name)}
+    found = positions(request, n, coords)
+    return rotary.last_step(found, **steps) if steps else found
+
+
+def positions(request, n=None, coords="index"):
+    if "grid_coords" in request:
+        return [list(axis) for axis in zip(*itertools.product(*request["grid_coords"]))]
     if "segments" in request:
         return segments.positions(request["segments"], **segment_rules(request))[0].tolist()
     if "grid" in request:
-        rows = rotary.coordinates(request["grid"], coords, request.get("ref_grid"), request.get("order", "row_major"), request.get("spatial_merge_size", 2))
+        rows = rotary.coordinates(request["grid"], coords, request.get("ref_grid"), request.get("order", "row_major"), request.get("spatial_merge_size", 2),
+                                  request.get("crop_end", "open"))
         return [list(axis) for axis in zip(*rows)]
     if "positions" in request:
         given = request["positions"]

@@ -126,7 +126,7 @@ def add_outputs(d):
     has_weights = bool({"table", "w1", "seed"} & set(d.request))
     names = [o["name"] for o in d.row["outputs"] if o.get("when") in (None, f"form={form}") or o.get("when") == "weights" and has_weights]
     names += ["combined"] if "x" in d.request else []
-    if "grid" in d.request and "rope_delta" in names:
+    if {"grid", "axis_scale", "axis_divisor", "axis_shift"} & set(d.request) and "rope_delta" in names:
         names.remove("rope_delta")  # which is of token ids
     if d.maybe():
         d.request["outputs"] = d.rng.sample(names, d.whole(1, len(names)))

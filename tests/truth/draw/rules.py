@@ -46,6 +46,7 @@ SINUSOIDAL = {
     "uniform_power": lambda d: d.n_axes == 3, "normalize": lambda d: True if has(d, "grid") and d.maybe(0.5) else None,
     "angle_scale": lambda d: d.one_of(-2.5, 100, 0.3) if d.maybe() and d.request.get("style") != "detr" else None,
     "freq_shift": lambda d: d.one_of(0, 0.5, 1) if d.request["dim"] > 4 and d.n_axes == 1 and d.maybe() else None,
+    **never("num_prefix"),
 }
 FOURIER = {
     "style": style_of_features, "num_freqs": lambda d: d.whole(1, 12), "seed": sometimes(0, 99, lambda d: d.request["style"] == "gaussian"),
@@ -80,10 +81,14 @@ def learned(d):
         return {"table": d.normal(99 if rule == "error" else d.whole(4, 50), width)}
     if d.maybe(0.3):
         return {"row_table": d.normal(9, width), "col_table": d.normal(9, width)}
-    h, w, prefix, kind = d.whole(1, 5), d.whole(1, 5), d.whole(0, 2), d.one_of("bicubic", "bicubic_antialias", "bilinear", "bilinear_aligned")
-    offset = {"interpolate_offset": 0.1} if kind != "bilinear_aligned" and d.maybe() else {}
-    d.request |= {"table_grid": [h, w], "num_prefix": prefix, "interpolate": kind, "channels_first": False, **offset}
-    return {"table": d.normal(prefix + h * w, width)}
+    h, w, prefix = d.whole(1, 5), d.whole(1, 5), d.whole(0, 2)
+    kind = d.one_of("bicubic", "bicubic_antialias", "bilinear", "bilinear_aligned", "bilinear_antialias")
+    more = {"interpolate_offset": 0.1} if kind != "bilinear_aligned" and d.maybe() else {}
+    more |= {"cubic_a": d.one_of(-0.75, -0.5, -0.6)} if kind.startswith("bicubic") and d.maybe() else {}
+    d.request |= {"table_grid": [h, w], "num_prefix": prefix, "interpolate": kind, "channels_first": False, **more}
+    window = {"window_table": d.normal(d.whole(1, 3), d.whole(1, 3), width)} if d.maybe(0.3) else {}
+    stored = [(prefix + h * w, width), (1, prefix + h * w, width), *([] if prefix else [(1, h, w, width), (h, w, width), (width, h, w)])]
+    return {"table": d.normal(*d.one_of(*stored)), **window}
 
 
 # ---- Rotary ------------------------------------------------------------------------------------------------------------
@@ -112,7 +117,49 @@ def width_of(d):
 def coords(d):
     if not has(d, "grid") or d.request.get("channels") in ("pixtral", "dinov3") or not d.maybe(0.6):
         return None
-    return d.one_of("index", "one_based", "normalized", "centered", "resized", *["pixel"] * (not has(d, "channels", "base", "axis_order")))
+    is_free = not has(d, "channels", "base", "axis_order", "channel_axis", "ladder", "axis_base")
+    return d.one_of("index", "one_based", "normalized", "centered", "resized", "resized_floor", "window", "half_centered", *["cropped"] * (d.n_axes > 1), *["pixel"] * is_free)
+
+
+def coords_of_sines(d):
+    return d.one_of("index", "one_based", "resized", "window", "half_centered") if has(d, "grid") and d.maybe() else None
+
+
+def ref_grid(d):
+    rule, grid = d.request.get("coords"), d.request.get("grid")
+    if rule == "window":
+        return [n + d.whole(0, 9) for n in grid]
+    return [d.whole(1, 20) for _ in range(2 if rule == "cropped" else d.n_axes)]
+
+
+def of_axes(*values):
+    """A number for each of several axes, or nothing."""
+    return lambda d: [d.one_of(*values) for _ in range(d.n_axes)] if d.n_axes > 1 and not has(d, "segments") and d.maybe(0.2) else None
+
+
+def shift(d):
+    """Beside positions that leave it exact."""
+    return of_axes(0, 1, 0.5, -65536)(d) if has(d, "grid", "grid_coords") and not has(d, "axis_scale", "axis_divisor") else None
+
+
+COORDS = {"ref_grid": ref_grid, "crop_end": lambda d: d.one_of("open", "shrunk") if d.request.get("coords") == "cropped" else None,
+          "axis_scale": of_axes(1, 24, 0.5, -3), "axis_divisor": of_axes(1, 3, 16, 1.875), "axis_shift": shift}
+
+
+def channel_axis(d):
+    """Any axis for each pair, or none."""
+    if d.n_axes == 1 or has(d, "axes_dim", "channels", "segments", "inv_freq") or d.request["layout"] in ("half_per_axis", "vjepa2") or not d.maybe(0.3):
+        return None
+    return [d.n_axes - 1, *(d.whole(-1, d.n_axes - 1) for _ in range(width_of(d) // 2 - 1))]
+
+
+def ladder(d):
+    return d.one_of("shared", "own") if d.n_axes > 1 and not has(d, "channels", "segments", "inv_freq") and d.maybe(0.3) else None
+
+
+def axis_base(d):
+    n = max(d.request.get("channel_axis", [d.n_axes - 1])) + 1
+    return [d.one_of(100, 1e4, 5e5) for _ in range(n)] if d.request.get("ladder") == "own" and not has(d, "base") and d.maybe() else None
 
 
 def scaling(d):
@@ -166,9 +213,13 @@ ROTARY = {
     "direction": often(1, -1), "channels": channels, "mrope_section": sections, "coords": coords, "scaling": scaling, "arith": rotary_arith, "center": center,
     "inv_freq": lambda d: [d.rng.uniform(-2, 2) for _ in range(width_of(d) // 2)] if d.n_axes == 1 and d.maybe(0.2) else None,
     "axes_dim": lambda d: parts(d, 24) if d.n_axes > 1 and not has(d, "segments") else None,
-    "axis_order": lambda d: None if has(d, "channels", "segments") else order(d), "ref_grid": lambda d: [d.whole(1, 20) for _ in range(d.n_axes)],
+    "axis_order": lambda d: None if has(d, "channels", "segments", "channel_axis") else order(d), "channel_axis": channel_axis, "ladder": ladder,
+    "axis_base": axis_base, **never("axis_scaling"), **COORDS,
     "max_freq": sometimes(3, 40, lambda d: d.request.get("coords") == "pixel"),
 }
+
+
+SINUSOIDAL |= {"coords": coords_of_sines, **COORDS}
 
 
 # ---- Biases, relative schemes ------------------------------------------------------------------------------------------
@@ -212,7 +263,7 @@ DISTANCES = {**never("same_length", "token_type_ids"), "head_dim": lambda d: 2 *
 OF_SCHEME = {
     "integer": {"pe_scale": often(0.1, -3, "sqrt_dim")}, "binary": {"dim": lambda d: d.whole(7, 40), "bits": lambda d: d.whole(7, d.request["dim"])},
     "sinusoidal": SINUSOIDAL, "fourier": FOURIER, "recursive": never("dim", "hidden"), "floater": {**never("dim", "hidden", "time_input"), "dt": often(0.05, 0.2, -0.1)},
-    "learned": never("dim", "rows", "row_offset", "out_of_range", "interpolate", "interpolate_offset", "table_grid", "num_prefix"),
+    "learned": never("dim", "rows", "row_offset", "out_of_range", "interpolate", "cubic_a", "interpolate_offset", "table_grid", "num_prefix"),
     "rope": ROTARY, "xpos": {**ROTARY, "layout": often("interleaved", "half")},
     "alibi": dict.fromkeys(("slopes", "slopes_left", "slopes_right"), of_heads(-2, 2)),
     "t5": {**never("num_heads", "num_buckets"), "max_distance": lambda d: d.whole(21, 300), "arith": lambda d: "float32" if are_whole(d) and d.maybe() else None},
@@ -223,7 +274,7 @@ OF_SCHEME = {
     "shaw": {**never("table_style"), "p_min": sometimes(-9, 1), "p_max": sometimes(2, 9), "max_relative": sometimes(1, 9)},
     "deberta": {**never("pos_att_type", "norm_rel_ebd", "share_att_key"), "max_relative_positions": lambda d: d.whole(20, 99),
                 "position_buckets": often(-1, 0, 2, 5, 8, 19)},
-    **dict.fromkeys(("transformer_xl", "xlnet", "conformer"), DISTANCES),
+    "decomposed": {}, **dict.fromkeys(("transformer_xl", "xlnet", "conformer"), DISTANCES),
 }
 TENSORS = {"recursive": network, "floater": network, "learned": learned, "t5": lambda d: {"table": d.normal(d.whole(4, 40), d.whole(1, 5))}, "fire": fire,
            "swin": of_window, "swinv2": of_window, "beit": of_window, "fourier": directions}

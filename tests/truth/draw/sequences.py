@@ -118,5 +118,5 @@ OF = {
     "fourier": [listed, run, grid, axes_of_positions], "xpos": [run, lambda d: listed(d, moderate)],
     "rope": [*ONE_AXIS, *[grid] * 3, axes_of_positions, axes_of_a_batch, *[ids_of_segments] * 3],
     **dict.fromkeys(("alibi", "t5", "kerple", "fire", "sandwich"), PAIRS), **dict.fromkeys(("swin", "swinv2", "beit"), WINDOW),
-    **dict.fromkeys(("shaw", "deberta", "transformer_xl", "xlnet", "conformer"), INTEGRAL_PAIRS),
+    "decomposed": WINDOW[:1], **dict.fromkeys(("shaw", "deberta", "transformer_xl", "xlnet", "conformer"), INTEGRAL_PAIRS),
 }
