@@ -231,9 +231,10 @@ static enum pe_status read_axis_scaling(struct pe_rotary_resolved *now, unsigned
     if (rule != pe_scaling_at(0) && !pe_is_among("linear|ntk", rule->name))
         return pe_fail_at(err, at, "type", "type is \"%s\"; in axis_scaling allowed: default, linear, ntk", rule->name);
     use.base = now->axis_base[axis];
-    if (pe_scaling_resolve(&scaling, &use, &now->axis_scaling[axis], err))
+    enum pe_status status = pe_scaling_resolve(&scaling, &use, &now->axis_scaling[axis], err);
+    if (status)
         snprintf(err->pointer, sizeof err->pointer, "%s", at);
-    return err->status;
+    return status;
 }
 
 /* Each axis's base and scaling: those of all, or its own. */
