@@ -70,10 +70,10 @@ struct pe_evidence_kind {
      * the coordinates at which a table is read, as a share of the largest number. NULL: 0. */
     void (*phases)(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
 };
-extern const struct pe_evidence_kind pe_evidence_encoding, pe_evidence_tables, pe_evidence_rotated, pe_evidence_keys,
-    pe_evidence_bias, pe_evidence_buckets, pe_evidence_ids, pe_evidence_freqs_cis, pe_evidence_cos_sin,
-    pe_evidence_matrix, pe_evidence_angles, pe_evidence_freqs, pe_evidence_inv_freq, pe_evidence_rope_freqs,
-    pe_evidence_scores, pe_evidence_probs;
+extern const struct pe_evidence_kind pe_evidence_encoding, pe_evidence_tables, pe_evidence_cosines, pe_evidence_sines,
+    pe_evidence_rotated, pe_evidence_keys, pe_evidence_bias, pe_evidence_buckets, pe_evidence_ids,
+    pe_evidence_freqs_cis, pe_evidence_cos_sin, pe_evidence_matrix, pe_evidence_angles, pe_evidence_freqs,
+    pe_evidence_inv_freq, pe_evidence_rope_freqs, pe_evidence_scores, pe_evidence_probs;
 
 /* Tensors that are parts of one tensor sent: number [row, col] of tensor t is number first[t] + row·row_step +
  * col·col_step of it, counted flat, with the opposite sign where is_negative. */
@@ -132,6 +132,7 @@ enum pe_size_of {
     PE_SIZE_OF_BATCH,
     PE_SIZE_OF_CHANNELS,
     PE_SIZE_OF_HEADS,
+    PE_SIZE_OF_KEYS,
     PE_SIZE_OF_MAP,
     PE_SIZE_OF_GRID
 };
@@ -140,6 +141,7 @@ struct pe_size {
     uint64_t n_found, n_believed;
     uint64_t first;       /* the row of the longer one that the first row of the shorter one is compared with */
     enum pe_left_is left; /* what is left out of a tensor; NONE: the belief has taken its size over */
+    bool is_padded;       /* a tensor that is shorter has got as many as the belief, which are not compared */
     double sides[3], believed_sides[3]; /* PE_SIZE_OF_GRID, PE_SIZE_OF_MAP: of so many axes */
     unsigned n_sides;
 };
@@ -178,6 +180,7 @@ struct pe_evidence {
     const struct pe_evidence_kind *kind;
     struct pe_tensor tensors[PE_EVIDENCE_TENSORS_MAX]; /* data borrowed from the request; axes: pe_evidence_fold */
     struct pe_tensor sent;                             /* the first of them, with the axes that came */
+    unsigned first_table;                              /* PE_OF_TABLES: 1 where the sines alone came */
     struct pe_tensor_view view;
     struct pe_whole whole;
     size_t n_tensors;
@@ -213,6 +216,9 @@ struct pe_evidence {
 
 /* Writes numbers col0 … col0+n-1 of a row of tensor t as doubles (JSON numbers rounded to f32). */
 void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
+/* PE_OF_TABLES: are its tensor t cosines, 0, or sines, 1? One of both may be missing, and is not compared then. */
+static inline size_t pe_evidence_table(const struct pe_evidence *e, size_t t) { return (t + e->first_table) % 2; }
+bool pe_evidence_is_lone(const struct pe_evidence *e);
 /* Numbers of JSON text that tell one wave from another: not 0 or ±1, with three digits or more. At most
  * PE_INFORMATIVE_MIN are counted, and so many is the answer for tensors that are binary or no waves. Many
  * configurations give the same few numbers, so fewer identify none. */
@@ -262,10 +268,16 @@ enum pe_status pe_evidence_move(struct pe_diagnosis *d, const unsigned char *ord
 /* The same with indices first … first+n-1 of an axis alone. */
 enum pe_status pe_evidence_cut(struct pe_diagnosis *d, unsigned axis, uint64_t first, uint64_t n,
                                struct pe_failure *err);
-/* The same with so many indices of its first axis, of which those from `first` on are the tensor's. */
-enum pe_status pe_evidence_pad(struct pe_diagnosis *d, uint64_t first, uint64_t n, struct pe_failure *err);
+/* The same with so many indices of an axis, of which those from `first` on are the tensor's. */
+enum pe_status pe_evidence_pad(struct pe_diagnosis *d, unsigned axis, uint64_t first, uint64_t n,
+                               struct pe_failure *err);
 /* sizes.c: after the belief's plan has another shape: leaves out what one of both has more. Else err as it is. */
 enum pe_status pe_sizes_mend(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_failure *err);
+/* map_sizes.c: the same of scores and probabilities; which heads, or queries, one with fewer of them has, with the
+ * belief's model; is a row one that the tensor has not? */
+enum pe_status pe_sizes_mend_attention(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_failure *err);
+bool pe_sizes_are_missing(const struct pe_evidence *e, const struct pe_place *at);
+enum pe_status pe_sizes_place(struct pe_diagnosis *d, struct pe_failure *err);
 /* The tensor has another number of rotated channels than the belief, which takes it over. */
 void pe_sizes_take_width(struct pe_diagnosis *d, const char *field, uint64_t value, uint64_t n_found,
                          uint64_t n_believed);
