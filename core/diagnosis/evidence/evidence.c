@@ -438,7 +438,7 @@ static enum pe_status set_missing(struct pe_diagnosis *d, struct pe_failure *err
         return is_padded ? err->status : PE_OK;
     for (uint64_t row = 0; row < e->n_rows; row++) {
         const struct pe_place at = pe_evidence_place(e, &sizes, row);
-        e->aside[row] |= pe_sizes_are_missing(e, &at) ? PE_ASIDE_MISSING : 0;
+        e->aside[row] |= pe_place_is_missing(e, &at) ? PE_ASIDE_MISSING : 0;
     }
     return PE_OK;
 }

@@ -238,6 +238,17 @@ struct pe_place {
 /* How many of each there are. 1: there is no such axis, or one of length 1. */
 struct pe_place pe_evidence_places(const struct pe_evidence *e);
 struct pe_place pe_evidence_place(const struct pe_evidence *e, const struct pe_place *sizes, uint64_t row);
+/* Is a place one that the tensor has not, though the belief has it? */
+static inline bool pe_place_is_missing(const struct pe_evidence *e, const struct pe_place *at)
+{
+    bool is_missing = false;
+    for (size_t i = 0; i < e->n_sizes; i++) {
+        const struct pe_size *s = &e->sizes[i];
+        uint64_t n = s->of == PE_SIZE_OF_HEADS ? at->head : s->of == PE_SIZE_OF_BATCH ? at->batch : at->row;
+        is_missing |= s->is_padded && s->of != PE_SIZE_OF_KEYS && (n < s->first || n >= s->first + s->n_found);
+    }
+    return is_missing;
+}
 /* A row of the input q. */
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out);
 
@@ -274,9 +285,8 @@ enum pe_status pe_evidence_pad(struct pe_diagnosis *d, unsigned axis, uint64_t f
 /* sizes.c: after the belief's plan has another shape: leaves out what one of both has more. Else err as it is. */
 enum pe_status pe_sizes_mend(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_failure *err);
 /* map_sizes.c: the same of scores and probabilities; which heads, or queries, one with fewer of them has, with the
- * belief's model; is a row one that the tensor has not? */
+ * belief's model. */
 enum pe_status pe_sizes_mend_attention(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_failure *err);
-bool pe_sizes_are_missing(const struct pe_evidence *e, const struct pe_place *at);
 enum pe_status pe_sizes_place(struct pe_diagnosis *d, struct pe_failure *err);
 /* The tensor has another number of rotated channels than the belief, which takes it over. */
 void pe_sizes_take_width(struct pe_diagnosis *d, const char *field, uint64_t value, uint64_t n_found,

@@ -75,14 +75,3 @@ enum pe_status pe_sizes_place(struct pe_diagnosis *d, struct pe_failure *err)
     }
     return PE_OK;
 }
-
-bool pe_sizes_are_missing(const struct pe_evidence *e, const struct pe_place *at)
-{
-    bool is_missing = false;
-    for (size_t i = 0; i < e->n_sizes; i++) {
-        const struct pe_size *s = &e->sizes[i];
-        uint64_t n = s->of == PE_SIZE_OF_HEADS ? at->head : s->of == PE_SIZE_OF_BATCH ? at->batch : at->row;
-        is_missing |= s->is_padded && s->of != PE_SIZE_OF_KEYS && (n < s->first || n >= s->first + s->n_found);
-    }
-    return is_missing;
-}
