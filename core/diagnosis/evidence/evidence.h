@@ -471,6 +471,7 @@ struct pe_tally {
     bool is_rounding; /* no number is too far off; n_beyond may still be too many */
     double max_error, sum_error2, sum_found2;
     uint64_t n_beyond; /* numbers beyond the limit of rounding */
+    double bits;       /* PE_OF_MAPS: what the numbers tell beyond their limits; of other evidence infinite */
 };
 void pe_tally_init(struct pe_tally *t, const struct pe_judge *judge);
 void pe_tally_add(struct pe_tally *t, const double *found, const double *expected, const double *phase, size_t n);
