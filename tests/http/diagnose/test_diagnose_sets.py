@@ -1,5 +1,5 @@
 """/diagnose and sets of tensors that are drawn: mistakes in bfloat16, in few rows, three at once, scalings with random parameters, and what no
-configuration gives. A set has a share that must be told right; SETS=20 draws twenty times as many of each. Truth is NumPy by the papers' formulas,
+configuration gives. A set has a share that must be named right; SETS=20 draws twenty times as many of each. Truth is NumPy by the papers' formulas,
 angles in float32 as most code computes them."""
 import os
 
