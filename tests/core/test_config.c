@@ -1,5 +1,5 @@
-/* Configurations without a sequence, as a preset keeps them, and presets that are not built in. What they inherit and what is refused:
- * tests/cases/presets.jsonl and tests/http/models/test_presets_team.py. */
+/* Configurations without a sequence, as a preset keeps them, and presets that are not built in. What they inherit and
+ * what is refused: tests/cases/presets.jsonl, tests/http/models/test_presets_team.py. */
 #include "core/params.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/plans.h"

@@ -41,11 +41,25 @@ add() { # passed failed name status
     fi
 }
 
+lint() {
+    make --no-print-directory lint BUILD="$BUILD" >"$logs/lint" 2>&1
+    echo $? >"$logs/lint.status"
+}
+
+# Most of its checks keep one processor busy, so that tests in C run meanwhile, if any follow.
 run_lint() {
+    lint &
+    linting=$!
+    [ -n "$lint_beside" ] || end_lint
+}
+
+end_lint() {
+    [ -n "$linting" ] || return 0
+    wait "$linting"
+    linting=
     echo "== lint"
-    run make --no-print-directory lint BUILD="$BUILD"
-    status=$?
-    add "$(sum '^[0-9]+ checks passed')" "$(sum ', [0-9]+ failed')" lint $status
+    cat "$logs/lint"
+    add "$(sum '^[0-9]+ checks passed' "$logs/lint")" "$(sum ', [0-9]+ failed' "$logs/lint")" lint "$(cat "$logs/lint.status" || echo 1)"
 }
 
 # These compare times; all other tests in C run side by side, as many as there are processors.
@@ -81,6 +95,7 @@ run_cmocka() {
         esac
     done
     [ -z "$beside" ] || run_programs "$(nproc)" $beside
+    end_lint
     [ -z "$alone" ] || run_programs 1 $alone
 }
 
@@ -144,7 +159,7 @@ run_http() {
 }
 
 # Of the tests over a socket those that notice most mistakes in a minute or two: what every commit passes.
-BRIEF='test_golden test_random test_attention_random test_formats test_server_life test_single_flight test_weights test_cases'
+BRIEF='test_golden test_random test_attention_random test_formats test_server_life test_weights test_cases'
 run_brief() {
     echo "== the brief tests over a socket"
     POSENCD=$(cd "$BUILD" && pwd)/posencd
@@ -245,7 +260,8 @@ check_kernels() {
 
 check_kernels
 # With both kinds the page's tests that measure nothing run beside those over a socket, if all of both run.
-page_beside=
+page_beside= lint_beside= linting=
+case " $* " in *' lint c '*) lint_beside=1 ;; esac
 case " $* " in *' http '*' page '*) [ -n "${ONE-}${T-}${PYTEST_FLAGS-}" ] || page_beside=1 ;; esac
 times=
 for kind in "$@"; do

@@ -43,7 +43,7 @@ static void add_fields(struct api_text *text)
 
 const struct api_openapi_tensor api_openapi_evidence[] = {
     {"encoding", "[n, dim] or [dim, ...grid]: an additive encoding, or a table of rows"},
-    {"cos", "[n, rotary_dim / 2] or [n, rotary_dim], beside sin; an axis of a batch may be before any table"},
+    {"cos", "[n, rotary_dim / 2] or [n, rotary_dim], beside sin or alone; an axis of a batch may be before any table"},
     {"sin", "as cos"},
     {"cos_sin", "[n, rotary_dim], cosines then sines; [2, n, columns]; [n, rotary_dim / 2, 2]"},
     {"freqs_cis", "[n, rotary_dim / 2, 2]; in .npy, .npz and safetensors also complex [n, rotary_dim / 2]"},

@@ -277,7 +277,8 @@ enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_failure *err)
     b->n = b->is_misfit && is_of_ids ? d->evidence.row_len : b->plan->seq.k->n;
     flatten(d);
     pe_edit_init(&none);
-    return pe_model_new(d, &none, &b->model, err);
+    status = pe_model_new(d, &none, &b->model, err);
+    return status ? status : pe_sizes_place(d, err);
 }
 
 void pe_belief_drop(struct pe_diagnosis *d)

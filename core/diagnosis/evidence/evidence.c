@@ -426,19 +426,19 @@ static void look_over_tokens(struct pe_evidence *e)
     }
 }
 
-/* Of heads that the tensor has not. */
+/* Rows that the tensor has not, of one whose sizes are those of the belief. */
 static enum pe_status set_missing(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_evidence *e = &d->evidence;
-    for (size_t i = 0; i < e->n_sizes; i++) {
-        const struct pe_size *s = &e->sizes[i];
-        uint64_t n = s->n_believed ? e->n_rows / s->n_believed : 0; /* rows of a head */
-        if (s->of != PE_SIZE_OF_HEADS || s->left == PE_LEFT_NONE || s->n_found > s->n_believed)
-            continue;
-        if (open_aside(d, err))
-            return err->status;
-        for (uint64_t row = 0; row < e->n_rows; row++)
-            e->aside[row] |= row / n < s->first || row / n >= s->first + s->n_found ? PE_ASIDE_MISSING : 0;
+    const struct pe_place sizes = pe_evidence_places(e);
+    bool is_padded = false;
+    for (size_t i = 0; i < e->n_sizes; i++)
+        is_padded |= e->sizes[i].is_padded;
+    if (!is_padded || open_aside(d, err))
+        return is_padded ? err->status : PE_OK;
+    for (uint64_t row = 0; row < e->n_rows; row++) {
+        const struct pe_place at = pe_evidence_place(e, &sizes, row);
+        e->aside[row] |= pe_place_is_missing(e, &at) ? PE_ASIDE_MISSING : 0;
     }
     return PE_OK;
 }

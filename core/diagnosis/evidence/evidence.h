@@ -70,10 +70,10 @@ struct pe_evidence_kind {
      * the coordinates at which a table is read, as a share of the largest number. NULL: 0. */
     void (*phases)(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
 };
-extern const struct pe_evidence_kind pe_evidence_encoding, pe_evidence_tables, pe_evidence_rotated, pe_evidence_keys,
-    pe_evidence_bias, pe_evidence_buckets, pe_evidence_ids, pe_evidence_freqs_cis, pe_evidence_cos_sin,
-    pe_evidence_matrix, pe_evidence_angles, pe_evidence_freqs, pe_evidence_inv_freq, pe_evidence_rope_freqs,
-    pe_evidence_scores, pe_evidence_probs;
+extern const struct pe_evidence_kind pe_evidence_encoding, pe_evidence_tables, pe_evidence_cosines, pe_evidence_sines,
+    pe_evidence_rotated, pe_evidence_keys, pe_evidence_bias, pe_evidence_buckets, pe_evidence_ids,
+    pe_evidence_freqs_cis, pe_evidence_cos_sin, pe_evidence_matrix, pe_evidence_angles, pe_evidence_freqs,
+    pe_evidence_inv_freq, pe_evidence_rope_freqs, pe_evidence_scores, pe_evidence_probs;
 
 /* Tensors that are parts of one tensor sent: number [row, col] of tensor t is number first[t] + row·row_step +
  * col·col_step of it, counted flat, with the opposite sign where is_negative. */
@@ -132,6 +132,7 @@ enum pe_size_of {
     PE_SIZE_OF_BATCH,
     PE_SIZE_OF_CHANNELS,
     PE_SIZE_OF_HEADS,
+    PE_SIZE_OF_KEYS,
     PE_SIZE_OF_MAP,
     PE_SIZE_OF_GRID
 };
@@ -140,6 +141,7 @@ struct pe_size {
     uint64_t n_found, n_believed;
     uint64_t first;       /* the row of the longer one that the first row of the shorter one is compared with */
     enum pe_left_is left; /* what is left out of a tensor; NONE: the belief has taken its size over */
+    bool is_padded;       /* a tensor that is shorter has got as many as the belief, which are not compared */
     double sides[3], believed_sides[3]; /* PE_SIZE_OF_GRID, PE_SIZE_OF_MAP: of so many axes */
     unsigned n_sides;
 };
@@ -178,6 +180,7 @@ struct pe_evidence {
     const struct pe_evidence_kind *kind;
     struct pe_tensor tensors[PE_EVIDENCE_TENSORS_MAX]; /* data borrowed from the request; axes: pe_evidence_fold */
     struct pe_tensor sent;                             /* the first of them, with the axes that came */
+    unsigned first_table;                              /* PE_OF_TABLES: 1 where the sines alone came */
     struct pe_tensor_view view;
     struct pe_whole whole;
     size_t n_tensors;
@@ -213,6 +216,9 @@ struct pe_evidence {
 
 /* Writes numbers col0 … col0+n-1 of a row of tensor t as doubles (JSON numbers rounded to f32). */
 void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
+/* PE_OF_TABLES: are its tensor t cosines, 0, or sines, 1? One of both may be missing, and is not compared then. */
+static inline size_t pe_evidence_table(const struct pe_evidence *e, size_t t) { return (t + e->first_table) % 2; }
+bool pe_evidence_is_lone(const struct pe_evidence *e);
 /* Numbers of JSON text that tell one wave from another: not 0 or ±1, with three digits or more. At most
  * PE_INFORMATIVE_MIN are counted, and so many is the answer for tensors that are binary or no waves. Many
  * configurations give the same few numbers, so fewer identify none. */
@@ -232,6 +238,17 @@ struct pe_place {
 /* How many of each there are. 1: there is no such axis, or one of length 1. */
 struct pe_place pe_evidence_places(const struct pe_evidence *e);
 struct pe_place pe_evidence_place(const struct pe_evidence *e, const struct pe_place *sizes, uint64_t row);
+/* Is a place one that the tensor has not, though the belief has it? */
+static inline bool pe_place_is_missing(const struct pe_evidence *e, const struct pe_place *at)
+{
+    bool is_missing = false;
+    for (size_t i = 0; i < e->n_sizes; i++) {
+        const struct pe_size *s = &e->sizes[i];
+        uint64_t n = s->of == PE_SIZE_OF_HEADS ? at->head : s->of == PE_SIZE_OF_BATCH ? at->batch : at->row;
+        is_missing |= s->is_padded && s->of != PE_SIZE_OF_KEYS && (n < s->first || n >= s->first + s->n_found);
+    }
+    return is_missing;
+}
 /* A row of the input q. */
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out);
 
@@ -262,10 +279,15 @@ enum pe_status pe_evidence_move(struct pe_diagnosis *d, const unsigned char *ord
 /* The same with indices first … first+n-1 of an axis alone. */
 enum pe_status pe_evidence_cut(struct pe_diagnosis *d, unsigned axis, uint64_t first, uint64_t n,
                                struct pe_failure *err);
-/* The same with so many indices of its first axis, of which those from `first` on are the tensor's. */
-enum pe_status pe_evidence_pad(struct pe_diagnosis *d, uint64_t first, uint64_t n, struct pe_failure *err);
+/* The same with so many indices of an axis, of which those from `first` on are the tensor's. */
+enum pe_status pe_evidence_pad(struct pe_diagnosis *d, unsigned axis, uint64_t first, uint64_t n,
+                               struct pe_failure *err);
 /* sizes.c: after the belief's plan has another shape: leaves out what one of both has more. Else err as it is. */
 enum pe_status pe_sizes_mend(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_failure *err);
+/* map_sizes.c: the same of scores and probabilities; which heads, or queries, one with fewer of them has, with the
+ * belief's model. */
+enum pe_status pe_sizes_mend_attention(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_failure *err);
+enum pe_status pe_sizes_place(struct pe_diagnosis *d, struct pe_failure *err);
 /* The tensor has another number of rotated channels than the belief, which takes it over. */
 void pe_sizes_take_width(struct pe_diagnosis *d, const char *field, uint64_t value, uint64_t n_found,
                          uint64_t n_believed);
@@ -449,6 +471,7 @@ struct pe_tally {
     bool is_rounding; /* no number is too far off; n_beyond may still be too many */
     double max_error, sum_error2, sum_found2;
     uint64_t n_beyond; /* numbers beyond the limit of rounding */
+    double bits;       /* PE_OF_MAPS: what the numbers tell beyond their limits; of other evidence infinite */
 };
 void pe_tally_init(struct pe_tally *t, const struct pe_judge *judge);
 void pe_tally_add(struct pe_tally *t, const double *found, const double *expected, const double *phase, size_t n);

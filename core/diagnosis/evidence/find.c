@@ -105,7 +105,10 @@ static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_failure *err
             return refuse_two(d, found, kinds[i], err);
         found = kinds[i];
     }
+    if (found == &pe_evidence_tables && !(field(d, "cos") && field(d, "sin")))
+        found = field(d, "cos") ? &pe_evidence_cosines : &pe_evidence_sines;
     d->evidence.kind = found;
+    d->evidence.first_table = found == &pe_evidence_sines;
     return found ? PE_OK : pe_fail(err, "", "there is no tensor to explain; send one of %s", pe_text(WAYS));
 }
 

@@ -199,6 +199,7 @@ double pe_rounding_most(const struct pe_judge *j) { return 2 * pe_rounding_toler
 void pe_tally_init(struct pe_tally *t, const struct pe_judge *judge)
 {
     *t = (struct pe_tally){.judge = *judge, .is_exact = true, .is_rounding = true};
+    t->bits = judge->id == PE_OF_MAPS ? 0 : (double)INFINITY;
 }
 
 /* Sums over finite numbers; false: some number is not finite. */
@@ -264,8 +265,20 @@ bool pe_judge_needs_phases(const struct pe_judge *j, const double *found, const 
     return false;
 }
 
+/* A number whose limit is as large as itself tells nothing: so are many of a map of long vectors in 16 bits. */
+static void add_bits(struct pe_tally *t, const double *found, const double *expected, const double *phase, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double most = fmax(fabs(found[i]), fabs(expected[i]));
+        double limit = pe_rounding_tolerance(&t->judge, found[i], phase ? phase[i] : 0);
+        t->bits += isfinite(most) && most > limit && limit > 0 ? log2(most / limit) : 0;
+    }
+}
+
 void pe_tally_add(struct pe_tally *t, const double *found, const double *expected, const double *phase, size_t n)
 {
+    if (t->judge.id == PE_OF_MAPS && t->is_rounding)
+        add_bits(t, found, expected, phase, n);
     struct pe_tally before = *t;
     double largest;
     if (!add_finite(t, found, expected, n, &largest)) {

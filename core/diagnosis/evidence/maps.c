@@ -246,6 +246,18 @@ static void pass_padding(const struct pe_model *m, uint64_t row, uint64_t col0, 
             pe_evidence_read(e, 0, row, col0 + j, 1, &out[j]);
 }
 
+/* Keys that the tensor has not. */
+static void pass_missing(const struct pe_model *m, uint64_t row, uint64_t col0, size_t n, double *out)
+{
+    const struct pe_evidence *e = &m->d->evidence;
+    for (size_t i = 0; i < e->n_sizes; i++) {
+        const struct pe_size *s = &e->sizes[i];
+        for (size_t j = 0; s->is_padded && s->of == PE_SIZE_OF_KEYS && j < n; j++)
+            if (col0 + j < s->first || col0 + j >= s->first + s->n_found)
+                pe_evidence_read(e, 0, row, col0 + j, 1, &out[j]);
+    }
+}
+
 static void fill_map(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
     struct map *map = m->state;
@@ -254,6 +266,7 @@ static void fill_map(const struct pe_model *m, size_t t, uint64_t row, uint64_t 
         make_row(m, map, row);
     memcpy(out, map->numbers + col0, n * sizeof *out);
     pass_padding(m, row, col0, n, out);
+    pass_missing(m, row, col0, n, out);
 }
 
 static double factor_of_query(const struct pe_plan *plan, uint64_t batch, uint64_t i)

@@ -373,7 +373,8 @@ static void fill_plain(const struct pe_model *m, size_t t, uint64_t row, uint64_
 static size_t tensor_of(const struct pe_model *m, size_t t)
 {
     bool are_tables = m->d->evidence.kind->id == PE_OF_TABLES;
-    return are_tables ? (m->transforms.sin_cos_swapped ? 1 - t % 2 : t % 2) : t;
+    size_t table = pe_evidence_table(&m->d->evidence, t);
+    return are_tables ? (m->transforms.sin_cos_swapped ? 1 - table : table) : t;
 }
 
 typedef void (*fill_row)(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);

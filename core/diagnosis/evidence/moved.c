@@ -135,27 +135,31 @@ enum pe_status pe_evidence_cut(struct pe_diagnosis *d, unsigned axis, uint64_t f
     return copy_all(d, &p, err);
 }
 
-enum pe_status pe_evidence_pad(struct pe_diagnosis *d, uint64_t first, uint64_t n, struct pe_failure *err)
+enum pe_status pe_evidence_pad(struct pe_diagnosis *d, unsigned axis, uint64_t first, uint64_t n,
+                               struct pe_failure *err)
 {
     struct pe_evidence *e = &d->evidence;
     struct pe_tensor *t = &e->tensors[0];
-    uint64_t shape[PE_RANK_MAX], count, size = pe_dtype_size(t->dtype);
     struct part p = {.rank = t->rank};
-    pe_shape_count(t->shape + 1, t->rank - 1, &count); /* numbers of an index */
-    memcpy(shape, t->shape, sizeof shape);
-    if (e->moved.n || e->view.sent.rank || pe_diagnosis_admit(d, (double)(n * count * size), err))
+    uint64_t n_before, n_behind, before = t->shape[axis], size = pe_dtype_size(t->dtype);
+    pe_shape_count(t->shape, axis, &n_before);
+    pe_shape_count(t->shape + axis + 1, t->rank - axis - 1, &n_behind);
+    if (e->view.sent.rank || pe_diagnosis_admit(d, (double)(n_before * n * n_behind * size), err))
         return err->status;
-    char *to = calloc(n * count, size);
+    char *to = calloc(n_before * n * n_behind, size);
     if (!to)
         return pe_no_memory(err);
-    memcpy(to + first * count * size, t->data, t->shape[0] * count * size);
-    shape[0] = n;
-    memcpy(p.shape, shape, sizeof p.shape);
+    for (uint64_t i = 0; i < n_before; i++)
+        memcpy(to + (i * n + first) * n_behind * size, (const char *)t->data + i * before * n_behind * size,
+               before * n_behind * size);
+    memcpy(p.shape, t->shape, sizeof p.shape);
+    p.shape[axis] = n;
     note(&e->moved, t, &p, NULL);
-    e->moved.first -= first * count; /* modulo 2^64: indices of the tensor are again those that were sent */
+    e->moved.first -= first * e->moved.step[axis]; /* modulo 2^64: indices of the tensor are again those sent */
+    free(e->moved.owned[0]);
     e->moved.owned[0] = to;
     t->data = to;
-    pe_evidence_fold(e, t->rank, shape);
+    pe_evidence_fold(e, p.rank, p.shape);
     return PE_OK;
 }
 

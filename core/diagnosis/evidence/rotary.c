@@ -116,7 +116,8 @@ static bool has_numbers(const struct pe_evidence *e, const struct pe_plan *plan)
     for (size_t t = 0; t < e->n_tensors; t++)
         for (uint64_t row = 0; row < e->n_rows && row < ROWS; row++) {
             pe_evidence_read(e, t, row, 0, (size_t)e->row_len, found);
-            pe_fill(plan, t % 2, row % plan->outputs[0].n_rows * e->row_len, (size_t)e->row_len, expected);
+            pe_fill(plan, pe_evidence_table(e, t), row % plan->outputs[0].n_rows * e->row_len, (size_t)e->row_len,
+                    expected);
             for (size_t j = 0; j < e->row_len; j++) {
                 largest = fmax(largest, fabs(expected[j]));
                 error = fmax(error, fabs(found[j] - expected[j]));
@@ -298,6 +299,23 @@ const struct pe_evidence_kind pe_evidence_tables = {.id = PE_OF_TABLES,
                                                     .read = pe_tables_read,
                                                     .fill = fill_tables,
                                                     .phases = pe_tables_phases};
+
+/* One of both. The plan has both, so that sines may stand where cosines belong. */
+#define LONE(name, tensor)                                                                                             \
+    const struct pe_evidence_kind pe_evidence_##name = {.id = PE_OF_TABLES,                                            \
+                                                        .tensors = {tensor},                                           \
+                                                        .scheme = "rope",                                              \
+                                                        .outputs = {"cos", "sin"},                                     \
+                                                        .read = pe_tables_read,                                        \
+                                                        .fill = fill_tables,                                           \
+                                                        .phases = pe_tables_phases}
+LONE(cosines, "cos");
+LONE(sines, "sin");
+
+bool pe_evidence_is_lone(const struct pe_evidence *e)
+{
+    return e->kind == &pe_evidence_cosines || e->kind == &pe_evidence_sines;
+}
 
 /* The same in one tensor. */
 #define ONE_TENSOR(name, read_)                                                                                        \

@@ -52,7 +52,7 @@ static bool is_row(const struct pe_evidence *e, const struct pe_plan *plan, uint
             n = are_ids ? 1 : e->row_len - c0 < SOME ? e->row_len - c0 : SOME;
             uint64_t first = are_ids ? c0 * o->row_len + believed : believed * o->row_len + c0;
             pe_evidence_read(e, t, are_ids ? c0 : found, are_ids ? found : c0, (size_t)n, x);
-            fill(plan, t, first, (size_t)n, y);
+            fill(plan, e->kind->id == PE_OF_TABLES ? pe_evidence_table(e, t) : t, first, (size_t)n, y);
             for (size_t j = 0; j < n; j++) {
                 largest = fmax(largest, fabs(y[j]));
                 error = isfinite(x[j]) ? fmax(error, fabs(x[j] - y[j])) : error;
@@ -305,8 +305,9 @@ static enum pe_status mend_heads(struct pe_diagnosis *d, const struct pe_plan *p
         pe_belief_replace(d, "num_heads", (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)s->n_found});
         return PE_OK;
     }
-    return s->n_found > s->n_believed ? pe_evidence_cut(d, 0, s->first, s->n_believed, err)
-                                      : pe_evidence_pad(d, s->first, s->n_believed, err);
+    s->is_padded = s->n_found < s->n_believed;
+    return s->is_padded ? pe_evidence_pad(d, 0, s->first, s->n_believed, err)
+                        : pe_evidence_cut(d, 0, s->first, s->n_believed, err);
 }
 
 static bool replace_length(struct pe_diagnosis *d, const char *name, uint64_t n)
@@ -389,6 +390,8 @@ enum pe_status pe_sizes_mend(struct pe_diagnosis *d, const struct pe_plan *plan,
     struct pe_evidence *e = &d->evidence;
     if (e->n_sizes < PE_SIZES_MAX && (e->kind->id == PE_OF_BIAS || e->kind->id == PE_OF_BUCKETS))
         return mend_map(d, plan, err);
+    if (e->kind->id == PE_OF_MAPS)
+        return pe_sizes_mend_attention(d, plan, err);
     if (!compare_rows(d, plan, &s) || e->n_sizes == PE_SIZES_MAX)
         return err->status;
     if (s.of == PE_SIZE_OF_ROWS && find_grid(d, &s)) {

@@ -8,6 +8,7 @@
  * All measurements of waves start from here and knows no formula of a scheme: steps, jumps, factors and decay are
  * properties of z. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/measure/profile.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -238,6 +239,32 @@ static bool read_tables(struct pe_reading *r, const struct pe_model *m)
     return true;
 }
 
+/* Of a lone table the other one is measured column by column; a number near the length of both shows little. */
+static bool read_lone(struct pe_reading *r, const struct pe_model *m)
+{
+    double row[PE_HEAD_DIM_MAX], *room = malloc(r->n * sizeof *room);
+    size_t table = pe_evidence_table(&m->d->evidence, 0);
+    bool are_sines = (table == 1) != m->transforms.sin_cos_swapped, is_backward = is_turned_back(m);
+    *r->no_memory |= !room;
+    for (size_t i = 0; room && i < r->n && !(i % ROWS_BETWEEN == 0 && pe_is_cancelled()); i++) {
+        read_row(m, 0, shown_row(m, r->n, i), 0, r->n_waves, row);
+        for (size_t k = 0; k < r->n_waves; k++)
+            r->re[k * r->n + i] = (float)row[k];
+    }
+    double length = room ? pe_quadrature_length(r->re, r->n, room) : 0;
+    for (size_t k = 0; length > 0 && k < r->n_waves; k++) {
+        pe_quadrature(r->re + k * r->n, r->n, length, are_sines, r->im + k * r->n);
+        for (size_t i = 0; i < r->n; i++) {
+            double sent = (double)r->re[k * r->n + i], other = (double)r->im[k * r->n + i], share = other / length;
+            double re = table ? other : sent, im = table ? sent : other;
+            straighten(m, is_backward, &re, &im);
+            put(r, k, i, re, im, share * share * weight_of(m, shown_row(m, r->n, i)));
+        }
+    }
+    free(room);
+    return length > 0 && !pe_is_cancelled();
+}
+
 void pe_reading_row(const struct pe_model *m, size_t n, size_t i, double *z)
 {
     double cosines[PE_WAVES_READ], sines[PE_WAVES_READ];
@@ -328,7 +355,7 @@ static bool fill_waves(struct pe_reading *r, const struct pe_model *m)
 {
     switch (m->d->evidence.kind->id) {
     case PE_OF_ROTATED: return read_rotated(r, m);
-    case PE_OF_TABLES: return read_tables(r, m);
+    case PE_OF_TABLES: return pe_evidence_is_lone(&m->d->evidence) ? read_lone(r, m) : read_tables(r, m);
     case PE_OF_ANGLES: return read_angles(r, m);
     default: return read_encoding(r, m);
     }

@@ -78,7 +78,8 @@ bool pe_lengths_agree(const struct pe_model *m)
     size_t n = id == PE_OF_ROTATED ? (size_t)m->plan->seq.k->n : (size_t)m->d->belief.n, waves = pe_wave_count(m);
     double all = 0, others = 0, all_passed = 0, others_passed = 0;
     struct lengths l;
-    if ((id != PE_OF_ROTATED && id != PE_OF_TABLES) || !m->has_shape || waves == 0 || m->d->evidence.is_typed)
+    if ((id != PE_OF_ROTATED && id != PE_OF_TABLES) || pe_evidence_is_lone(&m->d->evidence) || !m->has_shape ||
+        waves == 0 || m->d->evidence.is_typed)
         return true;
     for (size_t i = 0; i < ROWS_OF_LENGTHS && !pe_is_cancelled(); i++) {
         size_t row = (2 * i + 1) * n / (2 * ROWS_OF_LENGTHS);

@@ -47,6 +47,11 @@ size_t pe_measure_coordinates(const struct pe_sheet *sheet, const struct pe_prof
 size_t pe_measure_frequencies(const struct pe_sheet *sheet, const struct pe_profile *at, struct pe_profile *found,
                               double *work);
 
+/* quadrature.c: of n rows of cosines, or sines, at equal steps: the length of both, of the fastest wave (room [n]);
+ * and the other one, of a wave that turns forwards. */
+double pe_quadrature_length(const float *e, size_t n, double *room);
+void pe_quadrature(const float *e, size_t n, double length, bool are_sines, float *other);
+
 /* ---- Parts: where the believed configuration fits ---- */
 
 /* The axes that indices are of; those of whole rows first, the largest groups first. */

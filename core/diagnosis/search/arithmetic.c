@@ -133,7 +133,7 @@ static int quarter_of(const struct table *t, size_t i, size_t j, double *sign)
     }
     if (id == PE_OF_ENCODING)
         return t->m->columns[j].quarter;
-    bool is_sine = (i == 1) != changes->sin_cos_swapped;
+    bool is_sine = (pe_evidence_table(&t->d->evidence, i) == 1) != changes->sin_cos_swapped;
     *sign = is_sine && is_back ? -*sign : *sign;
     return !is_sine;
 }
@@ -202,6 +202,7 @@ static bool fill_exact(const struct table *t, size_t i, uint64_t row, double *ou
     enum pe_evidence_id id = t->d->evidence.kind->id;
     if (plan->arith != PE_ARITH_EXACT || is_ladder(t) || id == PE_OF_ANGLES)
         return false;
+    i = id == PE_OF_TABLES ? pe_evidence_table(&t->d->evidence, i) : i;
     size_t output = id == PE_OF_TABLES && t->m->transforms.sin_cos_swapped ? 1 - i : i;
     pe_fill(plan, output, row * t->n_columns, t->n_columns, out);
     return true;

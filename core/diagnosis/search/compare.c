@@ -117,7 +117,7 @@ static struct pe_score evaluate_typed(struct pe_diagnosis *d, const struct pe_mo
     const struct pe_judge judge = pe_judge_of(&d->evidence, false);
     pe_tally_init(&tally, &judge);
     add_typed(d, model, &tally);
-    return (struct pe_score){pe_tally_verdict(&tally), tally.max_error, tally.max_error};
+    return (struct pe_score){pe_tally_verdict(&tally), tally.max_error, tally.max_error, (double)INFINITY};
 }
 
 struct pe_score pe_evaluate(struct pe_diagnosis *d, const struct pe_model *model)
@@ -141,6 +141,7 @@ struct pe_score pe_evaluate(struct pe_diagnosis *d, const struct pe_model *model
     add(s, model, rest, &tally);
     score.max_error = tally.max_error;
     score.verdict = pe_tally_verdict(&tally);
+    score.bits = tally.bits;
     return score;
 }
 
@@ -293,6 +294,7 @@ static enum pe_status compare(struct pe_diagnosis *d, struct pe_model *model, co
             compare_row(d, model, i, rows, &tally, own, out);
     }
     out->verdict = d->evidence.aside && out->n == 0 ? PE_NO_FIT : pe_tally_verdict(&tally);
+    out->bits = tally.bits;
     if (tally.has_infinity_elsewhere)
         out->max_error = (double)INFINITY;
     if (!status)
@@ -333,7 +335,7 @@ enum pe_status pe_compare_all(struct pe_diagnosis *d, struct pe_model *model, bo
 {
     struct pe_row rows[PE_EVIDENCE_TENSORS_MAX];
     struct pe_judge j = pe_judge_of(&d->evidence, narrow);
-    *out = (struct pe_comparison){.verdict = PE_NOT_JUDGED};
+    *out = (struct pe_comparison){.verdict = PE_NOT_JUDGED, .bits = (double)INFINITY};
     if (d->evidence.is_typed)
         return compare_typed(d, model, out);
     if (!rows_new(rows, d->evidence.n_tensors, (size_t)d->evidence.row_len))
@@ -358,15 +360,25 @@ void pe_candidate_drop(struct pe_candidate *c)
     pe_edit_drop(&c->edit);
 }
 
+/* In the dtype that the numbers have, or in the narrower one that they fit. A fit by chance is none. */
+static enum pe_status compare_in(struct pe_diagnosis *d, struct pe_candidate *c, bool narrow, struct pe_comparison *all,
+                                 struct pe_failure *err)
+{
+    enum pe_status status = pe_compare_all(d, c->model, narrow, all, err);
+    if (!status && pe_fits(all->verdict) && !pe_hypothesis_is_told(d, &c->explanation.h, all->bits))
+        all->verdict = PE_NEAR;
+    return status;
+}
+
 /* Judged as its dtype; or as bf16 or f16 where the numbers have no more bits, if only that fits. */
 static enum pe_status compare_candidate(struct pe_diagnosis *d, struct pe_candidate *c, struct pe_failure *err)
 {
     bool is_ladder = d->evidence.kind->id == PE_OF_LADDER;
-    enum pe_status status = pe_compare_all(d, c->model, pe_model_is_cast(c->model), &c->all, err);
+    enum pe_status status = compare_in(d, c, pe_model_is_cast(c->model), &c->all, err);
     if (status || is_ladder || d->evidence.narrow == PE_DTYPE_NONE || pe_fits(c->all.verdict))
         return status;
     struct pe_comparison narrow;
-    status = pe_compare_all(d, c->model, true, &narrow, err);
+    status = compare_in(d, c, true, &narrow, err);
     if (!status && pe_fits(narrow.verdict)) {
         c->all = narrow;
         c->is_narrow = true;

@@ -64,6 +64,14 @@ bool pe_hypothesis_is_fitted(const struct pe_diagnosis *d, const struct pe_hypot
     return false;
 }
 
+bool pe_hypothesis_is_told(const struct pe_diagnosis *d, const struct pe_hypothesis *h, double bits)
+{
+    unsigned n_numbers = 0;
+    for (unsigned i = 0; i < h->n; i++)
+        n_numbers += is_fit(d, h, i);
+    return (h->n == 0 && d->belief.is_given) || bits > PE_BITS_OF_A_NUMBER * (1.0 + n_numbers);
+}
+
 unsigned pe_hypothesis_cost(const struct pe_diagnosis *d, const struct pe_hypothesis *h)
 {
     unsigned cost = 0;

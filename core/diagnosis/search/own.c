@@ -103,12 +103,12 @@ static void couple_all(struct pe_own *o, size_t n, bool *is_taken)
 }
 
 /* Not where channels of a row are no pairs of one angle: turned tables, encodings without cosines, rows of several
- * ladders, angles without their turns, V-JEPA 2's rotation. */
+ * ladders, angles without their turns, V-JEPA 2's rotation, cosines without sines. */
 static bool has_couples(const struct pe_model *m)
 {
     const struct pe_transforms *t = &m->transforms;
     return m->columns && m->has_shape && !t->transposed && !t->sinusoid && !m->pieces && isnan(t->wrapped_from) &&
-           m->d->evidence.kind->id != PE_OF_LADDER &&
+           m->d->evidence.kind->id != PE_OF_LADDER && !pe_evidence_is_lone(&m->d->evidence) &&
            !(m->d->evidence.kind->id == PE_OF_ROTATED && !pe_rotated_keeps_lengths(m));
 }
 

@@ -26,6 +26,7 @@ struct pe_score {
     enum pe_verdict verdict;
     double max_error;   /* over the numbers looked at */
     double first_error; /* over the first look: the same numbers for every hypothesis */
+    double bits;        /* that the numbers looked at tell beyond their limits */
 };
 
 /* A hypothesis that was judged by the sample. */
@@ -41,6 +42,8 @@ struct pe_explanation {
 /* Applies the faults to a new edit (pe_edit_drop afterwards, also after false). false: no such hypothesis. */
 bool pe_hypothesis_apply(struct pe_diagnosis *d, const struct pe_hypothesis *h, struct pe_edit *edit);
 /* Is a value of it fitted? */
+/* Do numbers of so many bits tell enough for it? The belief needs none. */
+bool pe_hypothesis_is_told(const struct pe_diagnosis *d, const struct pe_hypothesis *h, double bits);
 bool pe_hypothesis_is_fitted(const struct pe_diagnosis *d, const struct pe_hypothesis *h);
 unsigned pe_hypothesis_cost(const struct pe_diagnosis *d, const struct pe_hypothesis *h);
 /* Compares a model with the sample. */
@@ -175,6 +178,7 @@ struct pe_misfit {
 /* A model against all numbers of the evidence. */
 struct pe_comparison {
     enum pe_verdict verdict;
+    double bits;               /* that the numbers tell beyond their limits */
     double max_error, max_ulp; /* from the predicted numbers rounded to the dtype */
     uint64_t n, n_equal;
     uint64_t n_left_out;               /* by a text */

@@ -8,7 +8,7 @@
 /* What is left out of the longer one, before and behind what is compared. */
 static void put_left(struct pe_node *node, const struct pe_size *s, uint64_t n, uint64_t n_longer)
 {
-    static const char *const lists[] = {"rows", "batch_rows", "channels", "heads"};
+    static const char *const lists[] = {"rows", "batch_rows", "channels", "heads", "keys"};
     struct pe_node *list = pe_put_list(node, lists[s->of]);
     uint64_t end = s->first + n;
     if (s->first)
@@ -31,7 +31,7 @@ static const char *const of_sizes[] = {
 };
 
 /* What there are more of, or fewer. */
-static const char *const of_nouns[] = {"rows", "batch rows", "rotated channels", "heads"};
+static const char *const of_nouns[] = {"rows", "batch rows", "rotated channels", "heads", "keys"};
 
 /* Of a config: head_dim as it is where it is not read. */
 static bool is_of_hidden_size(const struct pe_diagnosis *d, uint64_t width)

@@ -35,6 +35,8 @@ struct pe_explanation pe_search_judge(struct pe_search *s, const struct pe_hypot
     struct pe_explanation k = {.h = *h, .cost = pe_hypothesis_cost(s->d, h)};
     k.score = pe_evaluate(s->d, t->model);
     s->d->searched++;
+    if (pe_fits(k.score.verdict) && !pe_hypothesis_is_told(s->d, h, k.score.bits))
+        k.score.verdict = PE_NEAR;
     if (pe_fits(k.score.verdict))
         pe_hypothesis_wonder(s->d, &t->edit, &k);
     pe_best_keep(s->d, &k, t->model);

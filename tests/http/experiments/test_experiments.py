@@ -54,12 +54,17 @@ def test_lines(server):
         assert result["rise"] == pytest.approx(result["outside"] - result["inside"], abs=1e-12)
 
 
+def reported(told):
+    """What a loaded machine says in between, that it still works, is left out."""
+    return [without_time(event) for event in told if event["event"] != "alive"]
+
+
 def test_resolved_configs_train_the_same(server):
     """The configurations of the start, sent again, give the same numbers; so does the request itself."""
     asked = {**SMALL, "configs": [{"scheme": "sinusoidal", "base": 100}, {"scheme": "t5", "max_distance": 64}]}
     first = lines(server.post("/experiments", asked).body)
     again = lines(server.post("/experiments", {**SMALL, "configs": first[0]["configs"]}).body)
-    assert list(map(without_time, first)) == list(map(without_time, again))
+    assert reported(first) == reported(again)
 
 
 def test_head_begins_nothing(server):
@@ -76,7 +81,7 @@ def test_server_sent_events(server):
     told = list(events(answer.body))
     assert [i for i, _ in told] == list(range(len(told)))
     plain = lines(server.get("/experiments?" + query).body)
-    assert [without_time(event) for _, event in told] == [without_time(event) for event in plain]
+    assert reported(event for _, event in told) == reported(plain)
     # A browser that connects again after the end says what it has seen, and must stop.
     repeated = server.get("/experiments?" + query, {"Accept": "text/event-stream", "Last-Event-ID": str(told[-1][0])})
     assert repeated.status == 204 and repeated.body == b""
@@ -150,8 +155,8 @@ def test_a_client_that_leaves_without_unread_bytes(version):
                 seen += client.recv(65536)
             time.sleep(0.1)
             watch = Stopwatch(server)
-        within(5, lambda: metric(server, "posenc_experiments") == 0)
-        assert watch.seconds() < (10 if SANITIZED else 1)
+        within(20, lambda: metric(server, "posenc_experiments") == 0)
+        assert watch.seconds() < (10 if SANITIZED else 2)
 
 
 def ask_from(server, source, body):

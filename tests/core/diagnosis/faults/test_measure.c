@@ -1,4 +1,4 @@
-/* Decimals and ratios that are fitted to numbers: the cases that no table shows. What is read of tables is asked over
+/* Decimals and phases that are fitted to numbers: the cases that no table shows. What is read of tables is asked over
  * the socket. */
 #include "core/diagnosis/diagnosis.h"
 #include "tests/support/cmocka.h"
@@ -19,23 +19,6 @@ TEST(the_shortest_decimal_is_near_enough)
         double x = exp(real_in(-20, 20)), tolerance = exp(real_in(-30, -3));
         assert_true(fabs(pe_shortest_decimal(x, tolerance) - x) <= tolerance * x);
     }
-}
-
-/* A zero that is predicted and found says nothing of the factor, whichever number it is beside. */
-TEST(zeros_do_not_bound_a_ratio)
-{
-    const double found[][3] = {{2, 0, 6}, {0, 6, 2}, {6, 2, 0}}, predicted[][3] = {{1, 0, 3}, {0, 3, 1}, {3, 1, 0}};
-    struct pe_ratio r;
-    for (size_t n = 2; n <= 3; n++)
-        for (size_t i = 0; i < 3; i++) {
-            double factor = 0;
-            pe_ratio_init(&r);
-            assert_true(pe_ratio_add(&r, found[i], predicted[i], n, 0x1p-24));
-            assert_true(pe_ratio_choose(&r, &factor));
-            assert_true(factor == 2);
-        }
-    pe_ratio_init(&r);
-    assert_false(pe_ratio_add(&r, (const double[]){2, 1}, (const double[]){1, 0}, 2, 0x1p-24));
 }
 
 /* Phases of waves in any order, each off by a little, give back what multiplied the frequencies. */
