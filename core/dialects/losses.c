@@ -63,10 +63,10 @@ struct pe_loss *pe_lose(struct pe_statement *e, const char *what, struct pe_valu
 /* ---- Are the rotations the same? ---- */
 
 /* The same channels turn in the same directions, by the same axes. */
-static const char *const shape[] = {"head_dim", "rotary_dim",   "rotary_offset", "direction",    "channels",
-                                    "axes_dim", "channel_axis", "mrope_section", "axis_order",   "coords",
-                                    "ref_grid", "crop_end",     "axis_scale",    "axis_divisor", "axis_shift",
-                                    "max_freq", NULL};
+static const char *const shape[] = {
+    "head_dim",     "rotary_dim",    "rotary_offset", "direction", "channels", "axes_dim",
+    "channel_axis", "mrope_section", "axis_order",    "coords",    "ref_grid", "crop_end",
+    "axis_scale",   "axis_divisor",  "axis_shift",    "max_freq",  NULL};
 
 /* ggml gives the pairs that the sections of imrope leave to an axis whose coordinate is 0, transformers to time. */
 static bool is_still_pair(const struct pe_reading *reading, size_t c)

@@ -279,7 +279,7 @@ function begin_types(    text, part) {
     only["extra_rows"] = "learned patches beit"
     only["row_offset"] = "learned"
     only["first"] = "sinusoidal"
-    only["gives"] = "rope sinusoidal detr grid sines"
+    only["gives"] = "rope sinusoidal detr rt_detr grid sines"
     only["channels"] = only["head_dim"] = "rope"
     only["layout"] = "rope grid cogvideox"
     only["position_style"] = only["base"] = "rope grid"

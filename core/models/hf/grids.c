@@ -174,7 +174,7 @@ static enum pe_status put_crop(struct pe_hf_reader *r, double height, double wid
 {
     int64_t patch = 1;
     double *ref = room(r, 1);
-    if (pe_hf_integer(&r->config, "patch_size", &patch, r->err))
+    if (pe_hf_needed(&r->config, "patch_size", "side of a patch", &patch, r->err))
         return r->err->status;
     if (patch < 1)
         return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "patch_size"), "an integer of at least 1", r->err);
@@ -307,7 +307,7 @@ static enum pe_status cogvideox_rope(struct pe_hf_reader *r)
     pe_hf_put_list(r->out, "axes_dim", w, 3);
     pe_hf_put_number(r->out, "base", 10000);
     pe_hf_put_word(r->out, "layout", r->model->layout);
-    return pe_hf_says(&r->config, "patch_size_t") ? PE_OK : put_crop(r, height, width);
+    return pe_hf_find(&r->config, "patch_size_t") ? PE_OK : put_crop(r, height, width);
 }
 
 enum pe_status pe_hf_cogvideox(struct pe_hf_reader *r)

@@ -308,6 +308,7 @@ enum pe_status pe_hf_patches(struct pe_hf_reader *r);                   /* a tab
 enum pe_status pe_hf_learned_or_other(struct pe_hf_reader *r);          /* in BERT's family a word chooses the kind */
 enum pe_status pe_hf_sinusoidal(struct pe_hf_reader *r);
 enum pe_status pe_hf_detr(struct pe_hf_reader *r);
+enum pe_status pe_hf_rt_detr(struct pe_hf_reader *r);
 enum pe_status pe_hf_nothing(struct pe_hf_reader *r); /* no positions */
 
 /* bias.c */

@@ -6,6 +6,7 @@ KIND(LEARNED, learned, pe_hf_learned_or_other, "`learned`")    /* max_position_e
 KIND(PATCHES, patches, pe_hf_patches, "`learned`, of patches") /* extra_rows + (image_size / patch_size)^2 rows */
 KIND(SINUSOIDAL, sinusoidal, pe_hf_sinusoidal, "`sinusoidal`")
 KIND(DETR, detr, pe_hf_detr, "`sinusoidal`")
+KIND(RT_DETR, rt_detr, pe_hf_rt_detr, "`sinusoidal`") /* its width and base have names of their own */
 KIND(ALIBI, alibi, pe_hf_alibi, "`alibi`")
 KIND(MPT, mpt, pe_hf_mpt, "`alibi`") /* with the numbers of attn_config */
 KIND(FALCON, falcon, pe_hf_falcon, "`rope`, or `alibi` if alibi is true")

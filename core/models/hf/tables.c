@@ -131,6 +131,21 @@ enum pe_status pe_hf_detr(struct pe_hf_reader *r)
     return put_sinusoids(r, &scaled);
 }
 
+/* RT-DETR's code adds them to the last map of its encoder. */
+enum pe_status pe_hf_rt_detr(struct pe_hf_reader *r)
+{
+    int64_t dim = 0;
+    double base = 10000;
+    pe_hf_put_word(r->out, "scheme", "sinusoidal");
+    if (pe_hf_needed(&r->config, "encoder_hidden_dim", "width of the encoder", &dim, r->err) ||
+        pe_hf_number(&r->config, "positional_encoding_temperature", &base, r->err))
+        return r->err->status;
+    pe_hf_put_integer(r->out, "dim", dim);
+    pe_hf_put_number(r->out, "base", base);
+    pe_hf_give(r);
+    return PE_OK;
+}
+
 enum pe_status pe_hf_nothing(struct pe_hf_reader *r)
 {
     int64_t dim = 0;
