@@ -73,9 +73,10 @@ static enum pe_status read_type(struct pe_hf_reader *r)
         pe_hf_word(&r->config, "_class_name", &class, r->err))
         return r->err->status;
     if (class && *r->model_type)
-        return pe_fail_at(r->err, r->config.at, "_class_name",
-                          "_class_name is \"%.64s\" and model_type is \"%.64s\"; give one: they are names of two libraries",
-                          class, r->model_type);
+        return pe_fail_at(
+            r->err, r->config.at, "_class_name",
+            "_class_name is \"%.64s\" and model_type is \"%.64s\"; give one: they are names of two libraries", class,
+            r->model_type);
     if (class) {
         r->model_type = class;
         r->type_key = "_class_name";
@@ -129,9 +130,8 @@ static enum pe_status unknown_type(const struct pe_hf_reader *r)
 
 static enum pe_status other_positions(const struct pe_hf_reader *r)
 {
-    return pe_fail_at(r->err, r->config.at, r->type_key,
-                      "%s \"%.64s\" has positions that no scheme here gives: %s", r->type_key, r->model_type,
-                      pe_text(r->model->positions));
+    return pe_fail_at(r->err, r->config.at, r->type_key, "%s \"%.64s\" has positions that no scheme here gives: %s",
+                      r->type_key, r->model_type, pe_text(r->model->positions));
 }
 
 /* What a request can say of a type that has no row. */
@@ -306,7 +306,8 @@ enum pe_status pe_hf_config_read(const struct pe_value *config, const struct pe_
 static struct pe_hf_reader reader_of(const struct pe_value *config, const struct pe_hf_asked *asked,
                                      struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_failure *err)
 {
-    struct pe_hf_reader r = {.layer_type = asked->layer_type, .model_type = "", .type_key = "model_type", .out = out, .err = err};
+    struct pe_hf_reader r = {
+        .layer_type = asked->layer_type, .model_type = "", .type_key = "model_type", .out = out, .err = err};
     r.config = (struct pe_hf_place){.object = config, .at = "/hf_config", .marks = marks};
     r.around = r.config;
     return r;

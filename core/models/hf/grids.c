@@ -41,7 +41,10 @@ static enum pe_status listed(struct pe_hf_reader *r, struct widths *w)
                           "%s is missing; needed: the width of each of %zu axes (the class's own default does not fit)",
                           name, n);
     if (list.array.rank != 1 || list.n != n)
-        return pe_hf_wrong(&r->config, field, n == 2 ? "a list of 2 widths" : n == 4 ? "a list of 4 widths" : "a list of 3 widths",
+        return pe_hf_wrong(&r->config, field,
+                           n == 2   ? "a list of 2 widths"
+                           : n == 4 ? "a list of 4 widths"
+                                    : "a list of 3 widths",
                            r->err);
     double sum = 0;
     for (size_t a = 0; a < n; a++)
@@ -49,8 +52,8 @@ static enum pe_status listed(struct pe_hf_reader *r, struct widths *w)
     w->n = n;
     if (sum == w->head_dim)
         return PE_OK;
-    return pe_fail_at(r->err, r->config.at, name, "%s adds up to %.10g; the class needs the width of a head, %.0f", name,
-                      sum, w->head_dim);
+    return pe_fail_at(r->err, r->config.at, name, "%s adds up to %.10g; the class needs the width of a head, %.0f",
+                      name, sum, w->head_dim);
 }
 
 static enum pe_status doubled(struct pe_hf_reader *r, struct widths *w)

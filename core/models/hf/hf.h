@@ -330,6 +330,9 @@ enum pe_status pe_hf_conformer(struct pe_hf_reader *r);
 enum pe_status pe_hf_swin(struct pe_hf_reader *r);
 enum pe_status pe_hf_swinv2(struct pe_hf_reader *r);
 enum pe_status pe_hf_beit(struct pe_hf_reader *r);
+enum pe_status pe_hf_decomposed(struct pe_hf_reader *r);
+enum pe_status pe_hf_decomposed_window(struct pe_hf_reader *r);
+enum pe_status pe_hf_decomposed_table(struct pe_hf_reader *r);
 
 /* grids.c: classes of diffusers */
 enum pe_status pe_hf_grid(struct pe_hf_reader *r);
