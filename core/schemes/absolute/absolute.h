@@ -84,6 +84,7 @@ struct sinusoidal {
     double angle_scale;
     struct pe_reals axes_dim, axis_order; /* once planned, the lists below */
     bool normalize, interleave_sin_cos, uniform_power;
+    struct pe_reals valid; /* n = 0: all rows and columns are real */
     struct pe_coord_fields at;
     int64_t num_prefix;
     int arith;
