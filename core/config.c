@@ -87,7 +87,7 @@ struct trial {
     const struct pe_config *config;
     struct pe_request request;
     struct pe_field fields[PE_FIELDS_MAX + 8];
-    double grid[2];
+    double grid[3];
     float *operand; /* [heads, 1, head_dim] zeros, as q and k */
 };
 
@@ -161,7 +161,14 @@ static enum pe_status try_seed(struct trial *t, struct pe_failure *err)
     return status;
 }
 
-/* Swin's windows need a grid, and lookups need weights: for those that the configuration does not have, ours serve. */
+static void add_grid(struct trial *t, uint64_t n_axes)
+{
+    struct pe_tensor sizes = {.dtype = PE_F64, .rank = 1, .shape = {n_axes}, .data = t->grid};
+    add(t, "grid", (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = sizes});
+}
+
+/* Swin's windows need a grid, of two axes or of a video, and lookups need weights: for those that the configuration
+ * does not have, ours serve. */
 static enum pe_status try_all(struct trial *t, struct pe_failure *err)
 {
     *err = (struct pe_failure){.status = PE_OK};
@@ -171,12 +178,13 @@ static enum pe_status try_all(struct trial *t, struct pe_failure *err)
     enum pe_status status = try_seed(t, err);
     if (status != PE_INVALID || !t->config->model.scheme->has_axes)
         return status;
-    t->request.n_fields--;
-    t->grid[0] = t->grid[1] = 2;
-    add(t, "grid",
-        (struct pe_value){
-            .kind = PE_ARRAY, .from_text = true, .array = {.dtype = PE_F64, .rank = 1, .shape = {2}, .data = t->grid}});
-    return try_seed(t, err);
+    for (uint64_t n_axes = 2; status == PE_INVALID && n_axes <= sizeof t->grid / sizeof *t->grid; n_axes++) {
+        t->request.n_fields--;
+        t->grid[n_axes - 2] = t->grid[n_axes - 1] = 2;
+        add_grid(t, n_axes);
+        status = try_seed(t, err);
+    }
+    return status;
 }
 
 static enum pe_status plan_it(struct trial *t, const struct pe_request *request, struct pe_failure *err)

@@ -40,8 +40,8 @@ struct api_scan {
 
 /* Initialize scan with api_scan_init; the text is borrowed until api_scan_drop. where begins the messages ("" or "part
  * \"request\": "). Lists under the name "tokens" that hold strings are left in place: there "NaN" is a word. Lists
- * under the names "slice" and "grid_coords" may be ragged: they are entered, not extracted. The JSON library checks the syntax; the scan
- * refuses excessive depth, ragged lists, and anything over a limit. */
+ * under the names "slice" and "grid_coords" may be ragged: they are entered, not extracted. The JSON library checks the
+ * syntax; the scan refuses excessive depth, ragged lists, and anything over a limit. */
 void api_scan_init(struct api_scan *scan);
 bool api_scan_text(struct api_scan *scan, const char *text, size_t n, const char *where, struct api_problem *problem);
 void api_scan_drop(struct api_scan *scan);

@@ -20,7 +20,7 @@ enum { ASK_BYTES = 1 << 20 };
 struct level {
     bool is_object;
     bool in_tokens;          /* under a member of this name, at whatever depth */
-    bool may_be_ragged;           /* likewise; its lists mix indices and ranges */
+    bool may_be_ragged;      /* likewise; its lists mix indices and ranges */
     const char *key;         /* of the member being read, raw text between its quotes; NULL before the first */
     size_t key_bytes, index; /* index: of the item being read */
 };
@@ -180,7 +180,8 @@ static bool open_bracket(struct scanner *s, struct api_problem *problem)
         return fail_here(s, 400, "JSON is nested deeper than 64 levels", problem);
     const struct level *above = &s->levels[s->depth];
     bool in_tokens = above->in_tokens, may_be_ragged = above->may_be_ragged;
-    s->levels[++s->depth] = (struct level){.is_object = *s->p == '{', .in_tokens = in_tokens, .may_be_ragged = may_be_ragged};
+    s->levels[++s->depth] =
+        (struct level){.is_object = *s->p == '{', .in_tokens = in_tokens, .may_be_ragged = may_be_ragged};
     s->p++;
     count(s, 1);
     return true;

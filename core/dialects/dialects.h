@@ -97,6 +97,7 @@ void pe_lengths_print(const struct pe_lengths *lengths, enum pe_lang lang, char 
 struct pe_reading {
     const struct pe_value *config;  /* resolved; NULL: refused */
     const struct pe_value *shown;   /* … without what follows from the length, as pe_dialect_read_shown reads it */
+    const char *style;              /* position_style of the model's segments; "": none */
     struct pe_model_scores *scores; /* what is known of them beside config; NULL: refused */
     char refused[PE_DETAIL_MAX];
     bool lacks_bytes; /* … because a part of the file was not sent */
@@ -232,6 +233,20 @@ struct pe_stated_kind pe_dialect_state(const struct pe_dialect_kind *kind, const
 /* The fields that a request of /encode takes into whole, the others into members of node for x and for attention (NULL:
  * left out). */
 void pe_dialect_put_config(const struct pe_value *config, struct pe_node *whole, struct pe_node *node);
+
+/* Is it a config.json of diffusers? */
+static inline bool pe_dialect_is_class(const struct pe_explain *ex)
+{
+    return ex->hf && ex->language.row && ex->language.row->is_class;
+}
+#define PE_DIALECT_GENERATOR "generator" /* the part of its layers */
+
+/* ---- summary.c: a configuration in words ---- */
+
+/* "rope, base 10000, …"; of a grid its axes, their coordinates, the grid of a table and how it is resized. */
+const char *pe_dialect_summary(const struct pe_reading *reading, enum pe_lang lang, char *out, size_t room);
+/* Are these the positions of a grid: those of an image or a video, and of no language model? */
+bool pe_dialect_is_of_grid(const struct pe_value *config);
 
 /* ---- layers.c: which layers are of a kind ---- */
 

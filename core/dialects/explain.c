@@ -154,32 +154,6 @@ static enum pe_status check_own(struct pe_explain *ex)
 
 /* ---- The parts of the answer ---- */
 
-static const char *summary_of(const struct pe_reading *reading, enum pe_lang lang, char *out, size_t room)
-{
-    const struct pe_value *config = reading->config;
-    const char *scheme = pe_config_word(config, "scheme"), *type = pe_config_word(config, "scaling.type");
-    double factor = pe_config_number(config, "scaling.factor", 0);
-    if (pe_same(scheme, "none"))
-        return pe_text_in(lang, "no positions");
-    if (!reading->turn.n) {
-        snprintf(out, room, "%s", scheme);
-        return out;
-    }
-    double base = pe_config_number(config, "base", 0); /* 0: frequencies are listed */
-    size_t n = (size_t)snprintf(out, room, "%s", scheme);
-    if (base > 0)
-        n += (size_t)snprintf(out + n, room - n, ", base %.10g", base);
-    if (*type && !pe_same(type, "default"))
-        n += (size_t)snprintf(out + n, room - n, ", %s", type);
-    if (factor > 0)
-        n += (size_t)snprintf(out + n, room - n, pe_text_in(lang, " factor %.10g"), factor);
-    n += (size_t)snprintf(out + n, room - n, ", ");
-    n += (size_t)snprintf(out + n, room - n, pe_text_in(lang, "%.0f of %.0f channels"),
-                          pe_config_number(config, "rotary_dim", 0), pe_config_number(config, "head_dim", 0));
-    snprintf(out + n, room - n, ", %s", pe_config_word(config, "layout"));
-    return out;
-}
-
 static void put_same(const struct pe_explain *ex, struct pe_node *node, size_t k)
 {
     for (size_t i = 0; i < k; i++)
@@ -205,7 +179,7 @@ static void put_kind_lengths(const struct pe_explain *ex, struct pe_node *node, 
 
 static void put_kind(const struct pe_explain *ex, struct pe_node *list, size_t k)
 {
-    char summary[192];
+    char summary[512];
     const struct pe_dialect_kind *kind = &ex->kinds[k];
     struct pe_node *node = pe_put_object(list, NULL);
     pe_put_string(node, "layer_type", kind->layer_type);
@@ -219,7 +193,7 @@ static void put_kind(const struct pe_explain *ex, struct pe_node *list, size_t k
     if (kind->own.config) {
         pe_dialect_put_config(kind->own.shown, pe_put_object(node, "config"), node);
         put_kind_lengths(ex, node, kind->own.config);
-        pe_put_string(node, "summary", summary_of(&kind->own, ex->request->lang, summary, sizeof summary));
+        pe_put_string(node, "summary", pe_dialect_summary(&kind->own, ex->request->lang, summary, sizeof summary));
         if (kind->own.scores->sinks)
             pe_put_string(node, "sinks", kind->own.scores->sinks);
     } else {
@@ -308,13 +282,13 @@ static bool put_notes(const struct pe_explain *ex, struct pe_node *root)
     for (size_t k = ex->n_text; k < ex->n_kinds; k++)
         if (pe_same(ex->kinds[k].part, PE_HF_INDEXER))
             put_notes_of(ex, notes, k);
-    if (is_long)
+    if (is_long && !pe_dialect_is_class(ex))
         pe_put_string(notes, NULL,
                       pe_text_in(ex->request->lang,
                                  "longrope: transformers takes the short list up to the original length and the "
                                  "long list beyond; llama.cpp takes the long list at every length if the context "
                                  "that it allocates, by default the model's, is longer than the original."));
-    return is_long || has_notes;
+    return (is_long && !pe_dialect_is_class(ex)) || has_notes;
 }
 
 enum stance { AGREES, OTHERS, REFUSES, UNKNOWN };
@@ -392,7 +366,9 @@ static void put_verdict(const struct pe_explain *ex, struct pe_node *root, bool 
         return;
     }
     pe_put_detail(root, ex->request->lang,
-                  !ex->n_readers && ex->hf ? "No tool was asked."
+                  !ex->n_readers && pe_dialect_is_class(ex) && ex->kinds[0].own.config
+                      ? "These are the numbers of this class of diffusers; no tool of language models reads it."
+                  : !ex->n_readers && ex->hf ? "No tool was asked."
                   : !ex->n_readers && ex->preset
                       ? "Only these numbers are known: there is no config.json of this model here to ask tools about."
                   : !ex->n_readers              ? "Only these numbers are known; no other tool reads this dialect."
@@ -519,7 +495,9 @@ const struct pe_value *pe_explain_answer(const struct pe_explain *ex) { return e
 
 const struct pe_member pe_dialect_layer_members[] = {
     {.name = "layer_type", .types = "string", .summary = "the kind"},
-    {.name = "part", .types = "string", .summary = "text, indexer, vision or audio"},
+    {.name = "part",
+     .types = "string",
+     .summary = "text, indexer, vision or audio; generator: of a class of diffusers"},
     {.name = "layers", .types = "array|null", .summary = "indices; null: not known", .items = "integer"},
     {.name = "count", .types = "integer|null", .summary = "of its layers"},
     {.name = "same_as",

@@ -170,7 +170,9 @@ static void find_base(struct pe_findings *f, const struct facts *facts)
         else if (isnan(outside) && !facts->old && tool->reader->base == PE_OUTSIDE)
             blame_dropped_base(f, facts, tool, kinds);
     }
-    if (isnan(inside) && !pe_hf_says(&whole, PE_HF_BASES "|rope_ratio")) {
+    bool is_elsewhere = ex->language.row && (pe_is_among(ex->language.row->ignores, "rope_theta") ||
+                                             (ex->language.row->base && pe_hf_says(&whole, ex->language.row->base)));
+    if (isnan(inside) && !is_elsewhere && !pe_hf_says(&whole, PE_HF_BASES "|rope_ratio")) {
         struct pe_finding *finding = pe_finding_add(f, PE_THETA_DEFAULT, facts->at, "rope_theta");
         for (size_t k = ex->n_text; k-- > 0;)
             if (ex->kinds[k].own.turn.n &&

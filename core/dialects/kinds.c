@@ -33,18 +33,22 @@ static size_t fields_of(const struct pe_explain *ex, const struct pe_field *mode
     return n;
 }
 
-static enum pe_status plan_rotation(struct pe_explain *ex, struct pe_field *fields, size_t n, struct pe_plan **plan,
-                                    struct pe_failure *err)
+/* At the last position; a model's coordinates of a grid are part of its configuration, and need one. */
+static enum pe_status plan_rotation(struct pe_explain *ex, struct pe_field *fields, size_t n, bool on_grid,
+                                    struct pe_plan **plan, struct pe_failure *err)
 {
     enum { AXES_TRIED = sizeof ex->last / sizeof *ex->last };
     static const char *const outputs[] = {"inv_freq"};
+    static const double ones[AXES_TRIED] = {1, 1, 1};
     for (size_t i = 0; i < AXES_TRIED; i++)
         ex->last[i] = (double)ex->length - 1;
     enum pe_status status = PE_OK;
     for (unsigned axes = 1; axes <= AXES_TRIED; axes++) {
         struct pe_failure later;
         struct pe_tensor at = {.dtype = PE_F64, .rank = axes > 1 ? 2 : 1, .shape = {axes, 1}, .data = ex->last};
-        fields[n] = (struct pe_field){"positions", {.kind = PE_ARRAY, .from_text = true, .array = at}};
+        struct pe_tensor cell = {.dtype = PE_F64, .rank = 1, .shape = {axes}, .data = ones};
+        fields[n] = (struct pe_field){on_grid ? "grid" : "positions",
+                                      {.kind = PE_ARRAY, .from_text = true, .array = on_grid ? cell : at}};
         struct pe_request request = {.operation = PE_ENCODE,
                                      .fields = fields,
                                      .n_fields = n + 1,
@@ -106,7 +110,13 @@ static enum pe_status read_one(struct pe_explain *ex, struct pe_field *fields, s
     struct pe_request request = {.operation = PE_ENCODE, .fields = fields, .n_fields = n};
     *reading = (struct pe_reading){.config = NULL};
     *err = (struct pe_failure){.status = PE_OK};
-    enum pe_status status = pe_inherit(ex->buffer, &request, err);
+    enum pe_status status = pe_inherit_whole(ex->buffer, &request, err);
+    if (status)
+        return status;
+    bool on_grid = pe_field_find(ex->buffer->fields, ex->buffer->n, "coords") != NULL;
+    const struct pe_value *style = pe_field_find(ex->buffer->fields, ex->buffer->n, "position_style");
+    reading->style = style && style->kind == PE_STRING ? style->string : "";
+    status = pe_inherit(ex->buffer, &request, err);
     if (status)
         return status;
     reading->scores = pe_values_room(ex->values, sizeof *reading->scores);
@@ -114,7 +124,7 @@ static enum pe_status read_one(struct pe_explain *ex, struct pe_field *fields, s
         return pe_no_memory(err);
     *reading->scores = ex->buffer->model.scores;
     if (pe_same(ex->buffer->scheme->info.name, "rope")) {
-        status = plan_rotation(ex, fields, n, &reading->plan, err);
+        status = plan_rotation(ex, fields, n, on_grid, &reading->plan, err);
         return status ? status : take_rotation(ex, reading);
     }
     request.caller_fields = ex->request->caller_fields;
@@ -270,7 +280,8 @@ static enum pe_status add_listed(struct pe_explain *ex, const struct pe_hf_layer
         if (is_known && ex->layer_type && !pe_same(ex->layer_type, layers->kinds[k]))
             continue;
         const char *name = is_known ? layers->kinds[k] : ex->layer_type;
-        if (add_kind(ex, NULL, name, "text") || pe_dialect_list_layers(ex, layers, &ex->kinds[ex->n_kinds - 1]))
+        if (add_kind(ex, NULL, name, pe_dialect_is_class(ex) ? PE_DIALECT_GENERATOR : "text") ||
+            pe_dialect_list_layers(ex, layers, &ex->kinds[ex->n_kinds - 1]))
             return ex->err->status;
         if (!is_known)
             break;

@@ -49,7 +49,7 @@ static void put_kind(const struct pe_explain *ex, const struct pe_dialect_kind *
     char ranges[PE_LAYERS_TEXT], layers[PE_LAYERS_TEXT];
     enum pe_lang lang = ex->request->lang;
     const char *summary = word(stated, "summary");
-    if (!pe_same(kind->part, "text"))
+    if (!pe_is_among("text|" PE_DIALECT_GENERATOR, kind->part))
         add(line, "%s, ", kind->part);
     add(line, "%s", kind->layer_type);
     if (kind->layers && ex->n_text > 1) {

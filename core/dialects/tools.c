@@ -247,9 +247,12 @@ enum pe_status pe_dialect_tools(struct pe_explain *ex)
     ex->readers = calloc(PE_DIALECT_READERS_MAX, sizeof *ex->readers);
     if (!ex->readers)
         return pe_no_memory(ex->err);
+    bool is_of_grid = ex->kinds[0].own.config && pe_dialect_is_of_grid(ex->kinds[0].own.config);
     for (size_t i = 0; pe_reader_at(i); i++) {
-        /* A tool whose reading of the class is not known here is left out, unless it is asked by its name. */
-        bool is_known = pe_tool_has_type(pe_reader_at(i), ex->language.model_type);
+        /* A tool whose reading of the class is not known here is left out, unless it is asked by its name; and so are
+         * tools of language models if this is none. */
+        bool is_known =
+            pe_tool_has_type(pe_reader_at(i), ex->language.model_type) && (pe_reader_at(i)->has_images || !is_of_grid);
         if (ex->wanted == ~0U ? !is_known : !(ex->wanted >> i & 1))
             continue;
         ex->readers[ex->n_readers].reader = pe_reader_at(i);

@@ -313,7 +313,7 @@ static bool gives_sequence(const struct pe_inheritance *in)
 static bool is_used(const struct pe_inheritance *in, const struct model *model, const char *name)
 {
     const struct pe_param *row = pe_param_find(in->scheme->info.params, name);
-    bool of_coords = pe_same(name, "coords") || pe_same(name, "ref_grid");
+    bool of_coords = pe_is_among("coords|ref_grid|crop_end", name);
     if (row && of_coords && !pe_field_find(in->fields, in->n_own, "grid"))
         return false;
     if (row)

@@ -148,6 +148,8 @@ function value_of(text, at,    n, items, i, out, are_numbers) {
     if (text !~ /^\[[^][]+\]$/)
         fail(at, "\"" text "\" of \"" name "\" is no number, word, true, false or [list]")
     n = split(substr(text, 2, length(text) - 2), items, ",")
+    if (items[1] ~ /^\{/)
+        return "{.kind = PE_LIST, .list = {(const struct pe_value[]){" objects_of(items, n, at) "}, " n "}}"
     are_numbers = is_number(items[1])
     for (i = 1; i <= n; i++) {
         if (is_number(items[i]) != are_numbers)
@@ -158,6 +160,17 @@ function value_of(text, at,    n, items, i, out, are_numbers) {
         return "{.kind = PE_ARRAY, .from_text = true, .array = {.dtype = PE_F64, .rank = 1, .shape = {" n "}, " \
                ".data = (const double[]){" out "}}}"
     return "{.kind = PE_LIST, .list = {(const struct pe_value[]){" out "}, " n "}}"
+}
+
+# The items of a list of objects: "{type=ntk;factor=2.0}".
+function objects_of(items, n, at,    i, k, words, out) {
+    for (i = 1; i <= n; i++) {
+        if (items[i] !~ /^\{[^{}]+\}$/)
+            fail(at, "a list of \"" name "\" has objects and \"" items[i] "\"")
+        k = split(substr(items[i], 2, length(items[i]) - 2), words, ";")
+        out = out (i > 1 ? ", " : "") "{.kind = PE_OBJECT, .object = {" fields_of(words, 1, k, at) "}}"
+    }
+    return out
 }
 
 # "{fields}, n" of the words i…n; those of an object, "scaling.type=yarn", are put where the first of them is.
@@ -341,6 +354,8 @@ function print_type(    n, i, words) {
         fail(name_line, "\"" name "\" needs positions, which describe them")
     printf "    {.types = %s,\n", quoted(names_of_block())
     printf "     .kind = %s,\n", kinds[value["kind"]]
+    if (FILENAME ~ /classes\.txt$/)
+        print "     .is_class = true,"
     n = split(keys["types"], words, " ")
     for (i = 1; i <= n; i++)
         if (words[i] in value && !is_among("aliases kind certainty", words[i]))

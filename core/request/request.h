@@ -32,7 +32,7 @@ struct pe_absolute {
 /* Reads the fields and the tensor x of the request; the width of x becomes dim. */
 enum pe_status pe_absolute_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                 struct pe_failure *err);
-uint64_t pe_absolute_n(const struct pe_plan *plan); /* positions that x fixes; 0: none */
+uint64_t pe_absolute_n(const struct pe_plan *plan);        /* positions that x fixes; 0: none */
 uint64_t pe_absolute_n_prefix(const struct pe_plan *plan); /* num_prefix, rows before those of positions; or 0 */
 
 /* Checks the fields together, once the scheme has planned. */

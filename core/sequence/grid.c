@@ -59,13 +59,10 @@ static enum pe_status lay_out_blocks(struct pe_sequence *seq, uint64_t m, struct
     return PE_OK;
 }
 
-enum pe_status pe_sequence_init_grid(struct pe_sequence *seq, struct pe_sequence_fields *f,
-                                     struct pe_sequence_sizes sizes, struct pe_failure *err)
+enum pe_status pe_sequence_init_grid(struct pe_sequence *seq, struct pe_sequence_fields *f, struct pe_failure *err)
 {
     uint64_t n = 0;
     enum pe_status status = read_grid(seq, &f->grid, &n, err);
-    if (!status)
-        status = pe_sequence_check_sizes("/grid", n, sizes, err);
     if (status)
         return status;
     lay_out_rows(seq, n);
@@ -91,7 +88,8 @@ static enum pe_status check_grid_coords(const struct pe_value *v, uint64_t *list
         const struct pe_value *axis = &v->list.items[a];
         bool is_list = axis->kind == PE_ARRAY && axis->array.rank == 1;
         if (!is_list || axis->array.shape[0] == 0)
-            return pe_fail(err, "/grid_coords", "grid_coords has %s on axis %u; allowed: a list of numbers for each axis",
+            return pe_fail(err, "/grid_coords",
+                           "grid_coords has %s on axis %u; allowed: a list of numbers for each axis",
                            is_list ? pe_text("an empty list") : pe_text("no list of numbers"), a);
         *listed += axis->array.shape[0];
     }
@@ -140,7 +138,7 @@ static enum pe_status read_grid_coords(struct pe_sequence *seq, const struct pe_
 }
 
 enum pe_status pe_sequence_init_grid_coords(struct pe_sequence *seq, const struct pe_sequence_fields *f,
-                                            struct pe_sequence_sizes sizes, struct pe_failure *err)
+                                            struct pe_failure *err)
 {
     uint64_t listed = 0, n = 0, inner = 1;
     if (check_grid_coords(f->grid_coords, &listed, err))
@@ -148,8 +146,7 @@ enum pe_status pe_sequence_init_grid_coords(struct pe_sequence *seq, const struc
     seq->owned[0] = malloc(listed * sizeof *seq->owned[0]);
     if (!seq->owned[0])
         return pe_no_memory(err);
-    if (read_grid_coords(seq, f->grid_coords, seq->owned[0], &n, err) ||
-        pe_sequence_check_sizes("/grid_coords", n, sizes, err))
+    if (read_grid_coords(seq, f->grid_coords, seq->owned[0], &n, err))
         return err->status;
     for (unsigned a = seq->n_axes; a-- > 0; inner *= seq->k[a].size) {
         seq->k[a].n = n;

@@ -34,7 +34,7 @@ static double frame_time(const struct pe_segment_rules *rules, const struct pe_s
     case PE_QWEN2_VL:
     case PE_ERNIE4_5_VL: return (double)k;
     case PE_QWEN2_5_VL:
-        return still                                  ? 0
+        return still                                 ? 0
                : rules->id_rules == PE_IDS_PUBLISHED ? trunc(float32_time(k, b->seconds, rules->tokens_per_second))
                                                      : whole_seconds_time(k, b->seconds, rules->tokens_per_second);
     case PE_QWEN2_5_VL_INT_SECONDS: return still ? 0 : whole_seconds_time(k, b->seconds, rules->tokens_per_second);

@@ -101,10 +101,7 @@ static void hunyuan_patch(const struct picture *p, double t, double y, double x,
     (void)t;
     put(id, floor(p->start + (area - p->h) / 2) + y, floor(p->start + (area - p->w) / 2) + x, 0);
 }
-static void hunyuan_text(const struct picture *p, double l, double *id)
-{
-    (void)l, put(id, p->start, p->start, 0);
-}
+static void hunyuan_text(const struct picture *p, double l, double *id) { (void)l, put(id, p->start, p->start, 0); }
 
 static const struct image_style styles[] = {
     [PE_FLUX - PE_FLUX] = {3, still_text, flux_patch},
@@ -131,8 +128,8 @@ static struct picture survey(const struct pe_segment_list *list)
         const struct pe_segment_block *b = &list->at[i];
         p.n_text += b->type == PE_TEXT ? (double)b->n : 0;
         p.n_images += b->type == PE_IMAGE;
-        p.reach = b->type == PE_IMAGE ? fmax(p.reach, fmax(floor((double)b->rows / 2), floor((double)b->cols / 2)))
-                                      : p.reach;
+        p.reach =
+            b->type == PE_IMAGE ? fmax(p.reach, fmax(floor((double)b->rows / 2), floor((double)b->cols / 2))) : p.reach;
     }
     return p;
 }

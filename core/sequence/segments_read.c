@@ -27,8 +27,7 @@ const char *const pe_position_styles[] = {[PE_QWEN2_5_VL] = "qwen2_5_vl",
                                           [PE_LONGCAT_IMAGE] = "longcat_image",
                                           [PE_HUNYUAN_IMAGE_3] = "hunyuan_image_3",
                                           NULL};
-const char *const pe_id_rules[] = {
-    [PE_IDS_PUBLISHED] = "published", [PE_IDS_TRANSFORMERS_5] = "transformers_5", NULL};
+const char *const pe_id_rules[] = {[PE_IDS_PUBLISHED] = "published", [PE_IDS_TRANSFORMERS_5] = "transformers_5", NULL};
 
 /* Does the style's model accept audio? A segment describes its content, so one list serves several styles: only
  * styles that count seconds use second_per_grid. */

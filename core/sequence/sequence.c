@@ -317,6 +317,12 @@ static enum pe_status init_tokens(struct pe_sequence *seq, const struct pe_seque
 
 /* ---- The whole ---- */
 
+static enum pe_status check_grid(const struct pe_sequence *seq, const char *pointer, enum pe_status status,
+                                 struct pe_sequence_sizes sizes, struct pe_failure *err)
+{
+    return status ? status : pe_sequence_check_sizes(pointer, seq->k->n, sizes, err);
+}
+
 static enum pe_status init_way(struct pe_sequence *seq, struct pe_sequence_fields *f, struct pe_sequence_sizes sizes,
                                struct pe_failure *err)
 {
@@ -329,9 +335,9 @@ static enum pe_status init_way(struct pe_sequence *seq, struct pe_sequence_field
     if (f->shard.is_given)
         return pe_sequence_init_shard(seq, f, sizes, err);
     if (f->grid.n)
-        return pe_sequence_init_grid(seq, f, sizes, err);
+        return check_grid(seq, "/grid", pe_sequence_init_grid(seq, f, err), sizes, err);
     if (f->grid_coords)
-        return pe_sequence_init_grid_coords(seq, f, sizes, err);
+        return check_grid(seq, "/grid_coords", pe_sequence_init_grid_coords(seq, f, err), sizes, err);
     if (f->cu_seqlens.n && pe_sequence_read_cu_seqlens(seq, f, err))
         return err->status;
     if (f->lens.n)

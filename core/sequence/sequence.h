@@ -93,7 +93,7 @@ struct pe_segment_block {
     double seconds;              /* from one frame to the next */
     bool has_number;             /* an image's own number, where the segment states it */
     int64_t number;
-    uint64_t n;                  /* all tokens */
+    uint64_t n; /* all tokens */
 };
 
 /* Ids of an image generator's style: fills ids[axis][token] and returns the largest. */
@@ -232,10 +232,9 @@ enum pe_status pe_sequence_init_batch(struct pe_sequence *seq, const struct pe_s
                                       struct pe_sequence_sizes sizes, struct pe_failure *err);
 enum pe_status pe_sequence_wrong_levels(const struct pe_tensor *t, enum pe_positions_layout layout,
                                         struct pe_failure *err);
-enum pe_status pe_sequence_init_grid(struct pe_sequence *seq, struct pe_sequence_fields *f,
-                                     struct pe_sequence_sizes sizes, struct pe_failure *err);
+enum pe_status pe_sequence_init_grid(struct pe_sequence *seq, struct pe_sequence_fields *f, struct pe_failure *err);
 enum pe_status pe_sequence_init_grid_coords(struct pe_sequence *seq, const struct pe_sequence_fields *f,
-                                            struct pe_sequence_sizes sizes, struct pe_failure *err);
+                                            struct pe_failure *err);
 enum pe_status pe_sequence_init_mask(struct pe_sequence *seq, const struct pe_sequence_fields *f,
                                      struct pe_sequence_sizes sizes, struct pe_failure *err);
 enum pe_status pe_sequence_read_cu_seqlens(struct pe_sequence *seq, struct pe_sequence_fields *f,

@@ -90,12 +90,12 @@ static const struct pe_param rows[] = {
          .group = PE_G_SEQUENCE),
     RULE(position_style, WORD, int, PE_UNSET_WORD, 0, 0, .words = pe_position_styles,
          .about = {"position rule", "whose rule gives the segments' ids; default qwen2_5_vl"}, .group = PE_G_SEGMENTS),
-    RULE(id_rules, WORD, int, PE_UNSET_WORD, 0, 0, .words = pe_id_rules,
-         .about =
-             {"version of the rule",
-              "published (default), or transformers_5: after an image the next id is the first one plus its longer "
-              "side, and qwen2_5_vl counts whole seconds"},
-         .level = PE_MORE, .group = PE_G_SEGMENTS),
+    RULE(
+        id_rules, WORD, int, PE_UNSET_WORD, 0, 0, .words = pe_id_rules,
+        .about = {"version of the rule",
+                  "published (default), or transformers_5: after an image the next id is the first one plus its longer "
+                  "side, and qwen2_5_vl counts whole seconds"},
+        .level = PE_MORE, .group = PE_G_SEGMENTS),
     RULE(spatial_merge_size, INT, int64_t, PE_UNSET, 1, 1024,
          .about = {"merged patches", "patches that become one token along each side; default 2"},
          .group = PE_G_SEGMENTS, .usual = {1, 4}),
@@ -168,7 +168,8 @@ static int count_ways(const struct pe_sequence_fields *f, const char **last)
 }
 
 #define WAYS                                                                                                           \
-    "len, positions, attention_mask, grid, grid_coords, lens, cu_seqlens, shard, segments, tokens, q_len and k_len, q_positions "   \
+    "len, positions, attention_mask, grid, grid_coords, lens, cu_seqlens, shard, segments, tokens, q_len and k_len, "  \
+    "q_positions "                                                                                                     \
     "and k_positions"
 
 /* A mask gives all positions; len and offset may be beside it. */
@@ -177,18 +178,12 @@ static enum pe_status check_mask(const struct pe_sequence_fields *f, struct pe_f
     const struct {
         bool is_given;
         const char *name;
-    } others[] = {{f->positions.n > 0, "positions"},
-                  {f->grid.n > 0, "grid"},
-                  {f->grid_coords != NULL, "grid_coords"},
-                  {f->lens.n > 0, "lens"},
-                  {f->cu_seqlens.n > 0, "cu_seqlens"},
-                  {f->shard.is_given, "shard"},
-                  {f->segments != NULL, "segments"},
-                  {f->tokens != NULL, "tokens"},
-                  {pe_given(f->q_len), "q_len"},
-                  {pe_given(f->k_len), "k_len"},
-                  {pe_given(f->q_offset), "q_offset"},
-                  {f->q_positions.n > 0, "q_positions"},
+    } others[] = {{f->positions.n > 0, "positions"},       {f->grid.n > 0, "grid"},
+                  {f->grid_coords != NULL, "grid_coords"}, {f->lens.n > 0, "lens"},
+                  {f->cu_seqlens.n > 0, "cu_seqlens"},     {f->shard.is_given, "shard"},
+                  {f->segments != NULL, "segments"},       {f->tokens != NULL, "tokens"},
+                  {pe_given(f->q_len), "q_len"},           {pe_given(f->k_len), "k_len"},
+                  {pe_given(f->q_offset), "q_offset"},     {f->q_positions.n > 0, "q_positions"},
                   {f->k_positions.n > 0, "k_positions"}};
     for (size_t i = 0; f->padded.attention_mask.n && i < sizeof others / sizeof *others; i++)
         if (others[i].is_given)
@@ -207,7 +202,8 @@ static enum pe_status check_one_way(const struct pe_sequence_fields *f, bool fix
         return pe_fail(err, "/len", "the sequence is missing; give one of %s, as in \"len\":2048", pe_text(WAYS));
     if (n > 1)
         return pe_fail(err, way, "the sequence is given in %d ways; give exactly one of %s", n, pe_text(WAYS));
-    bool run = !f->positions.n && !f->grid.n && !f->grid_coords && !f->segments && !f->tokens && !f->q_positions.n && !f->k_positions.n;
+    bool run = !f->positions.n && !f->grid.n && !f->grid_coords && !f->segments && !f->tokens && !f->q_positions.n &&
+               !f->k_positions.n;
     if (!run && pe_given(f->offset))
         return pe_fail(err, "/offset", "offset needs a run of positions; %s already states the positions", way + 1);
     if ((!run || f->lens.n || f->cu_seqlens.n || f->shard.is_given) && pe_given(f->q_offset))

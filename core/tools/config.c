@@ -298,7 +298,8 @@ static enum pe_status wrap(struct writer *w, const struct pe_value *outer, const
 
 bool pe_tool_has_type(const struct pe_tool *tool, const char *model_type)
 {
-    return (!tool->types || pe_is_among(tool->types, model_type)) &&
+    const struct pe_hf_model *row = pe_hf_model_find(model_type);
+    return !(row && row->is_class) && (!tool->types || pe_is_among(tool->types, model_type)) &&
            (!tool->architecture || tool->architecture(model_type));
 }
 
@@ -317,7 +318,7 @@ enum pe_status pe_config_view(const struct pe_tool *tool, bool is_old, const str
                        .err = err};
     if (pe_is_among(tool->lacks, language->model_type))
         return pe_fail(err, "", "%s has no class for the model_type \"%.40s\"", tool->label, language->model_type);
-    if (tool->types && !pe_tool_has_type(tool, language->model_type))
+    if ((tool->types || language->row->is_class) && !pe_tool_has_type(tool, language->model_type))
         return pe_fail(err, "", "how %s reads the model_type \"%.40s\" is not known here", tool->label,
                        language->model_type);
     *view = (struct pe_config_view){.copies = pe_values_room(values, PE_CONFIG_COPIES_MAX * sizeof *view->copies)};

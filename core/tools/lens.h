@@ -177,6 +177,7 @@ struct pe_tool {
     const char *objects;          /* names of the rope object, the first that is there and not empty counts */
     const char *lacks;            /* model_types that came later, of which it has no class; NULL: none */
     const char *types;            /* model_types whose classes are known here to read it so; NULL: any */
+    bool has_images;              /* it has the classes of images and videos that are no part of a language model */
     const char *unread_attention; /* fields of attn_config */
     const char *reads_magnitudes; /* model_types whose yarn it reads as that of latent attention */
     const char *scaled_sliding;   /* model_types whose sliding layers it scales too, as the model was not trained */

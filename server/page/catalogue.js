@@ -81,7 +81,7 @@ const textOf = (value) => typeof value === 'string' ? value : JSON.stringify(val
  * apart. */
 export function calledBy(config) {
   const row = config.preset ? preset(config.preset) ?? { name: textOf(config.preset) }
-    : config.hf_config ? { name: textOf(config.hf_config.model_type ?? 'config.json') }
+    : config.hf_config ? { name: textOf(config.hf_config.model_type ?? config.hf_config._class_name ?? 'config.json') }
     : config.gguf ? { name: textOf(nameIn(config.gguf)) }
     : schemeOf(config) ?? { name: textOf(config.scheme ?? '?') };
   const kind = config.scaling?.type ?? config.scaling?.rope_type;

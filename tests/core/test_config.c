@@ -1,4 +1,5 @@
-/* Configurations without a sequence, as a preset keeps them, and presets that are not built in. */
+/* Configurations without a sequence, as a preset keeps them, and presets that are not built in. What they inherit and what is refused:
+ * tests/cases/presets.jsonl and tests/http/models/test_presets_team.py. */
 #include "core/params.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/plans.h"
@@ -37,60 +38,6 @@ TEST(its_own_words)
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
         says(configs[i], configs[i]);
     says("{'rope_theta':7,'scheme':'rope'}", "{'scheme':'rope','rope_theta':7}");
-}
-
-TEST(what_it_inherits)
-{
-    says("{'preset':'t5-small'}", "{'scheme':'t5','num_heads':8,'head_dim':64,'num_buckets':32,'max_distance':128,"
-                                  "'bidirectional':true,'softmax_scale':1}");
-    says("{'preset':'gpt-neox-20b','base':3}",
-         "{'scheme':'rope','base':3,'head_dim':96,'rotary_dim':24,'layout':'half'}");
-    says("{'hf_config':{'model_type':'llama','head_dim':8,'rope_theta':7}}",
-         "{'scheme':'rope','head_dim':8,'base':7,'layout':'half'}");
-}
-
-TEST(all_presets)
-{
-    for (size_t i = 0; i < pe_n_presets(); i++) {
-        const struct pe_preset *preset = pe_preset_at(i);
-        struct pe_field field = {"preset", {.kind = PE_STRING, .string = preset->name}};
-        struct pe_request request = {.fields = &field, .n_fields = 1};
-        struct pe_config *config = NULL;
-        struct pe_failure err = {0};
-        if (pe_config_new(&request, &config, &err))
-            fail_msg("%s: %s: %s", preset->name, err.pointer, err.detail);
-        assert_int_equal(pe_config_value(config)->object.n, preset->layers->n_fields);
-        pe_config_free(config);
-    }
-}
-
-TEST(what_no_preset_has)
-{
-    static const char *const refused[][3] = {
-        {"{'scheme':'rope','len':4}", "/len", "leave it out"},
-        {"{'scheme':'rope','positions':[1,2]}", "/positions", "leave it out"},
-        {"{'scheme':'learned','table':[1,2]}", "/table", "tensor"},
-        {"{'scheme':'alibi','key_mask':[1]}", "/key_mask", "leave it out"},
-        {"{'scheme':'rope','bas':4}", "/bas", "base"},
-        {"{'scheme':'rope','head_dim':8,'rotary_dim':16}", "/rotary_dim", "rotary_dim"},
-        {"{'scheme':'learned','dim':-4}", "/dim", "dim"},
-        {"{'scheme':'rope','combine':'multiply'}", "/combine", "combine"},
-        {"{'scheme':'alibi','softmax_scale':'x'}", "/softmax_scale", "number"},
-        {"{'scheme':'rope','position_style':'qwen9'}", "/position_style", "qwen2_vl"},
-        {"{'preset':'lama-3.1'}", "/preset", "llama-3.1"},
-        {"{'base':4}", "/scheme", "missing"},
-    };
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        struct test_request r;
-        struct pe_config *config = NULL;
-        struct pe_failure err = {0};
-        test_request_parse(&r, refused[i][0]);
-        assert_int_equal(pe_config_new(&r.request, &config, &err), PE_INVALID);
-        assert_null(config);
-        if (strcmp(err.pointer, refused[i][1]) != 0 || !strstr(err.detail, refused[i][2]))
-            fail_msg("%s: %s: %s", refused[i][0], err.pointer, err.detail);
-        test_request_drop(&r);
-    }
 }
 
 static enum pe_status keep(void *request)

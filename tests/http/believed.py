@@ -39,6 +39,16 @@ def scaled(a, factor):
         return np.where(np.isfinite(a), a * np.array(factor), a)
 
 
+def whole(a, layout, width, first=0):
+    """Matrices [n, width, width] of matrices [n, C, 2, 2] of pairs, in channels from `first` on; the others pass by."""
+    n, pairs = a.shape[:2]
+    out = np.broadcast_to(np.eye(width), (n, width, width)).copy()
+    for c in range(pairs):
+        i, j = (first + c, first + c + pairs) if layout == "half" else (first + 2 * c, first + 2 * c + 1)
+        out[:, [[i, i], [j, j]], [[i, j], [i, j]]] = a[:, c]
+    return out
+
+
 CHANGES = {  # in the order in which a row lists them
     "times": scaled,
     "plus": lambda a, place, x: put(a, place, np.asarray(a)[tuple(place)] + x),
@@ -55,6 +65,7 @@ CHANGES = {  # in the order in which a row lists them
     "over": lambda a, power: np.asarray(a, float) ** power,
     "softmax": lambda a: np.exp(a) / np.exp(a).sum(-1, keepdims=True),
     "log": np.log,
+    "whole": whole,
 }
 
 

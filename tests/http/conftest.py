@@ -245,17 +245,18 @@ def what_is_stored(server):
     return {path: server.get(path).body for path in ("/weights", "/presets")}
 
 
-@pytest.fixture(scope="session")
-def stored_at_first(session_server):
-    return what_is_stored(session_server)
+@pytest.fixture(scope="module")
+def leaves_nothing(session_server):
+    before = what_is_stored(session_server)
+    yield
+    assert what_is_stored(session_server) == before, "the file leaves something stored"
 
 
 @pytest.fixture
-def server(session_server, stored_at_first):
-    """The session's server; a test that ends it, or leaves something stored in it, fails itself, not those after it."""
+def server(session_server, leaves_nothing):
+    """The session's server; a test that ends it, and a file that leaves something stored in it, fail themselves, not those after them."""
     yield session_server
     assert session_server.is_alive(), session_server.stderr_text()[-4000:]
-    assert what_is_stored(session_server) == stored_at_first, "the test leaves something stored"
 
 
 @pytest.fixture(scope="session")
@@ -323,6 +324,22 @@ def pytest_ignore_collect(collection_path, config):
         return None
     ignored = stem in ALONE | PATIENT if part == "beside" else stem not in ALONE | (PATIENT if part == "waiting" else set())
     return ignored or None
+
+
+def pytest_pycollect_makeitem(collector, name, obj):
+    """What a file's function `items` gives are tests of their own."""
+    return obj(collector) if name == "items" else None
+
+
+def pytest_runtest_protocol(item, nextitem):
+    """A row of ../cases needs nothing set up, and is reported once, not three times; the last test ends the session as any other does."""
+    if not getattr(item, "is_row", False) or nextitem is None:
+        return None
+    item.ihook.pytest_runtest_setup(item=item)
+    call = pytest.CallInfo.from_call(item.runtest, "call", reraise=(pytest.exit.Exception, KeyboardInterrupt))
+    item.ihook.pytest_runtest_logreport(report=item.ihook.pytest_runtest_makereport(item=item, call=call))
+    item.ihook.pytest_runtest_teardown(item=item, nextitem=nextitem)
+    return True
 
 
 def keep(config, items, is_kept):

@@ -81,6 +81,19 @@ def turns(recipe, w, at, factor=1.0, direction=1):
     return [of_result(f(angle)) * factor for f in (np.cos, np.sin)]
 
 
+NO_ROTATIONS = {"imaginary_lost", "sign_lost", "table_layout_other"}
+
+
+def no_rotation(way, q, cos, sin, layout):
+    """Pairs a, b that become a·cos, b·cos; a·cos + b·sin, b·cos + a·sin; or have the columns of the other layout's expanded table."""
+    width, j = q.shape[-1], np.arange(q.shape[-1])
+    halves, neighbours = j % (width // 2), j // 2
+    columns = halves if (layout == "half") != (way == "table_layout_other") else neighbours
+    partner = (j + width // 2) % width if layout == "half" else j ^ 1
+    sign = {"imaginary_lost": 0, "sign_lost": 1, "table_layout_other": np.where(j < partner, -1, 1)}[way]
+    return q * cos[:, columns] + sign * q[..., partner] * sin[:, columns]
+
+
 def misread(columns, way, base):
     """Columns of a sinusoid whose exponents, or functions, are those of a mistake."""
     powers = {"exponent_per_column": 1, "exponent_doubled": 2}
@@ -124,13 +137,16 @@ def computed(server, fields, transforms, tensors):
     """Before the transforms that change a finished tensor."""
     inputs = {name: inline(tensors[name], "f64") for name in ("q", "table", "w1", "b1", "w2", "b2") if name in tensors}
     if "q_out" in tensors:
+        for way in NO_ROTATIONS & set(transforms):
+            return {"q_out": no_rotation(way, tensors["q"], *tables_here(server, fields, transforms, "pairs"), fields["layout"])}
         if {"sin_cos_swapped", "angles"} & set(transforms):
             cos, sin = tables_here(server, fields, transforms, "pairs")
             return {"q_out": truth.rotary.rotate(tensors["q"], cos, sin, fields["layout"], [cos.shape[-1]], fields.get("rotary_offset", 0))}
         fields = {name: value for name, value in fields.items() if name != "form"}
         return {"q_out": fetch(server, "/rotate", {**fields, **inputs}, ["q"])["q"]}
     if "cos" in tensors:
-        return dict(zip(("cos", "sin"), tables_here(server, fields, transforms, fields.get("form", "pairs"))))
+        cos, sin = tables_here(server, fields, transforms, fields.get("form", "pairs"))
+        return {"cos": cos, "sin": 0 * sin if "imaginary_lost" in transforms else sin}
     if "encoding" in tensors:
         ways = WAYS & set(transforms)
         return {"encoding": sinusoid_here(fields, transforms, ways)} if ways else fetch(server, "/encode", {**fields, **inputs}, ["encoding"])

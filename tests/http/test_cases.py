@@ -5,22 +5,36 @@ import pytest
 
 import run
 
-ROWS = run.every()
+SERVERS = pytest.StashKey()
 
 
-@pytest.fixture(scope="session")
-def servers(session_server):
-    found = run.Servers(session_server)
-    yield found
-    found.stop()
+class Row(pytest.Item):
+    """A test without fixtures: pytest takes as long for a function with one as most rows are asked for."""
+
+    is_row = True
+
+    def __init__(self, row, **more):
+        super().__init__(run.name_of(row), **more)
+        self.row = row
+        self.add_marker(pytest.mark.xdist_group("cases-" + row["file"]))
+
+    def runtest(self):
+        run.check(self.row, servers_of(self.session).of(self.row))
+
+    def repr_failure(self, excinfo, style=None):
+        return str(excinfo.value) if isinstance(excinfo.value, AssertionError) else super().repr_failure(excinfo, style)
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=run.name_of(row), marks=pytest.mark.xdist_group("cases-" + row["file"])) for row in ROWS])
-def test_row(servers, row):
-    try:
-        run.check(row, servers.of(row))
-    except AssertionError as error:
-        pytest.fail(str(error), pytrace=False)
+def items(module):
+    """What conftest.py collects beside the functions."""
+    return [Row.from_parent(module, row=row) for row in run.every()]
+
+
+def servers_of(session):
+    if SERVERS not in session.stash:
+        session.stash[SERVERS] = run.Servers()
+        session.addfinalizer(session.stash[SERVERS].stop)
+    return session.stash[SERVERS]
 
 
 GOOD = {"id": "a", "why": "the answer has a status", "get": "/healthz", "expect": {"status": 200}}

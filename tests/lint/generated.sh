@@ -1,5 +1,5 @@
 #!/bin/sh
-# The generated parts of documents, between their markers: the scheme table from the registry, the tables of model_types, metrics and
+# The generated parts of documents, between their markers: the scheme table from the registry, the tables of model_types, classes, metrics and
 # members of answers from their rows, the options from --help, the licence.
 #   BUILD=build generated.sh check|write
 set -eu
@@ -9,6 +9,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 "$BUILD"/tests/tools/type_table >"$folder/types"
+"$BUILD"/tests/tools/type_table classes >"$folder/classes"
 for table in schemes metrics analysis diagnosis experiments; do
     "$BUILD"/tests/tools/guide_table $table >"$folder/$table"
 done
@@ -21,7 +22,7 @@ done
 sed -n '/^License:/,$s/^ //p' deploy/debian/copyright >"$folder/licence"
 "$PYTHON" tests/lint/splice.py "$1" README.md licence="$folder/licence"
 "$PYTHON" tests/lint/splice.py "$1" core/schemes/SCHEMES.md schemes="$folder/schemes"
-"$PYTHON" tests/lint/splice.py "$1" core/models/MODELS.md types="$folder/types"
+"$PYTHON" tests/lint/splice.py "$1" core/models/MODELS.md types="$folder/types" classes="$folder/classes"
 "$PYTHON" tests/lint/splice.py "$1" api/USING.md metrics="$folder/metrics" analysis="$folder/analysis" \
     diagnosis="$folder/diagnosis" experiments="$folder/experiments"
 "$PYTHON" tests/lint/splice.py "$1" server/RUNNING.md options="$folder/options"

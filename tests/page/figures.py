@@ -9,7 +9,7 @@ from probes import HEATS, Heat, array, ask
 REAL = {"sinusoidal", "rope", "fourier"}  # have values at real positions
 PATHS = {"attention": "/attention"}
 NUMPY = {"f32": np.float32, "f64": np.float64}
-AXES = ("temporal", "height", "width")
+AXES = {1: ("one",), 2: ("height", "width"), 3: ("temporal", "height", "width"), 4: ("temporal", "height", "width", "l")}
 
 
 def output_of(config, keys):
@@ -79,7 +79,7 @@ def lines_of(page, keys, config, slot, legend):
         return {list(legend)[0]: [(length, one["results"][0]["extrapolation"]["value"]) for length, one in zip(lengths, shares)]}
     if view == "multimodal":
         ids = ask(page, "/encode", **config, outputs=["positions"])["tensors"]["positions"]["data"]
-        return {f"{slot}:{axis}": list(enumerate(row)) for axis, row in zip(AXES, ids)}
+        return {f"{slot}:{axis}": list(enumerate(row)) for axis, row in zip(AXES[len(ids)], ids)}
     if view == "bias" and config["scheme"] == "alibi" and "len" in config:  # lines of others cross each other
         bias = array(page, config, "bias")
         row = bias.shape[1] // 2
@@ -116,8 +116,11 @@ def numbers_of(page, keys, config):
     if view == "curves" and "cur" in keys and "cols" in keys and "len" in config:
         return {"value": dict(column(page, config, output_of(config, keys), cursor[1]))[config.get("offset", 0) + cursor[0]]}
     if view == "multimodal":
-        tensors = ask(page, "/encode", **config, outputs=["positions", "rope_delta"])["tensors"]
-        return {"rope_delta": tensors["rope_delta"]["data"], **{axis: row[cursor[1]] for axis, row in zip(AXES, tensors["positions"]["data"])}}
+        answer = ask(page, "/encode", **config, outputs=["positions"])
+        tensors = answer["tensors"]
+        decodes = "spatial_merge_size" in answer["config"] or not {"grid", "grid_coords", "segments"} & config.keys()  # an image generator does not
+        delta = {"rope_delta": ask(page, "/encode", **config, outputs=["rope_delta"])["tensors"]["rope_delta"]["data"]} if decodes else {}
+        return {**delta, **{axis: row[cursor[1]] for axis, row in zip(AXES[len(tensors["positions"]["data"])], tensors["positions"]["data"])}}
     if view == "trajectory":
         step = metric(page, config, "step")
         return {"mean": step["mean"], "step": step["value"]}

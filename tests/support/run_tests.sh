@@ -130,6 +130,8 @@ run_http() {
     fi
     # The tools' own tests and those of the kept tensors go with the first part; they neither measure nor fuzz.
     { pytest --part=waiting -n 4 tests/http; echo $? >"$logs/waiting.status"; } >"$logs/waiting" 2>&1 &
+    # A browser waits for its frames as often as it computes: with the page's tests beside these no processor is idle.
+    [ -z "$page_beside" ] || { browse_unmeasured; echo $? >"$logs/page.status"; } >"$logs/page" 2>&1 &
     [ -z "${POSENC_SANITIZED-}" ] || wait # ten times slower, which is load enough
     # The first time they are collected once before, so that not every process compiles all of them.
     [ -d "$PYTHONPYCACHEPREFIX" ] || "$PYTHON" -m pytest -q -p no:cacheprovider --collect-only tests/http tests/field tests/bench tests/fuzz >"$log" || cat "$log"
@@ -148,6 +150,12 @@ run_brief() {
     POSENCD=$(cd "$BUILD" && pwd)/posencd
     export POSENCD
     run_pytest -n "${HTTP_JOBS:-4}" --dist loadgroup $(for name in $BRIEF; do find tests/http -name "$name.py"; done)
+}
+
+# As with http: what measures runs alone.
+measured_page='tests/page/test_speed.py tests/page/test_pace.py'
+browse_unmeasured() {
+    pytest -n "${PAGE_JOBS:-3}" --dist loadgroup $(printf -- '--ignore=%s ' $measured_page) tests/page
 }
 
 # The web page: modules without a browser in node, all else in chromium. What is not installed is named, its tests count as not run.
@@ -172,10 +180,14 @@ run_page() {
     elif [ -n "${T-}" ]; then
         run_pytest "tests/page/$T"
     else
-        # As with http: what measures runs alone.
-        measured='tests/page/test_speed.py tests/page/test_pace.py'
-        run_pytest -n "${PAGE_JOBS:-3}" --dist loadgroup $(printf -- '--ignore=%s ' $measured) tests/page
-        run_pytest $measured
+        if [ -n "$page_beside" ]; then
+            cat "$logs/page"
+            count_pytest "$(cat "$logs/page.status" || echo 1)" "$logs/page"
+        else
+            run browse_unmeasured
+            count_pytest $?
+        fi
+        run_pytest $measured_page
     fi
     unable=$((unable + skipped - before)) skipped=$before
 }
@@ -232,6 +244,9 @@ check_kernels() {
 }
 
 check_kernels
+# With both kinds the page's tests that measure nothing run beside those over a socket, if all of both run.
+page_beside=
+case " $* " in *' http '*' page '*) [ -n "${ONE-}${T-}${PYTEST_FLAGS-}" ] || page_beside=1 ;; esac
 times=
 for kind in "$@"; do
     begun=$(date +%s)

@@ -1,4 +1,4 @@
-/* Prints the table of model_types from their rows, as Markdown. */
+/* Prints the table of model_types, or of classes of diffusers, from their rows, as Markdown: type_table [classes]. */
 #include "core/models/hf/hf.h"
 
 #include <stdio.h>
@@ -77,16 +77,31 @@ static void print_pairs(const char *before, const char *names)
     print_names(names);
 }
 
-static void print_rotary(const struct pe_hf_model *row)
+static void print_gives(const struct pe_hf_model *row)
 {
-    bool is_latent = pe_hf_has_default(row, "qk_rope_head_dim");
-    printf(" %s", row->layout ? row->layout : is_latent ? "interleaved" : "half");
-    print_pairs(", channels ", row->channels);
     for (size_t i = 0; i < row->gives.n; i++) {
         printf(", %s ", row->gives.fields[i].name);
         print_value(&row->gives.fields[i].value);
     }
     print_pairs("; only if ", row->rope_if);
+}
+
+static void print_rotary(const struct pe_hf_model *row)
+{
+    bool is_latent = pe_hf_has_default(row, "qk_rope_head_dim");
+    printf(" %s", row->layout ? row->layout : is_latent ? "interleaved" : "half");
+    print_pairs(", channels ", row->channels);
+    print_gives(row);
+}
+
+/* Of a class: how the head is shared among axes, and how segments are counted. */
+static void print_grid(const struct pe_hf_model *row)
+{
+    print_pairs(", ", row->layout);
+    if (row->axes)
+        printf(", axes %.*s", (int)strcspn(row->axes, ":"), row->axes);
+    print_gives(row);
+    print_pairs(", position_style ", row->position_style);
 }
 
 /* The object, its type if it states none, and what holds without it. */
@@ -115,6 +130,8 @@ static void print_what(const struct pe_hf_model *row)
         print_nested(row);
     if (row->kind == PE_HF_ROPE)
         print_rotary(row);
+    if (row->is_class && row->kind != PE_HF_ROPE)
+        print_grid(row);
     print_pairs("; layer types ", row->layers);
     print_pairs("; none in ", row->none);
     print_turns(row);
@@ -137,15 +154,18 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(const struct pe_hf_model *const *)a)->types, (*(const struct pe_hf_model *const *)b)->types);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    bool of_classes = argc > 1 && strcmp(argv[1], "classes") == 0;
     static const struct pe_hf_model *rows[2000];
     size_t n = 0;
-    for (; n < sizeof rows / sizeof *rows && n < pe_n_hf_type_rows; n++)
-        rows[n] = &pe_hf_type_rows[n];
+    for (size_t i = 0; n < sizeof rows / sizeof *rows && i < pe_n_hf_type_rows; i++)
+        if (pe_hf_type_rows[i].is_class == of_classes)
+            rows[n++] = &pe_hf_type_rows[i];
     qsort(rows, n, sizeof *rows, by_name);
-    puts("| model_type | positions | scores | the class's values for missing fields | read in transformers' models/ "
-         "|\n|---|---|---|---|---|");
+    printf("| %s | positions | scores | the class's values for missing fields | read in %s |\n|---|---|---|---|---|\n",
+           of_classes ? "class" : "model_type",
+           of_classes ? "diffusers' models/transformers/" : "transformers' models/");
     for (size_t i = 0; i < n; i++) {
         printf("| ");
         print_names(rows[i]->types);

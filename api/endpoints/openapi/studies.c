@@ -47,7 +47,7 @@ const struct api_openapi_tensor api_openapi_evidence[] = {
     {"sin", "as cos"},
     {"cos_sin", "[n, rotary_dim], cosines then sines; [2, n, columns]; [n, rotary_dim / 2, 2]"},
     {"freqs_cis", "[n, rotary_dim / 2, 2]; in .npy, .npz and safetensors also complex [n, rotary_dim / 2]"},
-    {"matrix", "[n, rotary_dim / 2, 2, 2]"},
+    {"matrix", "[n, rotary_dim / 2, 2, 2], or the whole matrices [n, head_dim, head_dim]"},
     {"angles", "[n, rotary_dim / 2], or [n, rotary_dim] with each angle twice: radians"},
     {"freqs", "another name of angles"},
     {"inv_freq", "[rotary_dim / 2]: frequencies; beside another tensor a parameter"},

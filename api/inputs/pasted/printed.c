@@ -60,7 +60,7 @@ bool api_pasted_is_dict(const char *text, size_t n)
 /* Names that a config has, or the keys of a file, and what a request has instead of them. */
 bool api_pasted_is_config(const char *text, size_t n)
 {
-    static const char marks[] = "model_type|text_config|general.architecture|model_info";
+    static const char marks[] = "model_type|_class_name|text_config|general.architecture|model_info";
     static const char fields[] = "scheme|preset|hf_config|gguf|said|configs";
     struct api_json_members at = api_json_members(text, n);
     struct api_json_member member;
@@ -111,6 +111,13 @@ static const json_t *find(struct pasting *p, const char **begin, const char **en
     return NULL;
 }
 
+/* Of transformers, or of diffusers. */
+static bool names_model(const json_t *object)
+{
+    return json_object_get(object, "model_type") || json_object_get(object, "_class_name") ||
+           json_object_get(object, "text_config");
+}
+
 /* Another config behind the one that was read. */
 static bool check_second(struct pasting *p, const char *text, const char *first, size_t n_first, const json_t *object)
 {
@@ -120,7 +127,7 @@ static bool check_second(struct pasting *p, const char *text, const char *first,
     for (unsigned i = 0; i < TRIED && (at = strchr(at, '{')); i++) {
         const char *end = end_of(at);
         const json_t *second = end ? load(p, at, (size_t)(end - at), &no_memory) : NULL;
-        bool is_config = json_object_get(second, "model_type") || json_object_get(second, "text_config");
+        bool is_config = names_model(second);
         if (no_memory)
             return api_fail_memory(p->problem);
         if (is_config && !json_equal(object, second))
@@ -178,8 +185,9 @@ bool pasted_printed_read(struct pasting *p)
         return api_fail_memory(p->problem);
     json = json_object_get(shown, "general.architecture") ? shown : json;
     bool are_keys = json_object_get(json, "general.architecture");
-    if (!are_keys && !json_object_get(json, "model_type") && !json_object_get(json, "text_config"))
-        return pasted_fail(p, "the object in the text has no model_type, so it is not known how its fields are meant");
+    if (!are_keys && !names_model(json))
+        return pasted_fail(p, "the object in the text has no model_type and no _class_name, so it is not known how its "
+                              "fields are meant");
     p->kind = are_keys ? PASTED_KEYS : PASTED_CONFIG;
     if (!are_keys && !check_second(p, end, begin, (size_t)(end - begin), json))
         return false;

@@ -352,8 +352,9 @@ static bool has_arguments(const struct said *s)
 /* The whole is a config.json in YAML. */
 static bool is_config(const json_t *root)
 {
-    return json_is_string(json_object_get(root, "model_type")) && json_object_get(root, "hidden_size") &&
-           json_object_get(root, "num_attention_heads");
+    bool has_type = json_is_string(json_object_get(root, "model_type"));
+    return json_is_string(json_object_get(root, "_class_name")) ||
+           (has_type && json_object_get(root, "hidden_size") && json_object_get(root, "num_attention_heads"));
 }
 
 static bool put_said(struct said *s)

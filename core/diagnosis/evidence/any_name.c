@@ -160,6 +160,22 @@ static struct sight look(const struct pe_tensor *t)
     return s;
 }
 
+/* Is the first of square matrices 0 but for two numbers in each row? */
+static bool is_of_pairs(const struct pe_tensor *t)
+{
+    if (!pe_is_whole_matrix(t))
+        return false;
+    uint64_t width = t->shape[t->rank - 1];
+    for (uint64_t r = 0, n; r < width; r++) {
+        n = 0;
+        for (uint64_t c = 0; c < width; c++)
+            n += number_at(t, r * width + c) != 0;
+        if (n == 0 || n > 2)
+            return false;
+    }
+    return true;
+}
+
 /* ---- Kinds ---- */
 
 static void add(struct pe_kind_guess *out, size_t *n, const char *as, const char *why)
@@ -197,6 +213,8 @@ static size_t by_numbers(const struct pe_tensor *t, struct pe_kind_guess *out, s
         add(out, &n, "rope_freqs", pe_text("one axis of positive numbers"));
     if (is_matrix && s.has_unit_pairs)
         add(out, &n, "matrix", pe_text("its shape and numbers: matrices of 2×2 that turn"));
+    if (t->rank > 2 && s.is_within_one && is_of_pairs(t))
+        add(out, &n, "matrix", pe_text("its shape and numbers: matrices that turn pairs of channels"));
     if (axes > 1 && s.has_unit_pairs)
         add(out, &n, "freqs_cis", pe_text("its numbers: pairs whose squares add up to 1"));
     if (axes > 1 && s.is_within_one && s.starts_with_ones)

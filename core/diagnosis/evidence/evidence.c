@@ -275,7 +275,7 @@ static enum pe_status find_not_finite(struct pe_diagnosis *d, struct pe_failure 
     if (open_aside(d, err))
         return err->status;
     for (uint64_t row = 0; row < e->n_rows; row++) {
-        bool is_padding = pe_evidence_is_padding(e, row);
+        bool is_padding = pe_evidence_is_padding(e, row), is_bad = false;
         for (size_t t = 0; t < e->n_tensors && !is_padding; t++)
             for (uint64_t col = 0; col < e->row_len; col += SOME) {
                 size_t n = e->row_len - col < SOME ? (size_t)(e->row_len - col) : SOME;
@@ -290,9 +290,10 @@ static enum pe_status find_not_finite(struct pe_diagnosis *d, struct pe_failure 
                         found.value = x[i];
                     }
                     found.n++;
-                    e->aside[row] |= PE_ASIDE_NOT_FINITE;
+                    is_bad = true;
                 }
             }
+        e->aside[row] |= is_bad ? PE_ASIDE_NOT_FINITE : 0; /* from here on its numbers read as 0 */
         if (row % 64 == 0 && pe_is_cancelled())
             return pe_cancelled(err);
     }

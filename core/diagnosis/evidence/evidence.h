@@ -84,6 +84,14 @@ struct pe_tensor_view {
     const char *form; /* the configuration's word for the arrangement; NULL: that of the tables */
 };
 
+/* A rotation as one matrix a row, [n, width, width]: which of its channels are pairs. */
+struct pe_whole {
+    uint64_t width, offset, n_pairs; /* width 0: the evidence is none; offset: channels that pass by before the pairs */
+    bool is_half;                    /* partners are n_pairs apart, else neighbours */
+    const char *layout;              /* what the numbers show; NULL: no channel turns */
+    const char *believed;            /* another one; NULL: it is the same, or none is given */
+};
+
 /* A number that somebody typed, and its place as it is given. */
 struct pe_typed {
     const struct pe_value *tensor, *number;
@@ -171,6 +179,7 @@ struct pe_evidence {
     struct pe_tensor tensors[PE_EVIDENCE_TENSORS_MAX]; /* data borrowed from the request; axes: pe_evidence_fold */
     struct pe_tensor sent;                             /* the first of them, with the axes that came */
     struct pe_tensor_view view;
+    struct pe_whole whole;
     size_t n_tensors;
     uint64_t n_rows, row_len; /* of each tensor; a row is the last axis, of a rotated tensor one head of it */
     struct pe_tensor input;   /* PE_OF_ROTATED: q, of the same shape */
@@ -334,6 +343,10 @@ void pe_tables_phases(const struct pe_model *model, size_t t, uint64_t row, uint
 enum pe_status pe_view_freqs_cis(struct pe_evidence *e, struct pe_failure *err);
 enum pe_status pe_view_cos_sin(struct pe_evidence *e, struct pe_failure *err);
 enum pe_status pe_view_matrix(struct pe_evidence *e, struct pe_failure *err);
+/* whole_matrix.c: of matrices [n, d, d]. PE_INVALID: a number is of no pair. */
+bool pe_is_whole_matrix(const struct pe_tensor *t);
+enum pe_status pe_view_whole_matrix(struct pe_evidence *e, struct pe_failure *err);
+enum pe_status pe_matrix_read(struct pe_diagnosis *d, struct pe_failure *err);
 
 /* typed.c: numbers that were typed, in place of the three steps of a tensor: found, read, sampled. */
 bool pe_typed_is_sent(const struct pe_diagnosis *d);

@@ -85,13 +85,7 @@ enum pe_recipe {
 
 /* To 11 significant bits, as the inputs of a product in TF32 are. */
 double pe_round_to_tf32(double x);
-enum pe_sinusoid_change {
-    PE_SINUSOID_AS_IS,
-    PE_EXPONENT_PER_COLUMN,
-    PE_EXPONENT_DOUBLED,
-    PE_LADDER_FROM_ONE,
-    PE_SINE_ONLY
-};
+enum pe_sinusoid_change { PE_SINUSOID_AS_IS, PE_EXPONENT_PER_COLUMN, PE_EXPONENT_DOUBLED, PE_SINE_ONLY };
 
 /* What is done with the bias of a map, and where a map was taken. The last three are requests as well; the word names
  * them. */
@@ -136,6 +130,15 @@ struct pe_strides {
     double by[2], first;
 };
 
+/* What is done with cosines and sines where it is no rotation: of a pair a, b */
+enum pe_turn {
+    PE_TURN_AS_IS,
+    PE_TURN_COSINES,    /* a·cos and b·cos: the sines are lost */
+    PE_TURN_UNSIGNED,   /* a·cos + b·sin and b·cos + a·sin: the sign is lost */
+    PE_TURN_OTHER_TABLE /* of halves each with the angles of neighbours, or the reverse: the table repeats its columns
+                           for the other layout */
+};
+
 /* Applied to the numbers of a plan, in this order. */
 struct pe_transforms {
     struct pe_channels channels;
@@ -148,6 +151,7 @@ struct pe_transforms {
     double moved;                 /* queries are rotated to so many positions further on; 0: not */
     bool inverted;                /* 1/x: timescales in place of frequencies */
     bool sin_cos_swapped, negated, transposed;
+    enum pe_turn turn;
     double wrapped_from;                   /* angles are reduced modulo 2pi, the smallest is this; NaN: not */
     double scaled;                         /* 1: not */
     double mask_value;                     /* in place of -infinity; NaN: not */
@@ -298,8 +302,10 @@ void pe_wave_columns(struct pe_model *model);
 /* Angles of the columns at position number i, with their sign; and frequencies, or by how much they are divided. */
 void pe_wave_angles(const struct pe_model *model, uint64_t i, uint64_t col0, size_t n, double *out);
 void pe_wave_ladder(const struct pe_model *model, bool as_divisors, uint64_t col0, size_t n, double *out);
-/* The frequency of a column. */
+/* The frequency of a column; and as the model's recipe rounds it. */
 double pe_wave_radians(const struct pe_wave *wave);
+double pe_wave_by_recipe(const struct pe_model *model, double w);
+bool pe_recipe_is_of_frequencies(enum pe_recipe recipe); /* does it round these alone, to few bits? */
 /* What right f32 code may lose of the angle of column j at a position; how much of it not with its frequency; the first
  * of columns at position number i. */
 double pe_wave_loss(const struct pe_model *model, size_t j, double position);

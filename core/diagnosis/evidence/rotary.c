@@ -280,6 +280,8 @@ static void fill_tables(const struct pe_model *m, size_t t, uint64_t row, uint64
         pe_fill(plan, t, at * pe_plan_output(plan, t)->row_len + col0, n, out);
     for (size_t j = 0; !plan && j < n; j++)
         out[j] = (double)INFINITY;
+    if (m->transforms.turn == PE_TURN_COSINES && t == 1)
+        memset(out, 0, n * sizeof *out);
 }
 
 void pe_tables_phases(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
@@ -298,17 +300,17 @@ const struct pe_evidence_kind pe_evidence_tables = {.id = PE_OF_TABLES,
                                                     .phases = pe_tables_phases};
 
 /* The same in one tensor. */
-#define ONE_TENSOR(name)                                                                                               \
+#define ONE_TENSOR(name, read_)                                                                                        \
     const struct pe_evidence_kind pe_evidence_##name = {.id = PE_OF_TABLES,                                            \
                                                         .tensors = {#name},                                            \
                                                         .scheme = "rope",                                              \
                                                         .outputs = {"cos", "sin"},                                     \
                                                         .view = pe_view_##name,                                        \
-                                                        .read = pe_tables_read,                                        \
+                                                        .read = (read_),                                               \
                                                         .fill = fill_tables,                                           \
                                                         .phases = pe_tables_phases}
-ONE_TENSOR(freqs_cis);
-ONE_TENSOR(cos_sin);
-ONE_TENSOR(matrix);
+ONE_TENSOR(freqs_cis, pe_tables_read);
+ONE_TENSOR(cos_sin, pe_tables_read);
+ONE_TENSOR(matrix, pe_matrix_read);
 
 /* ---- q and q_out, k and k_out ---- */

@@ -145,18 +145,20 @@ struct rotor {
     struct pe_row_rotation turn;
     uint64_t last; /* its position number + 1; 0: none */
     double *row, *in;
-    int *pair; /* [head_dim], -1: not rotated */
+    int *pair, *partner; /* [head_dim], -1: not rotated */
 };
 
-static void find_pairs(const struct pe_rotation *r, int *pair)
+static void find_pairs(const struct pe_rotation *r, int *pair, int *partner)
 {
     for (size_t j = 0; j < r->head_dim; j++)
-        pair[j] = -1;
+        pair[j] = partner[j] = -1;
     for (size_t b = 0; b < r->n_blocks; b++)
         for (size_t i = 0; i < r->blocks[b].n_pairs; i++) {
             const struct pe_rotation_block *block = &r->blocks[b];
             size_t c = block->pair0 + i, at = r->offset + block->first + i * block->step;
             pair[at] = pair[at + block->partner] = (int)c;
+            partner[at] = (int)(at + block->partner);
+            partner[at + block->partner] = (int)at;
         }
     for (size_t c = 0; r->to_half && c < r->n_pairs; c++)
         pair[r->offset + c] = pair[r->offset + r->n_pairs + c] = (int)c;
@@ -167,18 +169,59 @@ static void find_pairs(const struct pe_rotation *r, int *pair)
 static enum pe_status prepare_rotor(struct pe_model *m, struct pe_failure *err)
 {
     size_t d = (size_t)m->d->evidence.row_len;
-    struct rotor *r = m->state = calloc(1, sizeof *r + (m->n_columns + 3 * d) * sizeof(double) + d * sizeof(int));
+    struct rotor *r = m->state = calloc(1, sizeof *r + (m->n_columns + 3 * d) * sizeof(double) + 2 * d * sizeof(int));
     if (!r)
         return pe_no_memory(err);
     m->plan->scheme->rotate(m->plan, &r->turn.rotation, NULL);
     r->row = (double *)(void *)(r + 1);
     r->in = r->row + m->n_columns;
     r->pair = (int *)(void *)(r->in + 3 * d);
+    r->partner = r->pair + d;
     if (r->turn.rotation.head_dim != d || !m->columns)
         return pe_fail(err, "", "the width differs");
-    find_pairs(&r->turn.rotation, r->pair);
+    if (m->transforms.turn && (r->turn.rotation.to_half || r->turn.rotation.is_tiled))
+        return pe_fail(err, "", "the width differs");
+    find_pairs(&r->turn.rotation, r->pair, r->partner);
     return PE_OK;
 }
+
+/* ---- What is no rotation ---- */
+
+/* The column of cosines that channel j has, which is rotated. */
+static size_t column_of(const struct pe_model *m, size_t j)
+{
+    const struct rotor *r = m->state;
+    const struct pe_rotation *rot = &r->turn.rotation;
+    size_t at = j - rot->offset;
+    if (m->transforms.turn != PE_TURN_OTHER_TABLE)
+        return (size_t)r->pair[j];
+    return rot->blocks[0].partner == 1 ? at % rot->n_pairs : at / 2;
+}
+
+static void turn_otherwise(const struct pe_model *m, const double *row, const double *in, double *out)
+{
+    const struct rotor *r = m->state;
+    enum pe_turn turn = m->transforms.turn;
+    for (size_t j = 0; j < r->turn.rotation.head_dim; j++) {
+        if (r->pair[j] < 0) {
+            out[j] = in[j];
+            continue;
+        }
+        size_t c = column_of(m, j), partner = (size_t)r->partner[j];
+        double sine = turn == PE_TURN_COSINES ? 0 : row[m->n_columns / 2 + c];
+        out[j] = in[j] * row[c] + (j < partner && turn != PE_TURN_UNSIGNED ? -sine : sine) * in[partner];
+    }
+}
+
+static void rotate(const struct pe_model *m, const double *row, const double *in, double *out)
+{
+    if (m->transforms.turn)
+        turn_otherwise(m, row, in, out);
+    else
+        pe_rotate_row(&((struct rotor *)m->state)->turn, row, PE_F64, in, PE_F64, out);
+}
+
+/* ---- Channels ---- */
 
 int pe_rotated_pair(const struct pe_model *m, uint64_t j)
 {
@@ -188,7 +231,7 @@ int pe_rotated_pair(const struct pe_model *m, uint64_t j)
 
 bool pe_rotated_keeps_lengths(const struct pe_model *m)
 {
-    return !((const struct rotor *)m->state)->turn.rotation.is_tiled;
+    return !((const struct rotor *)m->state)->turn.rotation.is_tiled && !m->transforms.turn;
 }
 
 void pe_rotated_channels(const struct pe_model *m, uint64_t col0, size_t n, double *out)
@@ -254,12 +297,15 @@ static void fill_rotated(const struct pe_model *m, size_t t, uint64_t row, uint6
     double *whole = n == d ? out : r->in + d;
     (void)t;
     pe_input_in_order(m->d, &m->transforms.channels, row, r->in);
-    pe_rotate_row(&r->turn, row_at(m, place), PE_F64, r->in, PE_F64, whole);
+    rotate(m, row_at(m, place), r->in, whole);
     multiply(pe_model_query_factor(m, place), d, whole);
     reorder(&m->transforms.channels, d, r->in + 2 * d, whole);
     if (whole != out)
         memcpy(out, whole + col0, n * sizeof *out);
 }
+
+/* Numbers that are no rotation have no pairs that could be asked whether one angle explains both (../search/own.c). */
+#define NO_ROTATION_LOSS 0x1p-10
 
 /* Of n channels at position number i. */
 static void phases_at(const struct pe_model *m, uint64_t i, uint64_t col0, size_t n, double *out)
@@ -267,7 +313,9 @@ static void phases_at(const struct pe_model *m, uint64_t i, uint64_t col0, size_
     double of_pairs[PE_HEAD_DIM_MAX / 2];
     pe_wave_phases(m, i, 0, m->n_columns / 2, of_pairs);
     for (size_t j = 0; j < n; j++)
-        out[j] = pe_rotated_pair(m, col0 + j) >= 0 ? of_pairs[pe_rotated_pair(m, col0 + j)] : 0;
+        out[j] = pe_rotated_pair(m, col0 + j) < 0 ? 0
+                 : m->transforms.turn             ? fmin(of_pairs[column_of(m, col0 + j)], NO_ROTATION_LOSS)
+                                                  : of_pairs[pe_rotated_pair(m, col0 + j)];
 }
 
 static void phases_of_rotated(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
@@ -278,25 +326,25 @@ static void phases_of_rotated(const struct pe_model *m, size_t t, uint64_t row, 
 
 void pe_rotated_at(const struct pe_model *m, uint64_t i, const double *in, double *out, double *phase)
 {
-    const struct rotor *r = m->state;
-    pe_rotate_row(&r->turn, row_at(m, i), PE_F64, in, PE_F64, out);
+    rotate(m, row_at(m, i), in, out);
     multiply(pe_model_query_factor(m, i), (size_t)m->d->evidence.row_len, out);
     phases_at(m, i, 0, (size_t)m->d->evidence.row_len, phase);
 }
 
 double pe_rotated_alone(const struct pe_model *m, size_t j, double p, double *out)
 {
-    const struct rotor *r = m->state;
     size_t d = (size_t)m->d->evidence.row_len, pairs = m->n_columns / 2;
     double *table = out + d, *in = out + 2 * d;
     int c = pe_rotated_pair(m, j);
+    if (c >= 0 && m->transforms.turn)
+        c = (int)column_of(m, j);
     memset(table, 0, m->n_columns * sizeof *table);
     if (c >= 0) {
         table[c] = pe_wave_at(m, (size_t)c, p, 0);
         table[pairs + (size_t)c] = pe_wave_at(m, pairs + (size_t)c, p, 0);
     }
     pe_evidence_input(&m->d->evidence, 0, in);
-    pe_rotate_row(&r->turn, table, PE_F64, in, PE_F64, out);
+    rotate(m, table, in, out);
     multiply(pe_query_factor(&m->query_scale, p), d, out);
     return c >= 0 ? pe_wave_loss(m, (size_t)c, p) : 0;
 }

@@ -3,7 +3,7 @@
  *     freqs_cis, cos_sin   [n, C, 2]       cosine and sine of each pair
  *     cos_sin              [n, r]          cosines of all pairs, then sines
  *     cos_sin              [2, n, columns] the table of cosines, then that of sines
- *     matrix               [n, C, 2, 2]    [[cos, -sin], [sin, cos]]
+ *     matrix               [n, C, 2, 2]    [[cos, -sin], [sin, cos]]; [n, d, d] is in whole_matrix.c
  *
  * The axes before those of a pair are kept: the last of them that is longer than 1 counts positions, the others rows of
  * a batch. */
@@ -77,8 +77,10 @@ enum pe_status pe_view_freqs_cis(struct pe_evidence *e, struct pe_failure *err)
 enum pe_status pe_view_matrix(struct pe_evidence *e, struct pe_failure *err)
 {
     const struct pe_tensor *t = &e->tensors[0];
+    if (pe_is_whole_matrix(t))
+        return pe_view_whole_matrix(e, err);
     if (!ends_with_twos(t, 2))
-        return refuse(e, "[n, rotary_dim/2, 2, 2]", err);
+        return refuse(e, "[n, rotary_dim/2, 2, 2], or [n, head_dim, head_dim]", err);
     see(e, 4, 0, t->rank - 3, t->shape[t->rank - 3], "matrix");
     e->view.row_step *= e->view.col_step = 4;
     const uint64_t first[] = {0, 2, 3, 1}; /* cos, sin, cos, -sin */

@@ -9,7 +9,6 @@
  *     sinusoid    column j of d at position p; even columns are sines, or as the layout states:
  *                 exponent_per_column   p·base^(-j/d)
  *                 exponent_doubled      p·base^(-2j/d)
- *                 ladder_from_one       the angle of the pair after it
  *                 sine_only             the cosines are sines of the same angle */
 #include "core/diagnosis/diagnosis.h"
 
@@ -184,6 +183,16 @@ static double round_frequency(const struct pe_model *m, double w)
     return pe_round_to(r->of_frequency, 1 / pe_round_to(r->of_frequency, power));
 }
 
+bool pe_recipe_is_of_frequencies(enum pe_recipe recipe)
+{
+    return roundings[recipe].of_others == PE_F32 && pe_roundoff(roundings[recipe].of_frequency) > pe_roundoff(PE_F32);
+}
+
+double pe_wave_by_recipe(const struct pe_model *m, double w)
+{
+    return m->transforms.recipe ? round_factor(m, round_frequency(m, w)) : w;
+}
+
 static double by_recipe(const struct pe_model *m, size_t column, double p, double frequency, int quarter)
 {
     const struct rounding *r = &roundings[m->transforms.recipe];
@@ -194,23 +203,12 @@ static double by_recipe(const struct pe_model *m, size_t column, double p, doubl
 
 /* ---- Other exponents ---- */
 
-/* From one pair's frequency to the next one's. */
-static double ratio_of(const struct pe_model *m)
-{
-    double first = pe_wave_radians(&m->columns[0]);
-    for (size_t j = 1; j < m->n_columns; j++)
-        if (fabs(pe_wave_radians(&m->columns[j])) < fabs(first))
-            return pe_wave_radians(&m->columns[j]) / first;
-    return 1;
-}
-
 static double other_frequency(const struct pe_model *m, size_t column, double usual)
 {
     double d = (double)m->n_columns, base = real_of(m, "base", 10000), scale = real_of(m, "angle_scale", 1);
     switch (m->transforms.sinusoid) {
     case PE_EXPONENT_PER_COLUMN: return scale * pow(base, -(double)column / d);
     case PE_EXPONENT_DOUBLED: return scale * pow(base, -2 * (double)column / d);
-    case PE_LADDER_FROM_ONE: return usual * ratio_of(m);
     case PE_SINUSOID_AS_IS:
     case PE_SINE_ONLY: break;
     }

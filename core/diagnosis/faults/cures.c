@@ -48,6 +48,10 @@ const struct pe_cure pe_cures_layout[] = {
      .numpy = "cos, sin = (np.repeat(x[..., : x.shape[-1] // 2], 2, -1) for x in (cos, sin))"},
     {.torch = NULL}};
 
+const struct pe_cure pe_cures_rotation[] = {{.evidence = ROTATED, .layout = "half", ROTATE_HALF},
+                                            {.evidence = ROTATED, .layout = "interleaved", ROTATE_NEIGHBOURS},
+                                            {.torch = NULL}};
+
 /* Of tables it is the positions that are doubled. */
 const struct pe_cure pe_cures_twice[] = {{.evidence = ROTATED, .layout = "half", ROTATE_HALF},
                                          {.evidence = ROTATED, .layout = "interleaved", ROTATE_NEIGHBOURS},

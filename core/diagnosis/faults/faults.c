@@ -129,17 +129,10 @@ bool pe_fault_applies(const struct pe_diagnosis *d, size_t i)
 
 /* ---- The field that a fault changes ---- */
 
+/* Lists are never: a rule that has some is shown whole. */
 static bool is_equal(const struct pe_value *a, const struct pe_value *b)
 {
-    if (!a || !b)
-        return !a && !b;
-    if (pe_value_number(a) == pe_value_number(b))
-        return true;
-    if (a->kind != b->kind)
-        return false;
-    if (a->kind == PE_STRING)
-        return strcmp(a->string, b->string) == 0;
-    return a->kind == PE_BOOLEAN ? a->boolean == b->boolean : a->kind == PE_NULL;
+    return a && b ? a->kind != PE_ARRAY && pe_value_same(a, b) : a == b;
 }
 
 static const struct pe_value *member(const struct pe_value *object, const char *name)

@@ -39,8 +39,8 @@ struct pe_cure {
     const char *torch, *numpy; /* torch NULL: the end; numpy NULL: there is none */
 };
 extern const struct pe_cure pe_cures_positions[], pe_cures_ladder[], pe_cures_scaling[], pe_cures_layout[],
-    pe_cures_twice[], pe_cures_direction[], pe_cures_exchanged[], pe_cures_negated[], pe_cures_factor[],
-    pe_cures_scaled[], pe_cures_axes[], pe_cures_transposed[];
+    pe_cures_rotation[], pe_cures_twice[], pe_cures_direction[], pe_cures_exchanged[], pe_cures_negated[],
+    pe_cures_factor[], pe_cures_scaled[], pe_cures_axes[], pe_cures_transposed[];
 
 /* One fault. Evaluation: the faults of a hypothesis are applied to one edit, those that are not fitted first, in the
  * order of list.h, then the fitted ones by their fit_rank; so apply() reads the values in use by pe_edit_value, which
@@ -57,6 +57,7 @@ struct pe_fault {
                             the field that it sets */
     bool is_of_tensor;   /* it changes the tensor rather than the plan, or reads it whatever the alternative */
     size_t n_alternatives;
+    const struct pe_field *values; /* of each alternative a field and its other value, PE_NULL: none; or NULL: … */
     size_t (*count)(const struct pe_diagnosis *d); /* those that are tried, if that depends on the belief; else NULL */
     /* Changes the edit as the alternative states. false: it does not apply, or changes nothing. */
     bool (*apply)(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit);
@@ -70,6 +71,46 @@ struct pe_fault {
     /* By how much an alternative is more (or less) surprising than the fault's row; NULL: 0. */
     int (*surprise)(const struct pe_diagnosis *d, size_t alternative);
 };
+
+/* Alternatives of one field each, as data. */
+#define PE_VALUES(...)                                                                                                 \
+    .values = (const struct pe_field[]){__VA_ARGS__},                                                                  \
+    .n_alternatives = sizeof((const struct pe_field[]){__VA_ARGS__}) / sizeof(struct pe_field)
+#define PE_WORD_OF(name, word)                                                                                         \
+    {                                                                                                                  \
+        name, { .kind = PE_STRING, .string = word }                                                                    \
+    }
+#define PE_REAL_OF(name, x)                                                                                            \
+    {                                                                                                                  \
+        name, { .kind = PE_REAL, .real = x }                                                                           \
+    }
+#define PE_INTEGER_OF(name, x)                                                                                         \
+    {                                                                                                                  \
+        name, { .kind = PE_INTEGER, .integer = x }                                                                     \
+    }
+#define PE_TRUTH_OF(name, x)                                                                                           \
+    {                                                                                                                  \
+        name, { .kind = PE_BOOLEAN, .boolean = x }                                                                     \
+    }
+#define PE_NONE_OF(name)                                                                                               \
+    {                                                                                                                  \
+        name, { .kind = PE_NULL }                                                                                      \
+    }
+#define PE_LIST_OF(name, ...)                                                                                          \
+    {                                                                                                                  \
+        name,                                                                                                          \
+        {                                                                                                              \
+            .kind = PE_ARRAY, .array = {                                                                               \
+                .dtype = PE_F64,                                                                                       \
+                .rank = 1,                                                                                             \
+                .shape = {sizeof((const double[]){__VA_ARGS__}) / sizeof(double)},                                     \
+                .data = (const double[]){__VA_ARGS__}                                                                  \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+/* parameters.c: changes the edit as an alternative of a row states. false: it does not apply, or changes nothing. */
+bool pe_fault_apply(struct pe_diagnosis *d, const struct pe_fault *fault, size_t alternative, struct pe_edit *edit);
 
 /* The table, in the order of list.h (pe_n_faults rows). */
 const struct pe_fault *pe_fault_row(size_t i);
@@ -261,10 +302,6 @@ struct pe_change {
 void pe_fault_change(struct pe_diagnosis *d, const struct pe_edit *edit, const struct pe_fault *fault, unsigned i,
                      struct pe_change *change);
 
-/* maps.c: the x at which numbers that are linear in it fit best, of rotated tensors and maps, from the edits at 0 and
- * at 1; its standard error. false: a cap or another stage is in the way, or nothing depends on it. */
-bool pe_fit_between(struct pe_diagnosis *d, const struct pe_edit *at0, const struct pe_edit *at1, struct pe_solved *x);
-
 /* How far the frequencies of a model's recipe may be off, relatively. */
 double pe_wave_tolerance(const struct pe_model *model);
 /* Positions from row 0 to row 1 of a model on one axis. */
@@ -300,24 +337,5 @@ bool pe_reading_steps(struct pe_reading *r);
 
 /* A phase in [-pi, pi]. */
 static inline double pe_wrap(double x) { return x - 2 * PI * nearbyint(x / (2 * PI)); }
-
-/* ---- Ratios ---- */
-
-/* The one factor between numbers predicted and numbers found: an interval, because both have been rounded. */
-
-/* The factors that agree with all numbers so far: if each was rounded once, and if it was rounded three times, as when
- * the factor itself is a rounded number. */
-struct pe_ratio {
-    double least, most, wide_least, wide_most;
-};
-
-void pe_ratio_init(struct pe_ratio *r);
-/* n more numbers, rounded with the unit roundoff u; infinities are passed over. false: one is found where 0 is
- * predicted. */
-bool pe_ratio_add(struct pe_ratio *r, const double *found, const double *predicted, size_t n, double u);
-bool pe_ratio_is_known(const struct pe_ratio *r); /* has any number bounded the interval? */
-bool pe_ratio_is_consistent(const struct pe_ratio *r);
-/* The decimal with the fewest digits among the factors; false: there is no such factor. */
-bool pe_ratio_choose(const struct pe_ratio *r, double *factor);
 
 #endif

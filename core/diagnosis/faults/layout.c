@@ -279,6 +279,13 @@ static size_t count_layouts(const struct pe_diagnosis *d)
     return are_pairs ? 0 : N_LAYOUTS;
 }
 
+/* Layouts of coordinates are no slip where there is one. */
+static int surprise_of_layout(const struct pe_diagnosis *d, size_t i)
+{
+    enum { OF_COORDINATES = 3, FAR = 4 };
+    return i >= OF_COORDINATES && d->belief.model->plan->seq.n_axes < 2 ? FAR : 0;
+}
+
 /* One sentence for each alternative, in the order of faults/layout.c. */
 #define HAS_LAYOUT "The tensor has the layout {found}; the configuration says {believed}."
 static const char *const of_layouts[] = {
@@ -299,6 +306,7 @@ const struct pe_fault pe_fault_layout_swapped = {
     .n_alternatives = N_LAYOUTS,
     .count = count_layouts,
     .apply = swap_layout,
+    .surprise = surprise_of_layout,
     .cures = pe_cures_layout};
 /* Sinusoidal encodings have the first two. Weights have no part in them, so the sentence is another. */
 const struct pe_fault pe_fault_sinusoid_layout = {

@@ -2,7 +2,6 @@
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #define OF_BIAS (PE_EVIDENCE_BIT(BIAS) | PE_EVIDENCE_BIT(MAPS))
 #define OF_MAPS (OF_BIAS | PE_EVIDENCE_BIT(BUCKETS))
@@ -154,21 +153,17 @@ static bool hides_some(const struct pe_diagnosis *d)
     return d->evidence.has_infinity || d->evidence.kind == &pe_evidence_probs;
 }
 
-/* The distance to the first hidden key at or before query i; 0: all are seen. */
-static int64_t hidden_left(const struct pe_diagnosis *d, const struct pe_edit *edit, uint64_t i)
+/* The distance from query i to the first hidden key before it (step -1, from the query's own on) or after it (1); 0:
+ * all are seen. */
+static int64_t first_hidden(const struct pe_diagnosis *d, const struct pe_edit *edit, uint64_t i, int64_t step)
 {
-    for (int64_t j = q_offset(d, edit) + (int64_t)i, distance = 0; j >= 0; j--, distance++)
-        if (j < (int64_t)k_len(d) && is_hidden(d, i, (uint64_t)j))
-            return distance;
-    return 0;
-}
-
-/* The same after query i. */
-static int64_t hidden_right(const struct pe_diagnosis *d, const struct pe_edit *edit, uint64_t i)
-{
-    for (int64_t j = q_offset(d, edit) + (int64_t)i + 1, distance = 1; j < (int64_t)k_len(d); j++, distance++)
-        if (j >= 0 && is_hidden(d, i, (uint64_t)j))
-            return distance;
+    int64_t own = q_offset(d, edit) + (int64_t)i;
+    for (int64_t by = step > 0, j = own + by; j >= 0 || step > 0; by++, j += step) {
+        if (j >= (int64_t)k_len(d) && step > 0)
+            return 0;
+        if (j >= 0 && j < (int64_t)k_len(d) && is_hidden(d, i, (uint64_t)j))
+            return by;
+    }
     return 0;
 }
 
@@ -178,7 +173,7 @@ static bool read_window(struct pe_diagnosis *d, struct pe_edit *edit)
 {
     if (!hides_some(d) || !pe_is_run_of_maps(d, edit))
         return false;
-    int64_t window = hidden_left(d, edit, q_len(d) - 1), right = hidden_right(d, edit, 0);
+    int64_t window = first_hidden(d, edit, q_len(d) - 1, -1), right = first_hidden(d, edit, 0, 1);
     if (window < 1 || window == pe_edit_integer(d, edit, "window", 0))
         return false;
     pe_edit_set_integer(edit, "window", window);
@@ -192,8 +187,7 @@ static bool read_key_mask(struct pe_diagnosis *d, struct pe_edit *edit)
 {
     size_t n = k_len(d), last = q_len(d) - 1, n_hidden = 0;
     bool may_hide = hides_some(d) && !pe_edit_has(d, edit, "key_mask");
-    double *mask = may_hide ? malloc(n * sizeof *mask) : NULL;
-    d->no_memory |= may_hide && !mask;
+    double *mask = may_hide ? pe_edit_room(edit, n * sizeof *mask) : NULL;
     if (!mask)
         return false;
     for (size_t j = 0; j < n; j++) {
@@ -202,7 +196,6 @@ static bool read_key_mask(struct pe_diagnosis *d, struct pe_edit *edit)
     }
     if (n_hidden > 0 && n_hidden < n)
         pe_edit_set_reals(edit, "key_mask", mask, n);
-    free(mask);
     return n_hidden > 0 && n_hidden < n;
 }
 
@@ -213,8 +206,7 @@ static bool read_padding(struct pe_diagnosis *d, struct pe_edit *edit)
     size_t n = k_len(d), n_hidden = 0;
     bool may_hide = !d->evidence.is_turned && !pe_edit_has(d, edit, "key_mask") &&
                     (pe_edit_is_word(d, edit, "form", "key") || pe_edit_is_word(d, edit, "form", "key_mask"));
-    double *mask = may_hide ? malloc(n * sizeof *mask) : NULL;
-    d->no_memory |= may_hide && !mask;
+    double *mask = may_hide ? pe_edit_room(edit, n * sizeof *mask) : NULL;
     if (!mask)
         return false;
     pe_evidence_read(&d->evidence, 0, 0, 0, n, mask);
@@ -231,7 +223,6 @@ static bool read_padding(struct pe_diagnosis *d, struct pe_edit *edit)
         pe_edit_set_word(edit, "form", "key_mask");
         edit->transforms.mask_value = 0;
     }
-    free(mask);
     return is_padded;
 }
 

@@ -90,83 +90,65 @@ static bool set_word(const struct pe_diagnosis *d, struct pe_edit *edit, size_t 
 /* ---- Numbers and lists ---- */
 
 #define PI 3.14159265358979323846
-static const struct parameter {
-    const char *scheme, *name;
-    size_t n; /* of a list; 0: a number */
-    double values[3];
-} parameters[] = {
-    {"sandwich", "bar_dim", 0, {128}},
-    {"sandwich", "bar_dim", 0, {64}},
-    {"sandwich", "bar_dim", 0, {32}},
-    {"sandwich", "bar_dim", 0, {256}},
-    {"t5", "num_buckets", 0, {32}},
-    {"t5", "num_buckets", 0, {64}},
-    {"t5", "num_buckets", 0, {16}},
-    {"t5", "num_buckets", 0, {128}},
-    {"t5", "num_buckets", 0, {320}},
-    {"deberta", "position_buckets", 0, {-1}},
-    {"deberta", "position_buckets", 0, {256}},
-    {"deberta", "position_buckets", 0, {128}},
-    {"deberta", "position_buckets", 0, {64}},
-    {"deberta", "position_buckets", 0, {32}},
-    {"deberta", "max_relative_positions", 0, {512}},
-    {"deberta", "max_relative_positions", 0, {256}},
-    {"deberta", "max_relative_positions", 0, {128}},
-    {"deberta", "max_relative_positions", 0, {1024}},
-    {"rope", "mrope_section", 3, {16, 24, 24}}, /* Qwen2-VL */
-    {"rope", "mrope_section", 3, {24, 20, 20}}, /* Qwen3-VL */
-    {"rope", "mrope_section", 3, {8, 12, 12}},  /* GLM-4V */
-    {"rope", "mrope_section", 3, {11, 11, 10}}, /* Qwen3.5 */
-    {"rope", "mrope_section", 3, {22, 21, 21}},
-    {"rope", "axes_dim", 3, {16, 56, 56}}, /* Flux */
-    {"rope", "axes_dim", 3, {44, 42, 42}}, /* Wan */
-    {"rope", "axes_dim", 3, {32, 48, 48}}, /* Lumina 2 */
-    {"rope", "axes_dim", 3, {16, 24, 24}}, /* CogVideoX */
-    {"rope", "max_freq", 0, {10}},
-    {"rope", "max_freq", 0, {20}},
-    {"rope", "max_freq", 0, {224}},
-    {"rope", "max_freq", 0, {256}},
-    {"sinusoidal", "angle_scale", 0, {1}},
-    {"sinusoidal", "angle_scale", 0, {1000}},
-    {"sinusoidal", "angle_scale", 0, {0.001}},
-    {"sinusoidal", "angle_scale", 0, {PI}},
-    {"sinusoidal", "angle_scale", 0, {2 * PI}},
+static const struct pe_field parameters[] = {
+    PE_INTEGER_OF("bar_dim", 128), /* Sandwich */
+    PE_INTEGER_OF("bar_dim", 64),
+    PE_INTEGER_OF("bar_dim", 32),
+    PE_INTEGER_OF("bar_dim", 256),
+    PE_INTEGER_OF("position_buckets", -1), /* DeBERTa */
+    PE_INTEGER_OF("position_buckets", 256),
+    PE_INTEGER_OF("position_buckets", 128),
+    PE_INTEGER_OF("position_buckets", 64),
+    PE_INTEGER_OF("position_buckets", 32),
+    PE_INTEGER_OF("max_relative_positions", 512),
+    PE_INTEGER_OF("max_relative_positions", 256),
+    PE_INTEGER_OF("max_relative_positions", 128),
+    PE_INTEGER_OF("max_relative_positions", 1024),
+    PE_LIST_OF("mrope_section", 16, 24, 24), /* Qwen2-VL */
+    PE_LIST_OF("mrope_section", 24, 20, 20), /* Qwen3-VL */
+    PE_LIST_OF("mrope_section", 8, 12, 12),  /* GLM-4V */
+    PE_LIST_OF("mrope_section", 11, 11, 10), /* Qwen3.5 */
+    PE_LIST_OF("mrope_section", 22, 21, 21),
+    PE_LIST_OF("axes_dim", 16, 56, 56), /* Flux */
+    PE_LIST_OF("axes_dim", 44, 42, 42), /* Wan */
+    PE_LIST_OF("axes_dim", 32, 48, 48), /* Lumina 2 */
+    PE_LIST_OF("axes_dim", 16, 24, 24), /* CogVideoX */
+    PE_INTEGER_OF("max_freq", 10),
+    PE_INTEGER_OF("max_freq", 20),
+    PE_INTEGER_OF("max_freq", 224),
+    PE_INTEGER_OF("max_freq", 256),
+    PE_INTEGER_OF("angle_scale", 1),
+    PE_INTEGER_OF("angle_scale", 1000),
+    PE_REAL_OF("angle_scale", 0.001),
+    PE_REAL_OF("angle_scale", PI),
+    PE_REAL_OF("angle_scale", 2 * PI),
 };
 enum { N_PARAMETERS = sizeof parameters / sizeof *parameters };
 
 /* Lists share out the same width. */
-static bool set_list(const struct pe_diagnosis *d, struct pe_edit *edit, const struct parameter *p)
+static bool is_another(const struct pe_value *now, const struct pe_value *value)
 {
-    const struct pe_value *v = pe_edit_value(d, edit, p->name);
     double sum = 0;
-    bool differs = false;
-    if (v->kind != PE_ARRAY || v->array.rank != 1 || v->array.shape[0] != p->n)
-        return false;
-    struct pe_reals now = {v->array, p->n};
-    for (size_t i = 0; i < p->n; i++) {
-        double x = pe_real_at(&now, i);
-        sum += p->values[i] - x;
-        differs |= p->values[i] != x;
-    }
-    if (sum == 0 && differs)
-        pe_edit_set_reals(edit, p->name, p->values, p->n);
-    return sum == 0 && differs;
+    if (!now || now->kind != PE_ARRAY || value->kind != PE_ARRAY)
+        return now && !pe_value_same(now, value);
+    struct pe_reals x = {now->array, now->array.shape[0]}, y = {value->array, value->array.shape[0]};
+    for (size_t i = 0; i < x.n && x.n == y.n; i++)
+        sum += pe_real_at(&y, i) - pe_real_at(&x, i);
+    return x.n == y.n && sum == 0 && !pe_value_same(now, value);
 }
 
-static bool set_number(const struct pe_diagnosis *d, struct pe_edit *edit, const struct parameter *p)
+/* A field that is used has another value. */
+static bool set_field(const struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_field *field)
 {
-    double x = p->values[0];
-    if (!pe_same(d->belief.inheritance->scheme->info.name, p->scheme) || !pe_edit_value(d, edit, p->name))
-        return false;
-    if (p->n)
-        return set_list(d, edit, p);
-    if (pe_edit_real(d, edit, p->name, x) == x)
-        return false;
-    if (x == floor(x))
-        pe_edit_set_integer(edit, p->name, (int64_t)x);
-    else
-        pe_edit_set_real(edit, p->name, x);
-    return true;
+    bool is_other = is_another(pe_edit_value(d, edit, field->name), &field->value);
+    if (is_other)
+        set(d, edit, field->name, field->value);
+    return is_other;
+}
+
+bool pe_fault_apply(struct pe_diagnosis *d, const struct pe_fault *fault, size_t i, struct pe_edit *edit)
+{
+    return fault->values ? set_field(d, edit, &fault->values[i]) : fault->apply(d, i, edit);
 }
 
 static bool exchange(const struct pe_diagnosis *d, struct pe_edit *edit, const char *a, const char *b)
@@ -186,7 +168,7 @@ static size_t count_parameters(const struct pe_diagnosis *d) { return N_PARAMETE
 static bool parameter_other(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     if (i < N_PARAMETERS)
-        return set_number(d, edit, &parameters[i]);
+        return set_field(d, edit, &parameters[i]);
     if (i > N_PARAMETERS)
         return set_word(d, edit, i - N_PARAMETERS - 1);
     return pe_same(d->belief.inheritance->scheme->info.name, "kerple") && exchange(d, edit, "r1", "r2");
@@ -195,6 +177,13 @@ const struct pe_fault pe_fault_parameter_other = {
     FAULT_TEXT("parameter_other", "parameter", PARAMETER, 3, "other parameter", "A parameter has another value.",
                "{pointer} is {found}; the configuration says {believed}."),
     .count = count_parameters, .apply = parameter_other};
+
+const struct pe_fault pe_fault_kind_other = {FAULT_TEXT("kind_other", "bias", BIAS, 3, "other kind",
+                                                        "KERPLE's bias is of the other kind: log or power.",
+                                                        "The kind is {found}; the configuration says {believed}."),
+
+                                             .schemes = "kerple", .evidence = PE_EVIDENCE_BIT(BIAS),
+                                             PE_VALUES(PE_WORD_OF("kind", "log"), PE_WORD_OF("kind", "power"))};
 
 /* Grids that models are trained on, for coordinates resized to them. */
 static const double ref_sides[] = {16, 14, 24, 7, 32, 37};

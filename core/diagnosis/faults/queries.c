@@ -27,21 +27,14 @@ static bool set_scale(struct pe_edit *edit, size_t type, double beta, double len
     return true;
 }
 
-static bool forget(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    if (!has_queries(d) || !pe_edit_has(d, edit, "query_scale"))
-        return false;
-    pe_edit_remove(edit, "query_scale");
-    return true;
-}
+static size_t count_queries(const struct pe_diagnosis *d) { return has_queries(d); }
 
 const struct pe_fault pe_fault_query_scale_missing = {
     FAULT_TEXT("query_scale_missing", "size", SIZE, 2, "queries not scaled by position",
                "Queries are not multiplied by the factor that grows with their position.",
                "The queries are not multiplied by a factor that grows with their position; in the configuration they "
                "are."),
-    .pointer = "query_scale", .evidence = OF_QUERIES, .n_alternatives = 1, .apply = forget};
+    .pointer = "query_scale", .evidence = OF_QUERIES, .count = count_queries, PE_VALUES(PE_NONE_OF("query_scale"))};
 
 /* Up to its length a factor is 1, so in shorter sequences it is no other hypothesis. */
 static bool reaches(const struct pe_diagnosis *d, double length)
@@ -74,6 +67,55 @@ static size_t type_of(const struct pe_diagnosis *d, const struct pe_edit *edit)
     return type;
 }
 
+/* The sample as an edit predicts it; of probabilities the scores. */
+static bool predict(struct pe_diagnosis *d, const struct pe_edit *edit, double *out)
+{
+    struct pe_edit changed = *edit;
+    struct pe_model *model;
+    changed.n_owned = 0;
+    if (d->evidence.kind == &pe_evidence_probs)
+        changed.transforms.stage = PE_STAGE_OTHER;
+    if (!pe_edit_model(d, &changed, &model))
+        return false;
+    pe_sample_fill(&d->sample, model, out);
+    pe_model_free(model);
+    return true;
+}
+
+/* The x at which numbers that are linear in it fit best, from the edits at 0 and at 1. Logarithms of probabilities are
+ * scores but for one number of their row: their means in a piece are left out. */
+static bool fit_between(struct pe_diagnosis *d, const struct pe_edit *at0, const struct pe_edit *at1,
+                        struct pe_solved *x)
+{
+    const struct pe_sample *s = &d->sample;
+    bool are_probs = d->evidence.kind == &pe_evidence_probs,
+         is_linear = !pe_edit_has(d, at0, "softcap") && at0->transforms.stage == PE_STAGE_AS_IS;
+    double both = 0, own = 0, all = 0, n_all = 0;
+    if (!is_linear || !predict(d, at0, s->phase) || !predict(d, at1, s->expected))
+        return false;
+    for (const struct pe_piece *p = s->pieces; p < s->pieces + s->n_pieces; p++) {
+        double n = 0, gaps = 0, steps = 0;
+        for (size_t j = p->at; j < p->at + p->n; j++) {
+            double y = are_probs ? s->found[j] > 0x1p-20 ? log(s->found[j]) : (double)NAN : s->found[j],
+                   gap = y - s->phase[j], step = s->expected[j] - s->phase[j];
+            if (!isfinite(gap) || !isfinite(step))
+                continue;
+            n++;
+            gaps += gap;
+            steps += step;
+            both += gap * step;
+            own += step * step;
+            all += y * y;
+        }
+        both -= are_probs && n > 0 ? gaps * steps / n : 0;
+        own -= are_probs && n > 0 ? steps * steps / n : 0;
+        n_all += n;
+    }
+    x->x = both / own;
+    x->error = pe_evidence_noise(&d->evidence) * sqrt(all / (own * n_all));
+    return own > 0 && isfinite(x->x);
+}
+
 /* Rows are linear in beta. */
 static bool fit_beta(struct pe_diagnosis *d, size_t type, double length, struct pe_edit *edit)
 {
@@ -81,7 +123,7 @@ static bool fit_beta(struct pe_diagnosis *d, size_t type, double length, struct 
     struct pe_solved beta;
     at1.n_owned = 0;
     bool is_made = type != PE_SCALE_LOGN && set_scale(edit, type, 0, length) && set_scale(&at1, type, 1, length);
-    bool fits = is_made && pe_fit_between(d, edit, &at1, &beta);
+    bool fits = is_made && fit_between(d, edit, &at1, &beta);
     edit->failed |= at1.failed;
     pe_edit_drop(&at1);
     if (!fits || !(beta.x > 4 * beta.error))

@@ -465,10 +465,10 @@ static bool read_all(struct pe_diagnosis *d, const struct pe_model *m, struct pe
 /* With other exponents a cosine has no sine; exchanged heads and channels are no pairs. */
 static bool has_waves(const struct pe_model *m)
 {
-    bool is_whole = m->transforms.sinusoid == PE_SINUSOID_AS_IS || m->transforms.sinusoid == PE_LADDER_FROM_ONE;
+    bool is_whole = m->transforms.sinusoid == PE_SINUSOID_AS_IS;
     bool is_rotated = m->d->evidence.kind->id == PE_OF_ROTATED;
-    return m->has_shape && !m->d->evidence.is_typed && is_whole && !(is_rotated && m->transforms.transposed) &&
-           pe_wave_count(m) > 0;
+    return m->has_shape && !m->d->evidence.is_typed && !m->transforms.turn && is_whole &&
+           !(is_rotated && m->transforms.transposed) && pe_wave_count(m) > 0;
 }
 
 static uint64_t rows_of(const struct pe_model *m)

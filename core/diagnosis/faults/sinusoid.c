@@ -1,44 +1,26 @@
 /* Faults of sinusoidal encodings. */
 #include "core/diagnosis/diagnosis.h"
 
-static bool set_freq_shift(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    if (pe_edit_real(d, edit, "freq_shift", -1) < 0 || pe_edit_real(d, edit, "freq_shift", -1) == (double)i)
-        return false;
-    pe_edit_set_real(edit, "freq_shift", (double)i);
-    return true;
-}
-
 /* 0, the paper, and 1, fairseq and others. */
 const struct pe_fault pe_fault_freq_shift_other = {
     FAULT_TEXT("freq_shift_other", "sinusoid", SINUSOID, 2, "other freq_shift",
                "The exponents of the frequencies have another divisor.",
                "freq_shift is {found}; the configuration says {believed}."),
 
-    .schemes = "sinusoidal", .n_alternatives = 2, .apply = set_freq_shift};
+    .schemes = "sinusoidal", PE_VALUES(PE_REAL_OF("freq_shift", 0), PE_REAL_OF("freq_shift", 1))};
 
-static bool set_word(struct pe_diagnosis *d, struct pe_edit *edit, const char *name, const char *word)
-{
-    if (!pe_edit_value(d, edit, name) || pe_edit_is_word(d, edit, name, word))
-        return false;
-    pe_edit_set_word(edit, name, word);
-    return true;
-}
-
-static bool set_odd(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    static const char *const odd[] = {"paper", "pad", "truncate"};
-    return pe_edit_integer(d, edit, "dim", 0) % 2 && set_word(d, edit, "odd", odd[i]);
-}
+static size_t count_odd(const struct pe_diagnosis *d) { return pe_edit_integer(d, NULL, "dim", 0) % 2 ? 3 : 0; }
 
 /* fairseq has its own odd width and its own freq_shift, so both may differ at once: the former counts as a fault of
  * width, of which encodings have no other. */
-const struct pe_fault pe_fault_odd_other = {FAULT_TEXT("odd_other", "sinusoid", SINUSOID, 2, "other last column",
-                                                       "The last column of an odd width is computed by another rule.",
-                                                       "odd is {found}; the configuration says {believed}."),
+const struct pe_fault pe_fault_odd_other = {
+    FAULT_TEXT("odd_other", "sinusoid", SINUSOID, 2, "other last column",
+               "The last column of an odd width is computed by another rule.",
+               "odd is {found}; the configuration says {believed}."),
 
-                                            .schemes = "sinusoidal", .n_alternatives = 3, .apply = set_odd,
-                                            .combines_as = PE_KIND_WIDTH};
+    .schemes = "sinusoidal", .count = count_odd,
+    PE_VALUES(PE_WORD_OF("odd", "paper"), PE_WORD_OF("odd", "pad"), PE_WORD_OF("odd", "truncate")),
+    .combines_as = PE_KIND_WIDTH};
 
 static const char *const styles[] = {"axial", "detr", "mae", "timm", "multidim", "vjepa", "axial"};
 enum { N_STYLES = sizeof styles / sizeof *styles };
@@ -99,10 +81,6 @@ CHANGE(exponent_doubled, PE_EXPONENT_DOUBLED,
        FAULT_TEXT("exponent_doubled", "sinusoid", SINUSOID, 2, "doubled exponent",
                   "Column j has the frequency base^(-2j/d): the column is taken for the pair.",
                   "Column j has the frequency base^(-2j/d): the column is taken for the pair."))
-CHANGE(sinusoid_from_one, PE_LADDER_FROM_ONE,
-       FAULT_TEXT("ladder_from_one", "sinusoid", LADDER, 2, "frequencies counted from one",
-                  "Pair c has the frequency of pair c + 1: the exponents begin at 1 instead of 0.",
-                  "Each pair has the frequency of the next one: pairs are counted from 1 instead of 0."))
 CHANGE(sine_only, PE_SINE_ONLY,
        FAULT_TEXT("sine_only", "sinusoid", SINUSOID, 2, "sines only", "Cosine columns have the sine of the same angle.",
                   "Every cosine column has the sine of the same angle."))

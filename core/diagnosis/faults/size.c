@@ -5,49 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Measured on maps of queries and keys ---- */
-
-/* Sizes measured on maps of queries and keys (biases). */
-
-/* The sample as the edit predicts it: in sample.expected. */
-static bool predict(struct pe_diagnosis *d, const struct pe_edit *edit)
-{
-    const struct pe_sample *s = &d->sample;
-    struct pe_model *model;
-    struct pe_failure err;
-    if (pe_model_new(d, edit, &model, &err))
-        return false;
-    for (size_t i = 0; i < s->n_pieces && !pe_is_cancelled(); i++) {
-        const struct pe_piece *p = &s->pieces[i];
-        pe_model_fill(model, p->t, p->row, p->col0, p->n, s->expected + p->at);
-    }
-    pe_model_free(model);
-    return true;
-}
-
-/* ---- One factor ---- */
-
-/* The shortest factor that explains every number by its own rounding. A mean would be too coarse in f64. */
-static bool common_factor(const struct pe_diagnosis *d, enum pe_dtype dtype, double *factor)
-{
-    const struct pe_sample *s = &d->sample;
-    struct pe_ratio ratio;
-    pe_ratio_init(&ratio);
-    return pe_ratio_add(&ratio, s->found, s->expected, s->n, pe_roundoff(dtype)) && pe_ratio_choose(&ratio, factor);
-}
-
-/* The factor by which the numbers found are larger than those of the edit; 1: there is none. */
-static double map_factor(struct pe_diagnosis *d, const struct pe_edit *edit)
-{
-    double factor = 1;
-    bool is_narrow = d->evidence.narrow != PE_DTYPE_NONE;
-    if (!predict(d, edit))
-        return 1;
-    if (!common_factor(d, d->evidence.dtype, &factor) && is_narrow)
-        common_factor(d, d->evidence.narrow, &factor);
-    return isfinite(factor) && factor != 0 ? factor : 1;
-}
-
 /* ---- The faults ---- */
 
 #define OF_ROTARY (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED))
@@ -188,9 +145,8 @@ static bool is_scaling(const struct pe_diagnosis *d, double factor)
 
 static bool scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    bool is_bias = d->evidence.kind->id == PE_OF_BIAS;
-    struct factor f = is_bias ? (struct factor){map_factor(d, edit), 0} : factor_of(d, edit, false);
-    double factor = is_bias ? f.x : pe_shortest_decimal(f.x, f.error);
+    struct factor f = factor_of(d, edit, false);
+    double factor = pe_shortest_decimal(f.x, f.error);
     (void)i;
     bool is_attention_factor = is_whole(d, edit) && !is_of_another_kind(d, factor);
     if (factor == 1 || factor <= 0 || is_attention_factor || is_scaling(d, factor)) /* a sign is the fault `negated` */
@@ -255,17 +211,3 @@ const struct pe_fault pe_fault_mask_value = {
     .apply = set_mask_value,
     .n_fits = 1,
     .fit_rank = 2};
-
-/* ---- A table resized to a grid ---- */
-
-/* Named by ../naming/resizing.c. */
-const struct pe_fault pe_fault_interpolation_other = {
-    FAULT_TEXT("interpolation_other", "size", SIZE, 3, "other resizing of a table",
-               "A learned table was resized to the grid in another way.",
-               "The table was resized to the grid in another way: {pointer} is {found}; the configuration says "
-               "{believed}."),
-    .schemes = "learned", .evidence = PE_EVIDENCE_BIT(ENCODING)};
-const struct pe_fault pe_fault_not_resized = {
-    FAULT_TEXT("not_resized", "size", SIZE, 2, "table not resized", "A learned table was not resized to the grid.",
-               "The table was not resized: its rows are unchanged."),
-    .pointer = "interpolate", .schemes = "learned", .evidence = PE_EVIDENCE_BIT(ENCODING)};

@@ -65,6 +65,50 @@ static bool open_model(struct pe_diagnosis *d, const struct pe_edit *edit, struc
     return pe_edit_model(d, &bare, model);
 }
 
+/* Of one head, by its first and last rows and those in the middle; and how far its numbers are from a multiple of those
+ * believed, as a share of them. room: two rows. */
+static double factor_of(const struct pe_model *model, uint64_t row, uint64_t n_rows, double *room, double *misfit)
+{
+    size_t n = (size_t)model->d->evidence.row_len;
+    const uint64_t rows[] = {row, row + n_rows / 2, row + n_rows - 1};
+    double both = 0, own = 0, all = 0, *found = room, *believed = room + n;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && !pe_is_cancelled(); i++) {
+        pe_evidence_read(&model->d->evidence, 0, rows[i], 0, n, found);
+        pe_model_fill(model, 0, rows[i], 0, n, believed);
+        for (size_t j = 0; j < n; j++)
+            if (!is_hidden(found[j], believed[j]) && isfinite(believed[j])) {
+                both += found[j] * believed[j];
+                own += believed[j] * believed[j];
+                all += found[j] * found[j];
+            }
+    }
+    *misfit = fmax(*misfit, own > 0 ? sqrt(fmax(all - both * both / own, 0) / (all + own)) : all > 0);
+    return own > 0 ? both / own : 1;
+}
+
+double pe_measure_heads(struct pe_diagnosis *d, const struct pe_edit *edit, double *factors)
+{
+    const double least = 1e-7, errors[] = {pe_roundoff(d->evidence.dtype), pe_evidence_noise(&d->evidence)};
+    uint64_t q_len = axis(d, 1), n_heads = d->evidence.n_rows / q_len;
+    double misfit = 0, *room = malloc(2 * (size_t)d->evidence.row_len * sizeof *room);
+    struct pe_model *model;
+    d->no_memory |= !room;
+    if (!room || !open_model(d, edit, &model)) {
+        free(room);
+        return (double)NAN;
+    }
+    for (uint64_t h = 0; model->has_shape && h < n_heads; h++)
+        factors[h] = factor_of(model, h * q_len, q_len, room, &misfit);
+    bool is_measured = model->has_shape && !pe_is_cancelled();
+    d->work += 12 * (double)(n_heads * d->evidence.row_len);
+    pe_model_free(model);
+    free(room);
+    for (size_t i = 0; is_measured && i < sizeof errors / sizeof *errors; i++)
+        if (misfit <= fmax(4 * errors[i], least))
+            return errors[i];
+    return (double)NAN;
+}
+
 /* Where the believed distance is 0. */
 static void find_zero(const struct pe_model *model, struct pe_lines *l, uint64_t q_len)
 {

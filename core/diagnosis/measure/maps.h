@@ -24,6 +24,11 @@ struct pe_scores {
  * numbers. */
 bool pe_measure_scores(struct pe_diagnosis *d, const struct pe_edit *edit, bool is_first, struct pe_scores *out);
 
+/* sinks.c: does a row of probabilities sum to less than 1? */
+bool pe_has_gaps(struct pe_diagnosis *d);
+/* … the sink of each head, [n_heads], under an edit without sinks. false: no row shows one. */
+bool pe_measure_sinks(struct pe_diagnosis *d, const struct pe_edit *edit, size_t n_heads, double *sinks);
+
 /* A bias, or buckets, by the distance of the key from the query. */
 struct pe_lines {
     size_t n_heads, n;        /* [n_heads, n]: from the last query's first key to the first query's last */
@@ -31,6 +36,11 @@ struct pe_lines {
     double *found, *believed; /* NaN: hidden; the believed one without a mask. found is owned */
     double tolerance;         /* of each number, as a share */
 };
+
+/* map.c: by what the numbers of each head are multiplied beside those of the edit, [n_heads], by least squares in a few
+ * rows; 1 where nothing shows it. Returns its error, as a share; NaN: the numbers of a head are no multiple, or no
+ * client waits any more. */
+double pe_measure_heads(struct pe_diagnosis *d, const struct pe_edit *edit, double *factors);
 
 /* map.c: of the rows that have every distance. false: one of the two is no function of the distance, or no client waits
  * any more. pe_lines_drop afterwards. */

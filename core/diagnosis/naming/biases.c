@@ -9,6 +9,22 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define OF_BIAS PE_EVIDENCE_BIT(BIAS)
+
+const struct pe_fault pe_fault_bias_signed = {
+    FAULT_TEXT("bias_signed", "bias", BIAS, 2, "sign of the distance",
+               "The bias keeps the sign of the distance, so it grows on one side of the query.",
+               "The bias keeps the sign of the distance, so it grows on one side of the query."),
+    .schemes = "alibi", .evidence = OF_BIAS};
+/* `asymmetric` differs from `symmetric` only by lists of slopes. */
+const struct pe_fault pe_fault_form_other = {
+    FAULT_TEXT("form_other", "bias", BIAS, 3, "other form", "The bias has another form, e.g. key instead of relative.",
+               "The form is {found}; the configuration says {believed}."),
+    .schemes = "alibi", .evidence = OF_BIAS,
+    PE_VALUES(PE_WORD_OF("form", "symmetric"), PE_WORD_OF("form", "relative"), PE_WORD_OF("form", "key"),
+              PE_WORD_OF("form", "key_end"), PE_WORD_OF("form", "key_mask")),
+    .combines_as = PE_KIND_SINUSOID};
+
 struct bias {
     struct pe_diagnosis *d;
     const struct pe_edit *edit;
@@ -142,24 +158,6 @@ static bool set_sides(struct pe_diagnosis *d, const struct pe_named *named, stru
     return n > 0;
 }
 
-/* ---- The ladder of slopes ---- */
-
-/* 2^(-bias_max·e) in head h, whose believed slope shows e. */
-static bool flattest(struct bias *b, struct pe_named *out)
-{
-    double believed = pe_edit_real(b->d, b->edit, "bias_max", (double)NAN), most = (double)NAN;
-    for (size_t h = 0; b->is_alibi && h < b->lines.n_heads; h++) {
-        double x = slope_of(b, h, b->lines.found, false), y = slope_of(b, h, b->lines.believed, false),
-               one = believed * log2(x) / log2(y), error = b->lines.tolerance / fabs(log(y));
-        if (h > 0 && !(fabs(one - most) <= 8 * (error + b->lines.tolerance) * fabs(one)))
-            return false;
-        most = one;
-    }
-    out->related = (struct pe_related){pe_shortest_decimal(most, 8 * b->lines.tolerance), believed, 0, 1};
-    return b->lines.n_heads > 1 && most > 0 && out->related.found != believed && b->lines.zero < b->lines.n &&
-           !pe_edit_has(b->d, b->edit, "slopes");
-}
-
 /* ---- The table ---- */
 
 /* The plainest first. A row without a sentence has that of its fault. */
@@ -183,7 +181,6 @@ static const struct row {
      grows_after,
      set_sides,
      NULL},
-    {{&pe_fault_bias_max_other, 1, NULL, NULL}, flattest, NULL, "bias_max"},
     {{&pe_fault_form_other, 3, NULL, NULL}, two_sides, set_sides, NULL},
 };
 
@@ -223,6 +220,8 @@ size_t pe_relate_bias(struct pe_diagnosis *d, struct pe_edit *edit, bool is_firs
     struct bias b = {.d = d, .edit = edit, .is_alibi = pe_same(d->belief.inheritance->scheme->info.name, "alibi")};
     (void)is_first;
     size_t n = pe_relate_window(d, edit, parts);
+    if (n == 0)
+        n = pe_relate_slopes(d, edit, parts);
     if (n > 0)
         return n;
     n = pe_measure_lines(d, edit, &b.lines) ? relate(&b, parts) : 0;

@@ -10,6 +10,22 @@
 
 #include <math.h>
 
+#define OF_MAPS (PE_EVIDENCE_BIT(BIAS) | PE_EVIDENCE_BIT(BUCKETS))
+
+const struct pe_fault pe_fault_bidirectional_other = {
+    FAULT_TEXT("bidirectional_other", "bias", BIAS, 3, "other bidirectional",
+               "Buckets are computed for an encoder instead of a decoder, or the other way round.",
+               "bidirectional is {found}; the configuration says {believed}."),
+
+    .schemes = "t5", .evidence = OF_MAPS,
+    PE_VALUES(PE_TRUTH_OF("bidirectional", true), PE_TRUTH_OF("bidirectional", false))};
+const struct pe_fault pe_fault_max_distance_other = {
+    FAULT_TEXT("max_distance_other", "bias", BIAS, 3, "other max_distance", "Buckets end at another distance.",
+               "max_distance is {found}; the configuration says {believed}."),
+    .schemes = "t5", .evidence = OF_MAPS,
+    PE_VALUES(PE_INTEGER_OF("max_distance", 128), PE_INTEGER_OF("max_distance", 64), PE_INTEGER_OF("max_distance", 256),
+              PE_INTEGER_OF("max_distance", 512))};
+
 struct shape {
     bool two_sides;
     int64_t count, farthest; /* num_buckets, max_distance */
@@ -44,7 +60,7 @@ static struct interval farthest_of(const struct pe_lines *l, int64_t side)
             continue;
         double power = (double)(side - exact) / (double)(bucket - exact), e = (double)exact;
         in.above = fmax(in.above, e * pow((double)(n - 1) / e, power));
-        in.most = fmin(in.most, e * pow((double)n / e, power));
+        in.most = fmin(in.most, e * pow((double)n / e, power) * (1 + 1e-12)); /* a border is often a whole number */
     }
     return in;
 }

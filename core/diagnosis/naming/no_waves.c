@@ -27,6 +27,11 @@ static size_t kind_of(const struct pe_diagnosis *d)
 
 bool pe_has_no_waves(const struct pe_diagnosis *d) { return !d->evidence.is_typed && kind_of(d) < N_KINDS; }
 
+bool pe_is_by_distance(const struct pe_diagnosis *d)
+{
+    return pe_has_no_waves(d) && kinds[kind_of(d)].relate == pe_relate_bias;
+}
+
 size_t pe_relate_without_waves(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts)
 {
     return kinds[kind_of(d)].relate(d, edit, is_first, parts);

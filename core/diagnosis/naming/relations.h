@@ -138,11 +138,14 @@ struct pe_named *pe_part_add(struct pe_diagnosis *d, const struct pe_relation *r
 /* What a kind of evidence that is no rotation shows under an edit, beside what its plan gives: writes the parts of one
  * hypothesis, [PE_PARTS_MAX], and returns their number; 0: as believed, or nothing that has a name. is_first: nothing
  * else is wrong yet, so that what takes long is measured too. */
-bool pe_has_no_waves(const struct pe_diagnosis *d); /* no_waves.c: it has such relations */
+bool pe_has_no_waves(const struct pe_diagnosis *d);   /* no_waves.c: it has such relations */
+bool pe_is_by_distance(const struct pe_diagnosis *d); /* … and is a bias, or buckets */
 size_t pe_relate_without_waves(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts);
 size_t pe_relate_scores(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts);
 size_t pe_relate_bias(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts);
 size_t pe_relate_table(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts);
+/* slopes.c: the same of ALiBi's slopes. */
+size_t pe_relate_slopes(struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_part *parts);
 size_t pe_relate_window(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_part *parts); /* windows.c */
 /* buckets.c: the same of T5's buckets, of lines that are measured and not as believed. */
 struct pe_lines;

@@ -6,6 +6,19 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* ---- The words ---- */
+
+const struct pe_fault pe_fault_interpolation_other = {
+    FAULT_TEXT("interpolation_other", "size", SIZE, 3, "other resizing of a table",
+               "A learned table was resized to the grid in another way.",
+               "The table was resized to the grid in another way: {pointer} is {found}; the configuration says "
+               "{believed}."),
+    .schemes = "learned", .evidence = PE_EVIDENCE_BIT(ENCODING)};
+const struct pe_fault pe_fault_not_resized = {
+    FAULT_TEXT("not_resized", "size", SIZE, 2, "table not resized", "A learned table was not resized to the grid.",
+               "The table was not resized: its rows are unchanged."),
+    .pointer = "interpolate", .schemes = "learned", .evidence = PE_EVIDENCE_BIT(ENCODING)};
+
 /* ---- Kernels ---- */
 
 /* word: of the field `interpolate`, whose usual cubic_a is a. The plainest first. */

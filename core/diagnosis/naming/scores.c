@@ -6,6 +6,69 @@
 
 #include <math.h>
 
+/* ---- The words ---- */
+
+#define OF_SCORES PE_EVIDENCE_BIT(MAPS)
+
+const struct pe_fault pe_fault_softmax_scale_missing = {
+    FAULT_TEXT("softmax_scale_missing", "size", SIZE, 1, "missing softmax scale", "q·k is not multiplied by a scale.",
+               "The scores have no softmax scale; the configuration gives {believed}."),
+    .evidence = OF_SCORES};
+const struct pe_fault pe_fault_softmax_scale_twice = {
+    FAULT_TEXT("softmax_scale_twice", "size", SIZE, 2, "softmax scale applied twice",
+               "q·k is multiplied by the softmax scale twice.",
+               "The softmax scale {believed} was applied twice: the scores have {found}."),
+    .evidence = OF_SCORES};
+const struct pe_fault pe_fault_softmax_scale_other = {
+    FAULT_TEXT("softmax_scale_other", "size", SIZE, 3, "other softmax scale", "q·k is multiplied by another scale.",
+               "The scores have the softmax scale {found}; the configuration gives {believed}."),
+    .evidence = OF_SCORES};
+
+/* The magnitude of a scaling, in the softmax scale. */
+
+const struct pe_fault pe_fault_mscale_missing = {
+    FAULT_TEXT(
+        "mscale_missing", "size", SIZE, 1, "scores without the magnitude of the scaling",
+        "The scores lack the squared magnitude of the scaling (YaRN's m^2).",
+        "The scores lack the squared magnitude of the scaling (YaRN's m^2): they have the softmax scale {found}, "
+        "not {believed}."),
+    .schemes = "rope", .evidence = OF_SCORES};
+const struct pe_fault pe_fault_mscale_once = {
+    FAULT_TEXT(
+        "mscale_once", "size", SIZE, 2, "magnitude of the scaling on one side only",
+        "The scores have the magnitude of the scaling once, not squared.",
+        "The scores have the magnitude of the scaling (YaRN's m) once, not squared: the softmax scale is {found}, "
+        "not {believed}."),
+    .schemes = "rope", .evidence = OF_SCORES};
+const struct pe_fault pe_fault_mscale_twice = {
+    FAULT_TEXT("mscale_twice", "size", SIZE, 2, "magnitude of the scaling applied twice",
+               "The scores have the squared magnitude of the scaling (YaRN's m^2) once more.",
+               "The scores have the squared magnitude of the scaling (YaRN's m^2) once more than the configuration "
+               "gives: the softmax scale is {found}, not {believed}. Tables and softmax scale may both have it."),
+    .schemes = "rope", .evidence = OF_SCORES};
+
+const struct pe_fault pe_fault_softcap_missing = {
+    FAULT_TEXT("softcap_missing", "size", PARAMETER, 2, "missing cap", "The scores are not capped.",
+               "The scores are not capped; the configuration caps them at {believed}."),
+    .pointer = "softcap", .evidence = OF_SCORES, PE_VALUES(PE_NONE_OF("softcap"))};
+const struct pe_fault pe_fault_softcap_other = {
+    FAULT_TEXT("softcap_other", "size", PARAMETER, 4, "other cap", "The scores are capped at another number.",
+               "The scores are capped at {found}; the configuration says {believed}."),
+    .evidence = OF_SCORES};
+const struct pe_fault pe_fault_sinks_missing = {
+    FAULT_TEXT("sinks_missing", "size", PARAMETER, 3, "missing sinks", "The rows of probabilities have no sinks.",
+               "The rows of probabilities sum to 1, but the configuration has a sink in each head, which takes a part "
+               "of every row."),
+    .pointer = "sinks", .evidence = OF_SCORES, PE_VALUES(PE_NONE_OF("sinks"))};
+const struct pe_fault pe_fault_sinks_extra = {
+    FAULT_TEXT("sinks_extra", "size", PARAMETER, 4, "sinks",
+               "The rows of probabilities sum to less than 1: each head has a sink, a logit without a value.",
+               "The rows of probabilities sum to less than 1: each head has a sink, a logit without a value; `found` "
+               "has one for each head."),
+    .evidence = OF_SCORES, .fit_rank = 2};
+
+/* ---- What was measured ---- */
+
 /* What was measured, and the parts so far. */
 struct scores {
     struct pe_diagnosis *d;
@@ -33,8 +96,7 @@ static bool move_queries(struct pe_diagnosis *d, const struct pe_named *named, s
     return true;
 }
 
-static const struct pe_relation of_scale = {&pe_fault_softmax_scale_other, 1, NULL, NULL},
-                                of_cap = {&pe_fault_softcap_other, 1, NULL, NULL},
+static const struct pe_relation of_cap = {&pe_fault_softcap_other, 1, NULL, NULL},
                                 of_place = {&pe_fault_alignment_other, 1, NULL,
                                             "The first query is rotated to position {found}; the configuration has it "
                                             "at {believed}."};
@@ -51,37 +113,39 @@ static struct pe_named *add_named(struct scores *s, const struct pe_relation *re
 
 /* ---- The softmax scale ---- */
 
-/* Scales that have a name: an alternative of a fault sets it. */
-static const struct {
-    const struct pe_fault *fault;
-    size_t n;
-} named_scales[] = {
-    {&pe_fault_softmax_scale_missing, 1}, {&pe_fault_softmax_scale_twice, 1}, {&pe_fault_mscale_missing, 1},
-    {&pe_fault_mscale_once, 1},           {&pe_fault_mscale_twice, 1},        {&pe_fault_softmax_scale_other, 4},
-};
-
-/* The scale that an alternative gives; NaN: it does not apply. */
-static double scale_of(struct scores *s, const struct pe_fault *fault, size_t choice)
+/* YaRN multiplies scores by m^2, in the tables of q and k or in the softmax scale; NaN: there is none. */
+static double magnitude(const struct scores *s)
 {
-    struct pe_edit edit = *s->edit;
-    edit.n_owned = 0;
-    bool applies = (!fault->schemes || pe_is_among(fault->schemes, s->d->belief.inheritance->scheme->info.name)) &&
-                   fault->apply(s->d, choice, &edit);
-    return applies ? pe_edit_real(s->d, &edit, "softmax_scale", (double)NAN) : (double)NAN;
+    double factor = pe_edit_real(s->d, s->edit, "scaling.factor", 1),
+           all = pe_edit_real(s->d, s->edit, "scaling.mscale_all_dim", 0);
+    if (!pe_edit_is_word(s->d, s->edit, "scaling.type", "yarn"))
+        return pe_edit_real(s->d, s->edit, "attention_factor", (double)NAN);
+    return factor > 1 ? 0.1 * (all > 0 ? all : 1) * log(factor) + 1 : (double)NAN;
 }
+
+/* In the order of `scales`; the last one of any that follow. */
+static const struct pe_relation of_scales[] = {
+    {&pe_fault_softmax_scale_missing, 1, NULL, NULL}, {&pe_fault_softmax_scale_twice, 1, NULL, NULL},
+    {&pe_fault_mscale_missing, 1, NULL, NULL},        {&pe_fault_mscale_once, 1, NULL, NULL},
+    {&pe_fault_mscale_twice, 1, NULL, NULL},          {&pe_fault_softmax_scale_other, 1, NULL, NULL},
+};
 
 static void relate_scale(struct scores *s)
 {
-    double believed = pe_edit_real(s->d, s->edit, "softmax_scale", (double)NAN), found = believed * s->measured.scale;
+    double now = pe_edit_real(s->d, s->edit, "softmax_scale", (double)NAN), found = now * s->measured.scale,
+           m = magnitude(s), width = pe_edit_real(s->d, s->edit, "head_dim", (double)NAN),
+           rotated = pe_edit_real(s->d, s->edit, "rotary_dim", width),
+           heads = pe_edit_real(s->d, s->edit, "num_heads", (double)NAN);
+    const double scales[] = {1,         now * now,         now / (m * m),           now / m,     now * m * m,
+                             1 / width, 1 / sqrt(rotated), 1 / sqrt(heads * width), sqrt(width), (double)NAN};
+    size_t i = 0, n = sizeof scales / sizeof *scales - 1, last = sizeof of_scales / sizeof *of_scales - 1;
     if (is_near(s, s->measured.scale, 1) || !isfinite(found))
         return;
-    for (size_t i = 0; i < sizeof named_scales / sizeof *named_scales; i++)
-        for (size_t j = 0; j < named_scales[i].n; j++)
-            if (is_near(s, found, scale_of(s, named_scales[i].fault, j))) {
-                add(s, named_scales[i].fault, j);
-                return;
-            }
-    add_named(s, &of_scale, pe_shortest_decimal(found, s->measured.error), believed, "softmax_scale");
+    while (i < n && !is_near(s, found, scales[i]))
+        i++;
+    add_named(s, &of_scales[i < last ? i : last], i < n ? scales[i] : pe_shortest_decimal(found, s->measured.error),
+              now, "softmax_scale");
+    s->numbers -= i < n; /* a number that has a name is not taken from the tensor */
 }
 
 /* ---- The rest ---- */
@@ -131,29 +195,30 @@ static void relate_cap(struct scores *s)
         add_named(s, &of_cap, pe_shortest_decimal(found, fmax(1e-3, 16 * s->measured.error)), believed, "softcap");
 }
 
-/* Does a row of probabilities that is whole in the sample sum to less than 1? */
-static bool has_gaps(const struct scores *s)
+/* After all else. */
+static bool set_sinks(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
 {
-    const struct pe_sample *sample = &s->d->sample;
-    const struct pe_evidence *e = &s->d->evidence;
-    double least = 1 - 4 * pe_evidence_noise(e) * sqrt((double)e->row_len);
-    for (size_t i = 0; i < sample->n_pieces; i++) {
-        const struct pe_piece *p = &sample->pieces[i];
-        double sum = 0;
-        for (size_t j = 0; j < p->n; j++)
-            sum += sample->found[p->at + j];
-        if (p->n == e->row_len && sum > 0 && sum < least)
-            return true;
-    }
-    return false;
+    int64_t n = pe_edit_integer(d, edit, "num_heads", 0);
+    bool may = n > 0 && d->evidence.n_rows % (uint64_t)n == 0 && edit->transforms.stage == PE_STAGE_AS_IS;
+    double *sinks = may ? pe_edit_room(edit, (size_t)n * sizeof *sinks) : NULL;
+    (void)named;
+    if (!sinks || !pe_measure_sinks(d, edit, (size_t)n, sinks))
+        return false;
+    pe_edit_set_reals(edit, "sinks", sinks, (size_t)n);
+    return true;
 }
 
 static void relate_sinks(struct scores *s)
 {
+    static const struct pe_relation extra = {&pe_fault_sinks_extra, 1, NULL, NULL};
     bool are_believed = pe_edit_has(s->d, s->edit, "sinks");
-    if (s->d->evidence.kind != &pe_evidence_probs || are_believed == has_gaps(s))
+    if (s->d->evidence.kind != &pe_evidence_probs || are_believed == pe_has_gaps(s->d))
         return;
-    add(s, are_believed ? &pe_fault_sinks_missing : &pe_fault_sinks_extra, 0);
+    struct pe_named *named = are_believed ? NULL : pe_part_add(s->d, &extra, (double)NAN, (double)NAN, s->parts, &s->n);
+    if (are_believed)
+        add(s, &pe_fault_sinks_missing, 0);
+    else if (named)
+        named->apply = set_sinks;
 }
 
 size_t pe_relate_scores(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts)

@@ -233,7 +233,7 @@ static void put_change(struct pe_diagnosis *d, const struct pe_candidate *c, uns
         pe_answer_nearest_ladder(d, c, node);
     const char *last = strrchr(change->pointer, '/');
     const char *sentence = put_meaning(d, c, info, change, node);
-    sentence = named && named->is_ladder && named->relation->text ? named->relation->text : sentence;
+    sentence = named && named->relation->text ? named->relation->text : sentence;
     if (!put_other_length(d, node, info, change) && !put_member(d, node, change) &&
         !pe_scalings_put(d, node, change->found, change->believed))
         pe_answer_sentence(d, node, info, sentence ? sentence : sentence_of(info, c->explanation.h.choice[i]),
@@ -251,7 +251,7 @@ static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candida
     pe_put_string(node, "code", info->code);
     pe_put_string(node, "pointer", change.pointer);
     const struct pe_named *named = pe_named_of(d, &c->explanation.h, i);
-    if (named && !named->is_ladder && named->relation->text)
+    if (named && !named->is_ladder && named->relation->text && !isnan(named->related.found))
         pe_named_put(d, named, node);
     else
         put_change(d, c, i, &change, node);
@@ -455,6 +455,17 @@ static void put_moved(struct pe_diagnosis *d, struct pe_node *list)
     finish_finding(d, node, pe_fault_axes_moved.info.details[0], NULL);
 }
 
+/* Whole matrices show which channels are pairs. */
+static void put_layout(struct pe_diagnosis *d, struct pe_node *list)
+{
+    const struct pe_whole *whole = &d->evidence.whole;
+    if (!whole->believed)
+        return;
+    struct pe_node *node = put_finding(list, &pe_fault_layout_swapped.info, "/layout");
+    pe_put_string(node, "found", whole->layout);
+    finish_finding(d, node, pe_fault_layout_swapped.info.details[whole->is_half], whole->believed);
+}
+
 static void put_plain(struct pe_diagnosis *d, struct pe_node *list, const struct pe_fault_info *info)
 {
     finish_finding(d, put_finding(list, info, ""), info->details[0], NULL);
@@ -497,7 +508,7 @@ static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, 
         put_coordinates(d, c, list);
     put_narrow(d, c, list);
     if (is_given && c->explanation.h.n == 0 && !has_angles && !has_coordinates && !d->evidence.moved.is_other_order &&
-        !d->evidence.n_sizes && !d->evidence.not_finite.n && !has_zeros)
+        !d->evidence.n_sizes && !d->evidence.whole.believed && !d->evidence.not_finite.n && !has_zeros)
         put_plain(d, list, &pe_fault_as_believed.info);
 }
 
@@ -508,6 +519,7 @@ void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struc
     pe_answer_sizes(d, list);
     bool has_zeros = pe_answer_zeros(d, a, list);
     put_moved(d, list);
+    put_layout(d, list);
     if (a->n > 0 && pe_fits(a->candidates[0].all.verdict)) {
         put_explained(d, &a->candidates[0], has_zeros, list);
     } else if (pe_answer_is_in_parts(d)) {

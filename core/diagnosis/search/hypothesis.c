@@ -40,7 +40,7 @@ static bool apply_one(struct pe_diagnosis *d, const struct pe_hypothesis *h, uns
     edit->now = (unsigned char)i;
     if (named)
         return pe_named_apply(d, named, edit) && !edit->failed;
-    return pe_fault_row(h->fault[i])->apply(d, h->choice[i], edit) && !edit->failed;
+    return pe_fault_apply(d, pe_fault_row(h->fault[i]), h->choice[i], edit) && !edit->failed;
 }
 
 /* Fitted values depend on the other faults: those are applied first. */
@@ -292,12 +292,28 @@ static uint64_t hash(uint64_t h, double x)
 
 static uint64_t hash_transforms(uint64_t h, const struct pe_transforms *t)
 {
-    const double parts[] = {
-        t->recipe,      (double)t->sinusoid, t->sin_cos_swapped, t->negated,       t->transposed,
-        t->scaled,      t->n_axes,           t->inverted,        t->bias,          (double)t->stage,
-        t->is_still[0], t->is_still[1],      t->is_tiled,        t->moved,         t->kernel.kind,
-        t->kernel.rule, t->kernel.is_wide,   t->kernel.a,        t->kernel.offset, t->kernel.by_column,
-        t->mirrored};
+    const double parts[] = {t->recipe,
+                            (double)t->sinusoid,
+                            t->sin_cos_swapped,
+                            t->negated,
+                            t->transposed,
+                            t->scaled,
+                            t->n_axes,
+                            t->inverted,
+                            t->bias,
+                            (double)t->stage,
+                            t->is_still[0],
+                            t->is_still[1],
+                            t->is_tiled,
+                            t->moved,
+                            t->kernel.kind,
+                            t->kernel.rule,
+                            t->kernel.is_wide,
+                            t->kernel.a,
+                            t->kernel.offset,
+                            t->kernel.by_column,
+                            t->mirrored,
+                            t->turn};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         h = hash(h, parts[i]);
     if (!isnan(t->mask_value))

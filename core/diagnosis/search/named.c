@@ -277,11 +277,14 @@ static bool name_coordinates(struct pe_search *s, const struct pe_hypothesis *ba
     return pe_named_try(s, &h);
 }
 
+/* Are its frequencies known, or rounded ones? */
 static bool has_ladder(const struct pe_hypothesis *h)
 {
     bool has = false;
-    for (unsigned i = 0; i < h->n; i++)
-        has |= pe_fault_kind_of(h->fault[i]) == PE_KIND_LADDER;
+    for (unsigned i = 0; i < h->n; i++) {
+        enum pe_fault_kind kind = pe_fault_kind_of(h->fault[i]);
+        has |= kind == PE_KIND_LADDER || kind == PE_KIND_ARITHMETIC;
+    }
     return has;
 }
 
@@ -289,7 +292,8 @@ static bool has_ladder(const struct pe_hypothesis *h)
 static bool name_waves(struct pe_search *s, const struct pe_hypothesis *base, const struct pe_model *model,
                        struct pe_measured *m)
 {
-    if (!open_waves(s->d, model, m))
+    enum pe_recipe recipe = model->transforms.recipe;
+    if ((recipe && !pe_recipe_is_of_frequencies(recipe)) || !open_waves(s->d, model, m))
         return false;
     bool fits = measure_waves(s->d, m) && name_coordinates(s, base, m);
     if (has_ladder(base) || base->n == PE_FAULTS_MAX || (fits && pe_best_fits(s->d, 2)))
@@ -373,6 +377,8 @@ void pe_name_also(struct pe_search *s)
     const struct pe_model *model = s->d->belief.model;
     struct pe_measured m;
     memset(&m, 0, sizeof m);
+    if (pe_has_no_waves(s->d) && s->d->evidence.kind->id != PE_OF_ENCODING && s->d->belief.is_given)
+        name_without_waves(s, &belief);
     enum pe_fault_kind kind = best->n == 1 ? pe_fault_kind_of(best->fault[0]) : PE_KIND_FINDING;
     if ((kind == PE_KIND_LADDER || kind == PE_KIND_SINUSOID) && has_waves(s->d) && !model->is_misfit &&
         open_waves(s->d, model, &m))

@@ -262,12 +262,17 @@ static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
 
 /* ---- What is measured ---- */
 
-/* Faults under which positions and frequencies are measured once more: other pairs, another direction. */
+/* Faults under which the rest is measured once more: other pairs, another direction, rounded frequencies; the form and
+ * the alignment of a bias; anything that scores do not show by themselves. */
 static bool is_base_of_naming(const struct pe_search *s, const struct pe_single *one)
 {
+    if (pe_is_by_distance(s->d))
+        return one->kind == PE_KIND_LAYOUT || one->kind == PE_KIND_SENSE || one->kind == PE_KIND_SINUSOID ||
+               one->kind == PE_KIND_AXES;
     if (pe_has_no_waves(s->d))
-        return one->kind == PE_KIND_LAYOUT || (s->d->evidence.kind->id == PE_OF_BIAS && one->kind == PE_KIND_SENSE);
-    bool is_rotation = one->kind == PE_KIND_LAYOUT || one->kind == PE_KIND_SENSE || one->kind == PE_KIND_WIDTH;
+        return !one->is_fit;
+    bool is_rotation = one->kind == PE_KIND_LAYOUT || one->kind == PE_KIND_SENSE || one->kind == PE_KIND_WIDTH ||
+                       one->kind == PE_KIND_ARITHMETIC;
     return is_rotation && !one->is_fit;
 }
 
@@ -280,8 +285,6 @@ static bool measure(struct pe_search *s)
         pe_name_also(s);
         return false;
     }
-    if (pe_has_no_waves(s->d) && !s->d->belief.is_given)
-        return false;
     bool is_named = pe_name(s, &base);
     base.n = 1;
     for (size_t i = 0; !pe_best_fits(s->d, 2) && i < s->n_singles && pe_search_goes_on(s); i++) {

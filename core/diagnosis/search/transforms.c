@@ -103,8 +103,8 @@ static void put_strides(struct pe_node *list, const struct pe_strides *s)
 /* In the order in which they are applied. */
 struct pe_node *pe_answer_transforms(const struct pe_diagnosis *d, const struct pe_transforms *t, struct pe_node *node)
 {
-    static const char *const changes[] = {NULL, "exponent_per_column", "exponent_doubled", "ladder_from_one",
-                                          "sine_only"};
+    static const char *const turns[] = {NULL, "imaginary_lost", "sign_lost", "table_layout_other"};
+    static const char *const changes[] = {NULL, "exponent_per_column", "exponent_doubled", "sine_only"};
     struct pe_node *list = pe_put_list(node, "transforms");
     put_channels(list, &t->channels);
     if (t->inverted)
@@ -115,6 +115,8 @@ struct pe_node *pe_answer_transforms(const struct pe_diagnosis *d, const struct 
         put_transform(list, changes[t->sinusoid]);
     if (t->sin_cos_swapped)
         put_transform(list, "sin_cos_swapped");
+    if (t->turn)
+        put_transform(list, turns[t->turn]);
     if (!isnan(t->wrapped_from))
         pe_put_real(put_transform(list, "wrapped"), "low", t->wrapped_from);
     if (t->negated)

@@ -84,11 +84,18 @@ static enum pe_status read_type(struct pe_hf_reader *r)
     return PE_OK;
 }
 
+/* Names of the one library are none of the other. */
+static const struct pe_hf_model *find_of_key(const struct pe_hf_reader *r)
+{
+    const struct pe_hf_model *model = pe_hf_model_find(r->model_type);
+    return model && model->is_class == (strcmp(r->type_key, "_class_name") == 0) ? model : NULL;
+}
+
 /* Multimodal configs keep the language model in an object of its own. Here r->model may be NULL. */
 static enum pe_status descend(struct pe_hf_reader *r)
 {
     enum pe_status status = read_type(r);
-    r->model = pe_hf_model_find(r->model_type);
+    r->model = find_of_key(r);
     for (int depth = 0; !status && depth < NESTING_MAX && holds_another(r); depth++) {
         struct pe_hf_place inner;
         const char *names = r->model && r->model->inner ? r->model->inner : usual_inner;
@@ -113,6 +120,9 @@ static enum pe_status unknown_type(const struct pe_hf_reader *r)
     char pointer[PE_POINTER_MAX], nearest[192];
     pe_pointer_join(pointer, sizeof pointer, r->config.at, "model_type");
     pe_hf_nearest_types(r->model_type, nearest, sizeof nearest);
+    if (!r->model && pe_hf_model_find(r->model_type))
+        return pe_fail_at(r->err, r->config.at, r->type_key, "\"%.64s\" is no %s but a %s; write it so", r->model_type,
+                          r->type_key, strcmp(r->type_key, "model_type") == 0 ? "_class_name" : "model_type");
     if (strcmp(r->type_key, "_class_name") == 0)
         return pe_fail_at(r->err, r->config.at, r->type_key, "unknown class \"%.64s\"%s%s", r->model_type,
                           *nearest ? pe_text("; nearest: ") : "", nearest);
@@ -182,8 +192,8 @@ static enum pe_status choose_part(struct pe_hf_reader *r)
     snprintf(first, sizeof first, "%.*s", (int)strcspn(parts, "|"), parts);
     const char *part = r->layer_type ? r->layer_type : first;
     if (!pe_is_among(parts, part))
-        return pe_fail(r->err, "/layer_type", "layer_type is \"%.40s\"; model_type \"%.64s\" has the parts %s", part,
-                       r->model_type, spelled);
+        return pe_fail(r->err, "/layer_type", "layer_type is \"%.40s\"; %s \"%.64s\" has the parts %s", part,
+                       r->type_key, r->model_type, spelled);
     snprintf(name, sizeof name, "%.*s/%.40s", (int)strcspn(r->model->types, "|"), r->model->types, part);
     r->model = pe_hf_row_find(name);
     r->layer_type = NULL;
@@ -287,7 +297,7 @@ static enum pe_status check_refused(const struct pe_hf_reader *r)
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(condition, "=|"), condition);
     return pe_fail_at(r->err, r->config.at, name,
-                      "%s changes the positions of model_type \"%.64s\" in a way that is not read here", name,
+                      "%s changes the positions of %s \"%.64s\" in a way that is not read here", name, r->type_key,
                       r->model_type);
 }
 

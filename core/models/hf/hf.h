@@ -86,6 +86,7 @@ struct pe_hf_fields {
  * explains the keys. Zero means the usual. */
 struct pe_hf_model {
     const char *types;
+    bool is_class; /* … names of classes of diffusers, `_class_name` */
     enum pe_hf_kind kind;
     struct pe_hf_fields fields; /* the class's values of fields read here */
     struct pe_hf_fields gives;  /* fields of the answer that depend on nothing */

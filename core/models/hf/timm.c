@@ -42,7 +42,7 @@ static const struct pe_field *member(const struct pe_value *object, const char *
     return NULL;
 }
 
-/* The grid of patches, from pretrained_cfg.input_size [channels, h, w] and "patch16" in the name; 0: neither says it.
+/* The grid of patches, from pretrained_cfg.input_size [channels, h, w] and "patch16" in the name; 0: neither has it.
  */
 static void read_grid(const char *architecture, const struct pe_value *config, double *grid)
 {

@@ -130,7 +130,7 @@ struct learned {
     int64_t dim, rows, row_offset;
     int out_of_range, interpolate;
     double cubic_a, interpolate_offset;
-    struct pe_reals table_grid; /* once planned, the list below if the table's shape says it */
+    struct pe_reals table_grid; /* once planned, the list below if only the table's shape has it */
     int64_t num_prefix;
     int64_t seed;
     double std;

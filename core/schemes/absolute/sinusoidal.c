@@ -84,9 +84,9 @@ static const struct pe_param params[] = {
                   "for three axes. true: equal blocks of 2·ceil(dim/6), cut to dim; false: half of dim is for time"},
         .group = PE_G_AXES),
     PE_COORD_PARAMS(sinusoidal),
-    PE_P_INT(sinusoidal, num_prefix, 0, 0, 65536, "prefix rows",
-             "rows of zeros in front of those of the positions, as for text or a class token", .level = PE_MORE,
-             .group = PE_G_AXES, .usual = {0, 8}),
+    OF_STYLE(num_prefix, INT, int64_t, "axial|detr|mae|timm|multidim|vjepa|cogvideox", .max = 65536,
+             .about = {"prefix rows", "rows of zeros in front of those of a grid, as for text or a class token"},
+             .level = PE_MORE, .group = PE_G_AXES, .usual = {0, 8}),
     PE_P_ARITH(sinusoidal),
     PE_P_END,
 };
@@ -136,10 +136,12 @@ static enum pe_status one_axis(struct pe_plan *p, struct pe_sinusoid_block *bloc
     if (c->style != PE_AXIAL)
         return pe_fail(err, "/style", "style %s encodes several axes; give a grid, or positions [axes][n]",
                        pe_sinusoidal_styles[c->style]);
-    if (c->axes_dim.n || c->axis_order.n)
-        return pe_fail(err, c->axes_dim.n ? "/axes_dim" : "/axis_order",
-                       "%s is for several axes; give a grid, or positions [axes][n]",
-                       c->axes_dim.n ? "axes_dim" : "axis_order");
+    const char *unused = c->axes_dim.n     ? "/axes_dim"
+                         : c->axis_order.n ? "/axis_order"
+                         : c->num_prefix   ? "/num_prefix"
+                                           : NULL;
+    if (unused)
+        return pe_fail(err, unused, "%s is for several axes; give a grid, or positions [axes][n]", unused + 1);
     c->style = PE_UNSET_WORD;
     *block = pe_sinusoid_block(&how, 0, 0, (size_t)c->dim);
     return PE_OK;

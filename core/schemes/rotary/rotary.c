@@ -13,27 +13,9 @@
 
 #include <stdlib.h>
 
-const char *const pe_rotary_layouts[] = {[PE_LAYOUT_INTERLEAVED] = "interleaved",
-                                         [PE_LAYOUT_HALF] = "half",
-                                         [PE_LAYOUT_HALF_PER_AXIS] = "half_per_axis",
-                                         [PE_LAYOUT_INTERLEAVED_TO_HALF] = "interleaved_to_half",
-                                         [PE_LAYOUT_VJEPA2] = "vjepa2",
-                                         NULL};
 const char *const pe_rotary_forms[] = {
     [PE_FORM_PAIRS] = "pairs",     [PE_FORM_EXPANDED] = "expanded", [PE_FORM_CONCAT] = "concat",
     [PE_FORM_COMPLEX] = "complex", [PE_FORM_MATRIX] = "matrix",     NULL};
-const char *const pe_rotary_channel_words[] = {[PE_PIXTRAL] = "pixtral",
-                                               [PE_MROPE] = "mrope",
-                                               [PE_MROPE_INTERLEAVED] = "mrope_interleaved",
-                                               [PE_CHANNELS_VIDEOROPE] = "videorope",
-                                               [PE_DINOV3] = "dinov3",
-                                               [PE_IMROPE] = "imrope",
-                                               [PE_ALTERNATING] = "alternating",
-                                               [PE_OPENPANGU] = "openpangu",
-                                               [PE_XDROPE] = "xdrope",
-                                               NULL};
-const char *const pe_rotary_ladders[] = {[PE_LADDER_SHARED] = "shared", [PE_LADDER_OWN] = "own", NULL};
-
 const struct pe_input_row pe_rotary_inputs[] = {
     PE_INPUT("q", "batch,num_heads,n,head_dim", PE_ROTATE, true, "queries", "queries; leading axes may be missing"),
     PE_INPUT("k", "batch,num_heads,n,head_dim", PE_ROTATE, true, "keys", "keys; may have fewer heads"),

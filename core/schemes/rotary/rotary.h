@@ -157,9 +157,9 @@ struct pe_rotary_resolved {
     struct pe_scaling_resolved scaling; /* without inv_freq */
     double attention_factor;
     size_t n_pairs;
-    int channels;                /* unset: a list of axes (channel_axis), or a block of channels for each axis */
+    int channels; /* unset: a list of axes (channel_axis), or a block of channels for each axis */
     enum pe_rotary_ladder ladder;
-    struct pe_coord_fields at;   /* coords: unset without a grid */
+    struct pe_coord_fields at; /* coords: unset without a grid */
     unsigned n_axes;
     size_t pairs[PE_AXES_MAX];   /* of each section, if channels has sections; or of each axis's block */
     unsigned n_widths;           /* the first so many of them are shown */
@@ -174,8 +174,8 @@ struct pe_rotary_channel_word {
     unsigned n_axes;      /* 0: as many as its sections, or as the sequence has */
     unsigned least, most; /* numbers in mrope_section; 0: the word has no sections */
     bool needs_sections;
-    bool is_loose;        /* its sections may leave pairs */
-    bool has_own_ladder;  /* its frequencies are a rule of its own */
+    bool is_loose;       /* its sections may leave pairs */
+    bool has_own_ladder; /* its frequencies are a rule of its own */
 };
 const struct pe_rotary_channel_word *pe_rotary_channel_word(int channels);
 
@@ -204,11 +204,11 @@ struct pe_rotary {
     size_t n_blocks; /* blocks of consecutive pairs: one for each axis if axes have blocks of channels; else 1 */
     size_t block_pairs[PE_AXES_MAX];
     struct pe_coords at;
-    int64_t widths[PE_AXES_MAX];    /* axes_dim or mrope_section as shown; the config's list points here */
-    void *extra;                    /* a scheme's own; owned, freed with free */
-    struct pe_ggml_steps *steps;    /* [n_pairs], arith ggml only */
-    unsigned char *axis;            /* [n_pairs] */
-    struct pe_dd *inv_freq;         /* [n_pairs], radians per unit of coordinate */
+    int64_t widths[PE_AXES_MAX]; /* axes_dim or mrope_section as shown; the config's list points here */
+    void *extra;                 /* a scheme's own; owned, freed with free */
+    struct pe_ggml_steps *steps; /* [n_pairs], arith ggml only */
+    unsigned char *axis;         /* [n_pairs] */
+    struct pe_dd *inv_freq;      /* [n_pairs], radians per unit of coordinate */
 };
 
 void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost);

@@ -14,12 +14,6 @@ static bool same_list(const struct pe_reals *a, const struct pe_reals *b)
     return same;
 }
 
-/* A pasted object may have them. */
-const struct pe_reals *pe_rotary_sections(const struct pe_rotary_fields *given)
-{
-    return given->scaling.mrope_section.n ? &given->scaling.mrope_section : &given->mrope_section;
-}
-
 /* Does a pasted object let the axes alternate? */
 static bool interleaves(const struct pe_scaling *given)
 {
@@ -41,7 +35,7 @@ static enum pe_status check_pasted(const struct pe_plan *plan, const struct pe_r
         return pe_fail(err, pointer, "mrope_section is not used: %s has one axis", plan->scheme->info.name);
     if (given->axes_dim.n || given->channel_axis.n || (has_channels && !has_sections(given->channels)))
         return pe_fail(err, pointer, "mrope_section is not used with %s",
-                       given->axes_dim.n         ? "axes_dim"
+                       given->axes_dim.n       ? "axes_dim"
                        : given->channel_axis.n ? "channel_axis"
                                                : pe_rotary_channel_words[given->channels]);
     if (has_channels && alternate && given->channels != PE_MROPE_INTERLEAVED && given->channels != PE_IMROPE)
@@ -150,12 +144,14 @@ static enum pe_status choose_channels(struct pe_plan *plan, struct pe_rotary_res
 }
 
 /* segments are counted as a language model with M-RoPE counts: a configuration of other axes would get other ids than
- * its model has. A scheme without a model has M-RoPE's channels by default (channels_of). */
+ * its model has, unless it states a style that some such model has. A scheme without a model has M-RoPE's channels by
+ * default (channels_of). */
 static enum pe_status check_segments(const struct pe_plan *plan, const struct pe_rotary_resolved *now,
                                      struct pe_failure *err)
 {
     bool has_channels = pe_plan_gave(plan, "channels") || pe_rotary_sections(now->given)->n;
-    if (!plan->seq.has_segments || has_image_style(plan) || (has_channels && has_sections(now->channels)))
+    bool has_style = plan->seq.blocks.rules.style >= PE_ERNIE4_5_VL;
+    if (!plan->seq.has_segments || has_style || (has_channels && has_sections(now->channels)))
         return PE_OK;
     if (now->given->axes_dim.n || now->given->channel_axis.n)
         return pe_fail(err, "/segments",
@@ -182,11 +178,16 @@ static enum pe_status check_delta(const struct pe_plan *plan, const struct pe_ro
     const struct pe_request *request = plan->request;
     bool is_image = has_image_style(plan), is_asked = false;
     bool has_step = now->at.axis_scale.n || now->at.axis_divisor.n || now->at.axis_shift.n;
+    bool is_fraction = now->at.coords != PE_UNSET_WORD &&
+                       pe_is_among("normalized|resized|pixel|cropped|half_centered", pe_coord_words[now->at.coords]);
     for (size_t i = 0; request && i < request->n_outputs; i++)
         is_asked |= pe_same(request->outputs[i], "rope_delta");
     if (is_asked && is_image)
         return pe_fail(err, "/outputs", "rope_delta is not an output of position_style %s: no token is decoded",
                        pe_position_styles[plan->seq.blocks.rules.style]);
+    if (is_asked && is_fraction && plan->seq.n_grid)
+        return pe_fail(err, "/outputs", "rope_delta is not an output beside coords %s: a decoder counts in positions",
+                       pe_coord_words[now->at.coords]);
     if (is_asked && has_step)
         return pe_fail(err, "/outputs",
                        "rope_delta is not an output beside axis_scale, axis_divisor or axis_shift: a decoder counts in "
@@ -222,16 +223,16 @@ enum pe_status pe_rotary_resolve_axes(struct pe_plan *plan, double share, struct
     now->channels = channels_of(plan, given);
     if (check_delta(plan, now, err))
         return err->status;
-    bool is_centered = now->at.coords == PE_COORDS_centered && has_image_style(plan) &&
-                       plan->seq.blocks.rules.style == PE_QWEN_IMAGE;
+    bool is_centered =
+        now->at.coords == PE_COORDS_centered && has_image_style(plan) && plan->seq.blocks.rules.style == PE_QWEN_IMAGE;
     if (is_centered) /* which the style means */
         now->at.coords = PE_COORDS_index;
     if (check_segments(plan, now, err))
         return err->status;
     if (given->channel_axis.n)
         return spread_list(plan, now, err);
-    enum pe_status status = now->channels != PE_UNSET_WORD ? choose_channels(plan, now, err)
-                                                           : choose_blocks(plan, share, now, width, err);
+    enum pe_status status =
+        now->channels != PE_UNSET_WORD ? choose_channels(plan, now, err) : choose_blocks(plan, share, now, width, err);
     now->n_axes = plan->seq.n_axes;
     return status;
 }

@@ -11,6 +11,24 @@
 
 /* ---- Words of channels ---- */
 
+const char *const pe_rotary_layouts[] = {[PE_LAYOUT_INTERLEAVED] = "interleaved",
+                                         [PE_LAYOUT_HALF] = "half",
+                                         [PE_LAYOUT_HALF_PER_AXIS] = "half_per_axis",
+                                         [PE_LAYOUT_INTERLEAVED_TO_HALF] = "interleaved_to_half",
+                                         [PE_LAYOUT_VJEPA2] = "vjepa2",
+                                         NULL};
+const char *const pe_rotary_channel_words[] = {[PE_PIXTRAL] = "pixtral",
+                                               [PE_MROPE] = "mrope",
+                                               [PE_MROPE_INTERLEAVED] = "mrope_interleaved",
+                                               [PE_CHANNELS_VIDEOROPE] = "videorope",
+                                               [PE_DINOV3] = "dinov3",
+                                               [PE_IMROPE] = "imrope",
+                                               [PE_ALTERNATING] = "alternating",
+                                               [PE_OPENPANGU] = "openpangu",
+                                               [PE_XDROPE] = "xdrope",
+                                               NULL};
+const char *const pe_rotary_ladders[] = {[PE_LADDER_SHARED] = "shared", [PE_LADDER_OWN] = "own", NULL};
+
 /* n_axes: 0: as many as sections, or as the sequence has. sections: 0: the word has none. */
 static const struct pe_rotary_channel_word words[] = {
     [PE_PIXTRAL] = {.n_axes = 2, .has_own_ladder = true},
@@ -27,6 +45,12 @@ static const struct pe_rotary_channel_word words[] = {
 const struct pe_rotary_channel_word *pe_rotary_channel_word(int channels) { return &words[channels]; }
 
 /* ---- Sections ---- */
+
+/* A pasted object may have them. */
+const struct pe_reals *pe_rotary_sections(const struct pe_rotary_fields *given)
+{
+    return given->scaling.mrope_section.n ? &given->scaling.mrope_section : &given->mrope_section;
+}
 
 static void usual_sections(struct pe_rotary_resolved *now)
 {
@@ -53,7 +77,7 @@ static enum pe_status wrong_sections(const struct pe_rotary_resolved *now, uint6
                    (unsigned long long)n);
 }
 
-/* Numbers of pairs, which have to add up, unless the word says what becomes of the others. */
+/* Numbers of pairs, which have to add up, unless the word states what becomes of the others. */
 static enum pe_status read_sections(struct pe_rotary_resolved *now, struct pe_failure *err)
 {
     const struct pe_rotary_channel_word *word = &words[now->channels];
@@ -166,10 +190,12 @@ static enum pe_status check_ladder(const struct pe_rotary_resolved *now, struct 
     const char *field = own_field(now->given);
     bool is_word = now->channels != PE_UNSET_WORD && words[now->channels].has_own_ladder;
     if (is_word && (field || now->given->ladder != PE_UNSET_WORD))
-        return pe_fail_at(err, "", field ? field : "ladder", "%s is not used with channels %s, whose frequencies are its own",
-                          field ? field : "ladder", pe_rotary_channel_words[now->channels]);
+        return pe_fail_at(err, "", field ? field : "ladder",
+                          "%s is not used with channels %s, whose frequencies are its own", field ? field : "ladder",
+                          pe_rotary_channel_words[now->channels]);
     if (field && now->ladder == PE_LADDER_SHARED)
-        return pe_fail_at(err, "", field, "%s needs ladder \"own\": the pairs of all axes share one ladder here", field);
+        return pe_fail_at(err, "", field, "%s needs ladder \"own\": the pairs of all axes share one ladder here",
+                          field);
     if (now->given->axis_base.n)
         return pe_reals_expect(&now->given->axis_base, now->n_axes, "axis_base", "one for each axis", err);
     return PE_OK;
@@ -205,9 +231,10 @@ static enum pe_status read_axis_scaling(struct pe_rotary_resolved *now, unsigned
     if (rule != pe_scaling_at(0) && !pe_is_among("linear|ntk", rule->name))
         return pe_fail_at(err, at, "type", "type is \"%s\"; in axis_scaling allowed: default, linear, ntk", rule->name);
     use.base = now->axis_base[axis];
-    if (pe_scaling_resolve(&scaling, &use, &now->axis_scaling[axis], err))
+    enum pe_status status = pe_scaling_resolve(&scaling, &use, &now->axis_scaling[axis], err);
+    if (status)
         snprintf(err->pointer, sizeof err->pointer, "%s", at);
-    return err->status;
+    return status;
 }
 
 /* Each axis's base and scaling: those of all, or its own. */
@@ -219,8 +246,10 @@ static enum pe_status resolve_own(struct pe_rotary_resolved *now, struct pe_fail
         now->axis_base[a] = given->axis_base.n ? pe_real_at(&given->axis_base, a) : now->use.base;
         now->axis_scaling[a] = now->scaling;
         if (now->axis_base[a] == 1)
-            return pe_fail(err, "/axis_base", "axis_base is 1 on axis %u, which gives its pairs the same frequency; "
-                                              "allowed: any other number from 0.001 to 1e12", a);
+            return pe_fail(err, "/axis_base",
+                           "axis_base is 1 on axis %u, which gives its pairs the same frequency; "
+                           "allowed: any other number from 0.001 to 1e12",
+                           a);
     }
     if (list && (list->kind != PE_LIST || list->list.n != now->n_axes))
         return wrong_axis_scaling(now->n_axes, err);
@@ -254,9 +283,9 @@ static enum pe_status resolve_ladder(struct pe_rotary_resolved *now, struct pe_f
 
 enum pe_status pe_rotary_resolve_pairs(struct pe_rotary_resolved *now, struct pe_failure *err)
 {
-    enum pe_status status = now->channels != PE_UNSET_WORD   ? resolve_channels(now, err)
-                            : now->given->channel_axis.n ? check_list(now, err)
-                                                             : resolve_blocks(now, err);
+    enum pe_status status = now->channels != PE_UNSET_WORD ? resolve_channels(now, err)
+                            : now->given->channel_axis.n   ? check_list(now, err)
+                                                           : resolve_blocks(now, err);
     if (!status)
         status = check_layout(now, err);
     return status ? status : resolve_ladder(now, err);

@@ -132,9 +132,14 @@ static enum pe_status check_pixel(const struct pe_plan *plan, struct pe_rotary_r
                        now->channels != PE_UNSET_WORD ? pe_rotary_channel_words[now->channels]
                                                       : pe_text("of channel_axis"));
     if (now->given->ladder != PE_UNSET_WORD || now->given->axis_base.n || now->given->axis_scaling)
-        return pe_fail(err, now->given->axis_base.n ? "/axis_base" : now->given->axis_scaling ? "/axis_scaling" : "/ladder",
+        return pe_fail(err,
+                       now->given->axis_base.n    ? "/axis_base"
+                       : now->given->axis_scaling ? "/axis_scaling"
+                                                  : "/ladder",
                        "%s is not used with coords pixel, whose frequencies are pi·linspace(1, max_freq/2)",
-                       now->given->axis_base.n ? "axis_base" : now->given->axis_scaling ? "axis_scaling" : "ladder");
+                       now->given->axis_base.n    ? "axis_base"
+                       : now->given->axis_scaling ? "axis_scaling"
+                                                  : "ladder");
     if (pe_plan_gave(plan, "base"))
         return pe_fail(err, "/base",
                        "base is not used with coords pixel, whose frequencies are pi·linspace(1, max_freq/2)");
@@ -222,8 +227,9 @@ enum pe_status pe_rotary_resolve(struct pe_plan *plan, struct pe_rotary_resolved
     int64_t axes_width, rotary_dim;
     *now = (struct pe_rotary_resolved){.given = given, .at = given->at, .use = {.base = given->base}};
     if (resolve_base(plan, given, &now->use.base, err) || find_share(given, &share, err) ||
-        pe_rotary_resolve_axes(plan, share, now, &axes_width, err) || resolve_width(given, share, axes_width, &rotary_dim, err) ||
-        check_width(now, rotary_dim, err) || resolve_scaling(plan, now, err))
+        pe_rotary_resolve_axes(plan, share, now, &axes_width, err) ||
+        resolve_width(given, share, axes_width, &rotary_dim, err) || check_width(now, rotary_dim, err) ||
+        resolve_scaling(plan, now, err))
         return err->status;
     if (pe_rotary_resolve_pairs(now, err) || resolve_coords(plan, now, err))
         return err->status;

@@ -118,7 +118,8 @@ static enum pe_status change_of(const struct pe_coord_fields *f, const struct pe
     if (line_of(f, seq, axis, &c->line, err))
         return err->status;
     struct pe_dd numerator = dd_two_prod(c->line.is_floor ? 1 : c->line.numerator, scale),
-                 denominator = dd_two_prod(c->line.is_floor ? 1 : c->line.denominator, entry(&f->axis_divisor, axis, 1));
+                 denominator =
+                     dd_two_prod(c->line.is_floor ? 1 : c->line.denominator, entry(&f->axis_divisor, axis, 1));
     c->unit = dd_div(numerator, denominator);
     if (shift != 0 && scale == 0)
         c->unit = dd(shift), c->times = 0, c->plus = 1;
@@ -252,7 +253,7 @@ static enum pe_status check_divisors(const struct pe_reals *list, struct pe_fail
     return PE_OK;
 }
 
-/* Lists that nobody sent are bounded. */
+/* Lists that were not sent are bounded. */
 static enum pe_status check_room(const struct pe_coord_fields *f, const struct pe_sequence *seq, bool float32,
                                  struct pe_failure *err)
 {

@@ -26,8 +26,8 @@ enum {
 /* A grid of n axes, and where the request has one, the grid that the model knows. */
 struct pe_coord_grid {
     unsigned n_axes;
-    const uint64_t *size;        /* [n_axes] */
-    const struct pe_reals *ref;  /* ref_grid; of a rule that needs it as many numbers as it says */
+    const uint64_t *size;       /* [n_axes] */
+    const struct pe_reals *ref; /* ref_grid; of a rule that needs it as many numbers as it states */
     enum pe_crop_end { PE_CROP_OPEN, PE_CROP_SHRUNK } crop_end;
 };
 
@@ -63,7 +63,7 @@ struct pe_coord_fields {
 #define PE_COORD_PARAMS(S)                                                                                             \
     PE_P_WORD_AT(S, at.coords, "coords", pe_coord_words, "coordinates",                                                \
                  "coordinates on a grid: index; one_based (Llama 4, DETR); normalized: 2(i+1/2)/h - 1 (DINOv3, "       \
-                 "default there); resized: i/h·ref_grid (EVA-02, PixArt); resized_floor: the same, rounded down "      \
+                 "default there); resized: i/h·ref_grid (EVA-02, PixArt); resized_floor: the same, rounded down "     \
                  "(CogView4); centered (Qwen-Image; of three axes the first, frames, counts from 0); half_centered: "  \
                  "i+1/2 (Deformable DETR); window: the middle of ref_grid (SD3); cropped: rows and columns fitted "    \
                  "into ref_grid (HunyuanDiT, CogVideoX); pixel: -1 to 1, frequencies to max_freq",                     \
@@ -117,7 +117,6 @@ enum pe_status pe_coords_set(const struct pe_coord_fields *fields, struct pe_seq
 
 /* Adds the cost of pe_coords_set, for the scheme's cost(). */
 void pe_coords_cost(const struct pe_coord_fields *fields, const struct pe_sequence *seq, struct pe_cost *cost);
-
 
 bool pe_coords_are_integers(const struct pe_coords *coords, const struct pe_sequence *seq);
 

@@ -47,6 +47,7 @@ const struct pe_tool pe_tool_transformers4 = {
     .unread = "attn_factor",
     .reads = {"as transformers 4 reads it",
               "transformers 4.56 and 4.57: rope_theta beside rope_scaling, and no rope_parameters"},
+    .has_images = true,
     .objects = "rope_scaling",
     .lacks = later,
     .needs_type = true,                   /* ROPE_INIT_FUNCTIONS has no rule of no name */

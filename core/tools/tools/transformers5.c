@@ -42,6 +42,7 @@ const struct pe_tool pe_tool_transformers5 = {
     .unread = "attn_factor",
     .unread_by_layer = "truncate",
     .reads = {"as transformers 5 reads it", "transformers 5: rope_scaling or rope_parameters, which has the base too"},
+    .has_images = true,
     .objects = "rope_scaling|rope_parameters",
     .unread_attention = "alibi_bias_max",
     .scaled_sliding = "olmo3", /* olmo3/modular_olmo3.py: one Olmo3RotaryEmbedding for all layers; pull request 45945 */

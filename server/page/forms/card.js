@@ -164,7 +164,7 @@ export class Card {
   showSources(context) {
     const { config } = this;
     const file = config.hf_config ?? config.gguf;
-    const title = JSON.stringify([config.preset, file?.model_type ?? file?.['general.architecture'], config.scheme,
+    const title = JSON.stringify([config.preset, file?.model_type ?? file?._class_name ?? file?.['general.architecture'], config.scheme,
       schemeOf(config)?.name]);
     if (title !== this.titled) this.writeTitle();
     this.titled = title;

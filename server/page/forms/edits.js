@@ -161,8 +161,9 @@ const KINDS = {
   len: ['len', 'offset'],
   positions: ['positions'],
   grid: ['grid', 'order', 'spatial_merge_size'],
+  grid_coords: ['grid_coords', 'order'],
   lens: ['lens', 'offset'],
-  segments: ['segments', 'position_style', 'spatial_merge_size', 'tokens_per_second', 'position_id_per_seconds',
+  segments: ['segments', 'position_style', 'id_rules', 'spatial_merge_size', 'tokens_per_second', 'position_id_per_seconds',
     'seconds_per_chunk', 'temporal_scale'],
   tokens: ['tokens'],
   q_len: ['q_len', 'k_len', 'q_offset', 'offset'],
@@ -172,7 +173,7 @@ const START_LEN = 32;
 
 /* What an empty field of the sequence may hold; of offset what holds without it. */
 export const EXAMPLES = {
-  len: START_LEN, offset: 0, positions: [0, 1, 2, 8192], grid: [8, 8], lens: [16, 16], q_len: 1, k_len: START_LEN,
+  len: START_LEN, offset: 0, positions: [0, 1, 2, 8192], grid: [8, 8], grid_coords: [[0, 1], [0, 1, 2]], lens: [16, 16], q_len: 1, k_len: START_LEN,
   q_positions: [31], k_positions: [0, 16, 31],
 };
 
@@ -202,6 +203,7 @@ export function withSequence(config, kind, tokens) {
     len: { len: n },
     positions: { positions: run },
     grid: { grid: [8, 8] },
+    grid_coords: { grid_coords: EXAMPLES.grid_coords },
     lens: { lens: [Math.ceil(n / 2), Math.max(1, Math.floor(n / 2))] },
     segments: { segments: [{ type: 'text', len: 4 }, { type: 'image', grid: [1, 8, 8] }, { type: 'text', len: 4 }] },
     tokens: { tokens },

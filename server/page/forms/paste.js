@@ -14,8 +14,10 @@ import { word } from '../words.js';
 const LINK_KEYS = /^(view|story|[abcd])=/;
 const PATHS = ['/encode', '/rotate', '/attention', '/analyze'];
 const SOURCES = ['scheme', 'preset', 'hf_config', 'gguf'];
-const SEQUENCES = ['len', 'positions', 'grid', 'lens', 'segments', 'tokens', 'q_len', 'k_len', 'q_positions',
+const SEQUENCES = ['len', 'positions', 'grid', 'grid_coords', 'lens', 'segments', 'tokens', 'q_len', 'k_len', 'q_positions',
   'k_positions'];
+const SIDE = 8;          /* patches of an image or a frame */
+const AXIS_LISTS = ['axes_dims_rope', 'axes_dim_rope', 'axes_dims', 'rope_axes_dim', 'mrope_section'];
 const START_LEN = 128;   /* a model's configuration has no sequence */
 
 /* The page asks for the form of an answer itself: what a command wanted in its file is not the configuration's. */
@@ -75,10 +77,20 @@ function object(text) {
 function request(body, path, kind = 'request') {
   if (Array.isArray(body.configs)) return several(body);
   if (typeof body['general.architecture'] === 'string') return { kind: 'gguf', config: keysOf(body) };
-  if (isModel(body)) return { kind: 'hf_config', config: { hf_config: body, len: START_LEN } };
+  if (isModel(body)) return { kind: 'hf_config', config: { hf_config: body, ...sequenceOf(body) } };
   if (isObject(body.config) && isRequest(body.config)) return { kind, config: withLength(stripped(body.config)) };
   if (isRequest(body)) return { kind, config: stripped(body), ...path ? { path } : {} };
   return unknown('scheme');
+}
+
+/* Of a class of diffusers a small image or video, with as many axes as its lists have widths; else a run. */
+function sequenceOf({ _class_name: kind, ...body }) {
+  const isRun = typeof kind !== 'string' || kind.startsWith('OmniGen')
+    || (kind.startsWith('SanaTransformer') && typeof body.interpolation_scale !== 'number');
+  if (isRun) return { len: START_LEN };
+  if (kind.includes('3D') && !kind.startsWith('Latte')) return { grid: [3, SIDE, SIDE] };
+  const n = AXIS_LISTS.map((one) => body[one]).find(Array.isArray)?.length ?? 2;
+  return { grid: n > 2 ? [1, SIDE, SIDE, 1].slice(0, n) : [SIDE, SIDE] };
 }
 
 /* The keys of a GGUF file as a configuration. */
@@ -104,7 +116,7 @@ const MODEL_FIELDS = ['rope_theta', 'rope_scaling', 'rope_parameters', 'hidden_s
 /* It names its kind of model, or has two fields that only models have. */
 function isModel(body) {
   if (has(body, SOURCES)) return false;
-  if (typeof body.model_type === 'string' || Array.isArray(body.architectures)) return true;
+  if (typeof (body.model_type ?? body._class_name) === 'string' || Array.isArray(body.architectures)) return true;
   return MODEL_FIELDS.filter((name) => body[name] !== undefined).length >= 2;
 }
 

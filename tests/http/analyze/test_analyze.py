@@ -1,21 +1,18 @@
-"""/analyze beyond one answer: the ways a request comes in, pictures, tags, what is refused before it is made, time, figures, descriptions. Values,
-forms and refusals are rows (../cases/analyze*.jsonl, refused_analyze.jsonl); random configurations are in test_analyze_random.py."""
+"""/analyze beyond one answer: the ways a request comes in, pictures, what is refused before it is made, figures. Values, forms, tags and
+refusals are rows (../cases/analyze*.jsonl, refused_analyze.jsonl); random configurations are in test_analyze_random.py."""
 import io
 import json
 import urllib.parse
 
-import jsonschema
 import numpy as np
 
-import run
 import safetensors_reader
-from asking import inline, refused
+from asking import inline
 from conftest import SANITIZED, Stopwatch, start_server
-from connection import Client, metric
+from connection import metric
 from pictures import level
 from png_reader import Picture
 from tensors import from_npy, from_raw, multipart, npy
-from truth import gguf_writer
 
 PAIR = {"configs": [{"base": 500.0, "head_dim": 8}, {"scheme": "sinusoidal", "dim": 6}], "scheme": "rope", "len": 12}
 
@@ -66,71 +63,6 @@ def test_every_way_a_tensor_comes_in(server):
     assert result["value"] == 4.0 and result["witness"] == {"row": 0, "column": 1} and result["norm_max"] == 5.0
 
 
-def test_stored_weights_of_one_configuration(server):
-    stored = safetensors_reader.dumps({"table": TABLE}, {})
-    assert server.request("PUT", "/weights/for-analysis", stored).status == 201
-    try:
-        own = {"configs": [{"scheme": "learned", "weights": "for-analysis"}, {"scheme": "integer"}], "len": 3, "metrics": ["bounds"]}
-        assert [r["bounds"]["value"] for r in analyze(server, **own).json()["results"]] == [4.0, 2.0]
-        answer = server.get("/analyze?scheme=learned&len=3&metrics=bounds&weights=for-analysis")
-        assert answer.status == 200 and answer.headers["Cache-Control"] == "private, no-cache"
-        refused(server, "/configs/1/weights", "uses no weights", path="/analyze", configs=[{"scheme": "learned", "weights": "for-analysis"}, {"scheme": "integer", "weights": "for-analysis"}], len=3)
-    finally:
-        server.request("DELETE", "/weights/for-analysis")
-
-
-def test_a_gguf_file_is_a_part_that_an_entry_names(server):
-    """The same answer as its keys in JSON."""
-    [row] = [row for row in run.every("analyze_dialects") if row["id"] == "true-file"]
-    by_keys = run.ask(server, row).json()["results"]
-    first, _ = row["request"]["configs"]
-    body, headers = multipart(request=json.dumps({**row["request"], "configs": [first, {"gguf": "a"}]}), a=gguf_writer.file("llama"))
-    assert server.request("POST", "/analyze", body, headers).json()["results"] == by_keys
-
-
-# ---- Tags -----------------------------------------------------------------------------------------------------------------
-
-
-QUERY = "/analyze?scheme=rope&head_dim=8&len=12&metrics=decay"
-
-
-def test_tags(server):
-    answer = server.get(QUERY)
-    tag = answer.headers["ETag"]
-    assert answer.status == 200 and answer.headers["Cache-Control"] == "public, max-age=86400"
-    assert {name.strip() for name in answer.headers["Vary"].split(",")} == {"Accept", "Accept-Language"}
-    same = server.request("QUERY", "/analyze", json.dumps({"scheme": "rope", "head_dim": 8, "len": 12, "metrics": ["decay"]}).encode())
-    assert same.headers["ETag"] == tag and same.body == answer.body
-    head = server.request("HEAD", QUERY)
-    assert head.status == 200 and head.headers["ETag"] == tag and head.body == b""
-    unchanged = server.get(QUERY, {"If-None-Match": f'"x", {tag}'})
-    assert unchanged.status == 304 and unchanged.body == b"" and unchanged.headers["ETag"] == tag
-    assert unchanged.headers["Vary"] == answer.headers["Vary"]
-    assert server.get(QUERY, {"If-None-Match": '"x"'}).body == answer.body
-    assert "ETag" not in server.post("/analyze", {"scheme": "rope", "len": 4, "metrics": ["decay"]}).headers
-    others = [server.get(QUERY + more).headers["ETag"] for more in ("&lang=zh", "&format=npz", "&dtype=f64", "&base=500.0", "&outputs=[]")]
-    others += [server.get(QUERY.replace("decay", "bounds")).headers["ETag"], server.get(QUERY, {"Accept": "application/zip"}).headers["ETag"], server.get(QUERY, {"Accept-Language": "zh"}).headers["ETag"]]
-    assert len({tag, *others}) == 1 + len(others) - 2, "a language or a format by header is the same as by name"
-
-
-def test_no_tag_without_the_computing(server):
-    """A 304 is known before anything is computed."""
-    slow = "/analyze?scheme=sinusoidal&dim=512&len=8192&metrics=unique"
-    tag = server.get(slow.replace("8192", "8")).headers["ETag"]
-    assert tag
-    with start_server("--max-analysis", str(10**12)) as other:
-        text = f"GET {slow} HTTP/1.1\r\nHost: localhost\r\nX-Request-Timeout: 0.05\r\n\r\n"
-        client = Client(other)
-        client.send(text.encode())
-        assert client.answer()[0] == 503, "it takes longer than that to compute"
-
-
-def test_ranges(server):
-    whole = server.get(QUERY + "&format=raw")
-    part = server.get(QUERY + "&format=raw", {"Range": "bytes=8-23"})
-    assert part.status == 206 and part.body == whole.body[8:24] and part.headers["ETag"] == whole.headers["ETag"]
-
-
 # ---- Limits ---------------------------------------------------------------------------------------------------------------
 
 
@@ -161,24 +93,6 @@ def test_what_is_too_much_is_not_allocated(server):
     assert server.memory("VmRSS") - before < 8 << 20 and watch.seconds() < 5
 
 
-def test_json_has_its_limit():
-    with start_server("--max-json", "4KiB") as server:
-        for path in ("/analyze", "/diagnose"):
-            answer = server.post(path, {"scheme": "rope", "positions": list(range(2000))})
-            assert answer.status == 413 and "--max-json" in answer.json()["detail"]
-            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 5000\r\nExpect: 100-continue\r\n\r\n"
-            client = Client(server)
-            client.send(head.encode())
-            assert client.answer()[0] == 413, "refused before its body is received"
-
-
-def test_a_request_has_its_time(server):
-    slow = {"scheme": "sinusoidal", "dim": 1024, "len": 16384, "metrics": ["unique"]}
-    watch = Stopwatch(server)
-    answer = server.post("/analyze", slow, {"X-Request-Timeout": "0.3"})
-    assert answer.status == 503 and watch.seconds() < 2
-
-
 # ---- Figures and descriptions ----------------------------------------------------------------------------------------------
 
 
@@ -198,20 +112,3 @@ def test_the_catalogue_has_the_metrics(server):
         assert set(row) == {"name", "label", "label_zh", "summary", "summary_zh", "applies_to", "applies_to_zh", "parameters", "work", "tensors"}
         assert row["summary_zh"] == other["summary"] and row["applies_to_zh"] == other["applies_to"] != row["applies_to"]
         assert all(tensor["dtype"] == "f64" and tensor["shape"] is not None for tensor in row["tensors"])
-
-
-def test_the_description_has_the_endpoint(server):
-    document, metrics = server.get("/openapi.json").json(), [row for row in server.get("/schemes").json()["metrics"]]
-    schemas = document["components"]["schemas"]
-    assert set(document["paths"]["/analyze"]) >= {"get", "head", "post", "x-query"}
-    assert {p["name"] for row in metrics for p in row["parameters"]} | {"configs", "lang", "metrics"} <= set(schemas["Analysis"]["properties"])
-    assert list(schemas["AnalysisAnswer"]["properties"]["results"]["items"]["properties"]) == [row["name"] for row in metrics]
-
-    def fits(value, schema):
-        resolver = jsonschema.RefResolver("", document)
-        return jsonschema.Draft202012Validator(schema, resolver=resolver).is_valid(value)
-    body = document["paths"]["/analyze"]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    assert fits({**PAIR, "metrics": ["decay"]}, body) and fits({"configs": [{"scheme": "rope"}], "len": 3}, body)
-    assert not fits({"len": 3}, body) and not fits({"scheme": "rope", "len": 3, "metrics": ["decai"]}, body)
-    assert fits(analyze(server, **PAIR).json(), schemas["AnalysisAnswer"])
-    assert not fits({"configs": [], "results": [{"decay": {"value": 1}}], "tensors": {}}, schemas["AnalysisAnswer"])

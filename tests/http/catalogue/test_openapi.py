@@ -251,6 +251,16 @@ def test_examples_and_configs_fit(document, server):
         assert fits(answer.json()["config"], schemas["scheme." + entry["name"]], schemas), entry["name"]
 
 
+def test_analyses_fit(document, server):
+    schemas, metrics = document["components"]["schemas"], server.get("/schemes").json()["metrics"]
+    assert {p["name"] for row in metrics for p in row["parameters"]} | {"configs", "lang", "metrics"} <= set(schemas["Analysis"]["properties"])
+    assert list(schemas["AnalysisAnswer"]["properties"]["results"]["items"]["properties"]) == [row["name"] for row in metrics]
+    body, request = body_schema(document, "/analyze"), {"configs": [{"scheme": "rope"}], "len": 3}
+    assert fits(request, body, schemas) and not fits({"scheme": "rope", "len": 3, "metrics": ["decai"]}, body, schemas)
+    assert fits(server.ask("/analyze", **request).json(), schemas["AnalysisAnswer"], schemas)
+    assert not fits({"configs": [], "results": [{"decay": {"value": 1}}], "tensors": {}}, schemas["AnalysisAnswer"], schemas)
+
+
 @pytest.mark.parametrize("request_", [{"scheme": "rop", "len": 3}, {"len": 3}, {"scheme": "rope", "len": 0}, {"scheme": "rope", "len": 3, "layout": "thirds"}, {"scheme": "rope", "len": 3, "base": -1},
                                       {"scheme": "alibi", "len": 3, "causal": 1}, {"scheme": "rope", "len": 3, "format": "xml"}, {"scheme": "rope", "len": "3"}], ids=str)
 def test_what_is_refused_does_not_fit(document, server, request_):

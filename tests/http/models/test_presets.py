@@ -19,8 +19,10 @@ def sequence_for(config):
     scheme, axes = config["scheme"], len(config.get("axes_dim", []))
     if "grid" in config:  # the model's own window
         return {}
-    if config.get("channels") in ("pixtral", "dinov3") or config.get("style") in ("detr", "mae", "timm", "vjepa"):
+    if config.get("channels") in ("pixtral", "dinov3") or config.get("style") in ("axial", "detr", "mae", "timm", "vjepa"):
         return {"grid": [4, 4]}
+    if config.get("style") == "cogvideox":
+        return {"grid": [4, 4, 4]}
     if scheme == "learned" and ("table_grid" in config or config.get("style") == "detr"):
         return {"grid": [4, 4], "seed": 0}
     if scheme == "learned":
@@ -78,10 +80,11 @@ def test_presets_whose_layers_differ_state_which_are_answered(server, presets):
     assert len(several) > 10
     for preset in several:
         kinds = [layer["layer_type"] for layer in preset["layers"]]
+        configs = {None: preset["config"], **{layer["layer_type"]: layer["config"] for layer in preset["layers"]}}
         zh = server.get(f"/presets/{preset['name']}?lang=zh").json()
         assert f"Without layer_type: {kinds[0]}." in preset["note"] and f"不写 layer_type 时为 {kinds[0]}。" in zh["note"], preset
         for asked in (None, *kinds):
-            fields = {"data": False, "seed": 0, **sequence_for(preset["config"])}
+            fields = {"data": False, "seed": 0, **sequence_for(configs[asked])}
             answer = server.post("/encode", {**fields, "preset": preset["name"], **({"layer_type": asked} if asked else {})})
             if answer.status == 422:  # no weights to draw
                 answer = server.post("/encode", {"preset": preset["name"], **{k: v for k, v in fields.items() if k != "seed"}, **({"layer_type": asked} if asked else {})})

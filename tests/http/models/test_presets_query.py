@@ -1,6 +1,5 @@
 """GET /presets?query=…&scheme=…&limit=…: which presets match, in which order, compared with a search over the whole list. Refusals and the
 texts of nothing are rows of tests/cases/presets.jsonl."""
-import json
 import re
 import urllib.parse
 
@@ -55,15 +54,3 @@ def test_scheme_and_limit(server):
         assert ask(server, scheme="rope", limit=limit)["presets"] == some
         lines = server.get(f"/presets?format=text&scheme=rope&limit={limit}").body.decode().splitlines()
         assert [line.split()[0] for line in lines] == [preset["name"] for preset in some]
-
-
-def test_stored_presets_are_found(server):
-    stored = {"config": {"scheme": "rope", "head_dim": 64}, "note": "ours, long"}
-    assert server.request("PUT", "/presets/team-llama", json.dumps(stored).encode()).status == 201
-    try:
-        for query in ("team-llama", "ours long"):
-            one = ask(server, query=query)["presets"][0]
-            assert one["name"] == "team-llama" and one["scheme"] == "rope" and one["note"] == "ours, long"
-        assert ask(server, query="llama-team")["total"] == 0
-    finally:
-        server.request("DELETE", "/presets/team-llama")

@@ -56,20 +56,6 @@ def test_errors_of_the_arithmetic(server, head_dim, base, errors):
         assert answer["results"][0]["precision"]["value"] == pytest.approx(max(apart), rel=1e-3)
 
 
-def test_recipe_of_the_metric(server):
-    """By default it is there for what ggml computes; asked for elsewhere it is refused."""
-    def recipes(**config):
-        answer = server.ask("/analyze", configs=[config], len=64, metrics=["precision"]).json()
-        return list(answer["results"][0]["precision"]["recipes"])
-    usual = ["f32", "f32_bf16", "bf16_inv_freq", "f16_inv_freq", "bf16"]
-    llama3 = {"type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 8192}
-    assert recipes(scheme="rope") == [*usual, "ggml"]
-    assert recipes(scheme="rope", scaling={"type": "default", "divisors": [1, 2] * 16}) == [*usual, "ggml"]
-    for other in [dict(scheme="xpos"), dict(scheme="sinusoidal"), dict(scheme="rope", scaling=llama3),
-                  dict(scheme="rope", head_dim=4, inv_freq=[1, 0.1])]:
-        assert recipes(**other) == usual
-
-
 @pytest.mark.parametrize("as_q", [False, True])
 def test_belief_in_its_arithmetic(server, as_q):
     """/diagnose: ggml's numbers are explained by arith ggml alone; a wrong base is found beside it."""

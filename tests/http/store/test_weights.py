@@ -61,36 +61,6 @@ def test_conditions_and_parts_of_a_file(clean):
     assert clean.get("/weights/part", {"If-Match": '"x"'}).status == 412
 
 
-# ---- Conditions --------------------------------------------------------------------------------------------------------
-
-
-def test_guards_of_put(clean):
-    first, second = file(table=TABLE), file(table=OTHER)
-    missing = put(clean, "g", first, 412, If_Match=tag(first))
-    assert missing.headers["Content-Type"] == "application/problem+json" and clean.get("/weights/g").status == 404
-    put(clean, "g", first, 412, If_Match="*")
-    put(clean, "g", first, 201, If_None_Match="*")
-    assert tag(first)[1:-1] in put(clean, "g", second, 412, If_None_Match="*").json()["detail"]
-    put(clean, "g", second, 412, If_None_Match=tag(first))
-    put(clean, "g", second, 412, If_Match=tag(second))
-    put(clean, "g", second, 412, If_Match="W/" + tag(first))  # a weak tag never matches strongly (RFC 9110, 13.1.1)
-    put(clean, "g", second, 412, If_Match=tag(first)[1:-1])  # without quotes it is no tag
-    assert clean.get("/weights/g").body == first
-    put(clean, "g", second, 200, If_Match=f'"x", {tag(first)}')
-    assert clean.get("/weights/g").body == second
-    put(clean, "g", first, 200, If_Match="*")
-    put(clean, "g", second, 200, **{"If_Match": '"x"', "if-match": tag(first)})  # two lines are one list
-
-
-def test_guards_of_delete(clean):
-    body = file(table=TABLE)
-    put(clean, "g", body)
-    for headers in ({"If-Match": '"x"'}, {"If-None-Match": "*"}, {"If-None-Match": tag(body)}):
-        assert clean.request("DELETE", "/weights/g", headers=headers).status == 412
-    assert clean.request("DELETE", "/weights/g", headers={"If-Match": tag(body)}).status == 204
-    assert clean.request("DELETE", "/weights/g", headers={"If-Match": tag(body)}).status in (404, 412)
-
-
 # ---- Requests that name them; what rows of ../../cases/store.jsonl cannot say -----------------------------------------------
 
 

@@ -44,14 +44,21 @@ const outputIn = (picture) => new URLSearchParams(picture?.split('?')[1]).get('o
 /* ---- models ---- */
 
 const SIDE = 14;    /* patches of 16 pixels in a picture of 224 */
+const HALF = SIDE / 2;
 const LENGTH = 48;  /* some tables of models have no more than 50 rows */
 
 /* Styles that encode a grid and no run of positions. */
-const GRID_STYLES = ['detr', 'mae'];
+const GRID_STYLES = ['axial', 'detr', 'mae'];
+
+/* How many axes a model of images or videos has; 0: none, or it is not told so. */
+const axesOf = ({ style, channels, axes_dim: widths = [] }) =>
+  style === 'cogvideox' ? 3 : channels === 'alternating' ? 2 : widths.length;
 
 function sequenceOf(config) {
   if (config.grid) return {};
-  const isGrid = config.table_grid || config.max_resolution?.length > 1 || GRID_STYLES.includes(config.style);
+  const axes = axesOf(config);
+  if (axes > 2) return { grid: config.position_style ? [1, SIDE, SIDE, 1].slice(0, axes) : [3, HALF, HALF] };
+  const isGrid = axes === 2 || config.table_grid || config.max_resolution?.length > 1 || GRID_STYLES.includes(config.style);
   return isGrid ? { grid: [SIDE, SIDE] } : { len: LENGTH };
 }
 

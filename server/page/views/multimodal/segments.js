@@ -49,9 +49,9 @@ export class Strip {
     this.buttons = [button('earlier', null, () => this.#move(this.selected - 1)),
       button('later', null, () => this.#move(this.selected + 1)),
       button('drop', null, () => this.change(this.segments.toSpliced(this.selected, 1)))];
-    const adding = Object.keys(NEW).map((type) => button(type, name(type), () => this.#add(NEW[type](this.merge))));
+    this.adding = Object.keys(NEW).map((type) => button(type, name(type), () => this.#add(NEW[type](this.merge))));
     this.editor = make('div', { class: 'segment-editor' }, this.fields,
-      make('div', { class: 'toolbar' }, this.buttons, make('span', { class: 'hint' }, word('multimodal.add')), adding));
+      make('div', { class: 'toolbar' }, this.buttons, make('span', { class: 'hint' }, word('multimodal.add')), this.adding));
     this.#listen();
   }
 
@@ -62,6 +62,11 @@ export class Strip {
     for (const element of [this.blocks, this.editor]) element.hidden = !segments;
     this.#drawBlocks();
     this.#showFields();
+  }
+
+  /* types: those that the model has; null: all. */
+  offer(types) {
+    for (const button of this.adding) button.hidden = Boolean(types) && !types.includes(button.dataset.edit);
   }
 
   /* The first picture selects what is most worth stretching. */

@@ -1,5 +1,5 @@
 /* Multimodal: a sequence of text, images and video as blocks, the position ids of its tokens as lines, an image's ids
- * as a grid. */
+ * as a grid; so is a sequence that is a grid itself, whose ids are the model's coordinates. */
 import { action, cell, columns, make, mark, name, row, scrolling, table } from '../../dom.js';
 import { extent, roomy } from '../../draw/axes.js';
 import { short } from '../../draw/numbers.js';
@@ -15,10 +15,13 @@ import { Strip } from './segments.js';
 const TOKENS_MAX = 4096;
 const DOTS_MAX = 128;
 const FRAMES_MAX = 4;      /* of a segment that are drawn as grids */
-const WIDTHS = [1.5, 2.5, 4];  /* of lines that lie on each other, the first one in front: all are seen */
+const WIDTHS = [1.5, 2.5, 4, 5.5];  /* of lines that lie on each other, the first one in front: all are seen */
 const IDS = 'positions';
 const DELTA = 'rope_delta';
-const AXES = { 1: ['one'], 2: ['height', 'width'], 3: ['temporal', 'height', 'width'] };
+const AXES = {
+  1: ['one'], 2: ['height', 'width'], 3: ['temporal', 'height', 'width'], 4: ['temporal', 'height', 'width', 'l'],
+};
+const NO_DELTA = ['axis_scale', 'axis_divisor', 'axis_shift'];   /* coordinates are no positions then */
 
 /* Schemes that give their ids and have several axes. */
 const isAble = (scheme) =>
@@ -73,12 +76,20 @@ class Multimodal extends Charts {
       const segments = segmentsOf(config);
       const body = bodyFor(this.page.catalogue, '/encode', config);
       const whole = get(
-        { path: '/encode', body: { ...body, outputs: [IDS, DELTA], slice: { [IDS]: [null, [0, TOKENS_MAX]] } } },
+        { path: '/encode', body: { ...body, outputs: [IDS], slice: { [IDS]: [null, [0, TOKENS_MAX]] } } },
         { as: 'json' }
       );
-      const starts = await Promise.all([whole, ...this.#lengths(get, body, segments)]);
+      const starts = await Promise.all([this.#withDelta(get, body, whole), ...this.#lengths(get, body, segments)]);
       if (this.slots.has(slot)) this.#setPicture(slot, segments, starts);
     });
+  }
+
+  /* The delta of what decodes: an image generator has none, nor has a grid alone. */
+  async #withDelta(get, body, whole) {
+    const answer = await whole;
+    if (isOnGrid(body) || !hasDelta(answer.config)) return answer;
+    const { tensors } = await get({ path: '/encode', body: { ...body, outputs: [DELTA] } }, { as: 'json' });
+    return { ...answer, tensors: { ...answer.tensors, ...tensors } };
   }
 
   /* How many tokens there are up to the end of each segment: as many as a sequence has that ends there. Without
@@ -99,9 +110,10 @@ class Multimodal extends Charts {
     if (!one.picture) one.strip.selectGrid();
     one.picture = {
       scheme: config.scheme, axes, delta: tensors[DELTA]?.data, segments: segments ?? [], ends, n: ends.at(-1),
-      shown: axes[0].length,
+      shown: axes[0].length, isGrid: !segments && isOnGrid(this.page.config(slot)),
     };
-    if (segments) one.strip.learn(segments, ends, config.spatial_merge_size);
+    if (segments) one.strip.learn(segments, ends, isGenerator(config) ? 1 : config.spatial_merge_size);
+    one.strip.offer(isGenerator(config) ? ['text', 'image'] : null);
     this.page.publish(slot, { config, hf_config, tensors: {} });
     for (const [other] of this.drawn()) this.#drawOne(other);
     one.grids.replaceChildren(...gridsOf(one.picture));
@@ -157,6 +169,10 @@ class Multimodal extends Charts {
 }
 
 const segmentsOf = ({ segments }) => Array.isArray(segments) ? segments : null;
+const isOnGrid = ({ grid, grid_coords: lists }) => Array.isArray(grid ?? lists);
+/* A style that merges no patches is an image generator's. */
+const isGenerator = (config) => config.position_style !== undefined && config.spatial_merge_size === undefined;
+const hasDelta = (config) => !isGenerator(config) && !NO_DELTA.some((name) => config[name]);
 const axisOf = (axes, i) => AXES[axes.length]?.[i] ?? `axis ${i}`;
 
 function captionOf({ axes, delta, n, shown }, token) {
@@ -173,28 +189,33 @@ function captionOf({ axes, delta, n, shown }, token) {
   return parts;
 }
 
-/* ---- grids: a row for each height id, a column for each width id, in the cells the temporal ids ---- */
+/* ---- grids: a row for each height id, a column for each width id, in the cells the temporal ids; of two axes the
+ * number of the token ---- */
 
-function gridsOf({ axes, segments, ends, shown }) {
-  if (axes.length !== 3) return [];
-  return segments.flatMap((segment, i) => {
-    if (!segment.grid || segment.audio_len || ends[i] > shown) return [];
-    const frames = framesOf(axes, ends[i - 1] ?? 0, ends[i]);
-    return frames.slice(0, FRAMES_MAX)
-      .map((rows, frame) => gridOf(rows, word('multimodal.grid', { i: i + 1, frame: frame + 1, n: frames.length })));
-  });
+function gridsOf({ axes, segments, ends, shown, isGrid }) {
+  if (axes.length < 2) return [];
+  const draw = (text, from, to, more) => {
+    const frames = framesOf(axes, from, to);
+    return frames.slice(0, FRAMES_MAX).map((rows, frame) =>
+      gridOf(rows, word(axes.length === 2 ? 'multimodal.plane' : text, { ...more, frame: frame + 1, n: frames.length })));
+  };
+  if (isGrid) return draw('multimodal.frame', 0, shown);
+  return segments.flatMap((segment, i) => segment.grid && !segment.audio_len && ends[i] <= shown
+    ? draw('multimodal.grid', ends[i - 1] ?? 0, ends[i], { i: i + 1 })
+    : []);
 }
 
 /* Rows of tokens: one ends where the height id changes or the width id falls, a frame where the time changes or the
  * height falls. */
-function framesOf([t, h, w], from, to) {
+function framesOf(axes, from, to) {
+  const [t, h, w] = axes.length === 2 ? [axes[0].map(() => 0), ...axes] : axes;
   const frames = [];
   for (let i = from; i < to; i += 1) {
     const isFirst = i === from;
     if (isFirst || t[i] !== t[i - 1] || h[i] < h[i - 1]) frames.push([]);
     const rows = frames.at(-1);
     if (!rows.length || h[i] !== h[i - 1] || w[i] <= w[i - 1]) rows.push([]);
-    rows.at(-1).push({ i, t: t[i], h: h[i], w: w[i] });
+    rows.at(-1).push({ i, t: axes.length === 2 ? i : t[i], h: h[i], w: w[i] });
   }
   return frames;
 }
