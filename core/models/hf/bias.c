@@ -404,3 +404,88 @@ enum pe_status pe_hf_beit(struct pe_hf_reader *r)
     put_square(r, "grid", r->out->numbers, side);
     return PE_OK;
 }
+
+/* ---- Decomposed positions: SAM, ViTDet, SegGPT ---- */
+
+/* A number, or two: rows and columns. */
+static enum pe_status read_sides(const struct pe_hf_reader *r, const char *name, double *out)
+{
+    const struct pe_field *field = pe_hf_find(&r->config, name);
+    int64_t side = 0;
+    if (!field || field->value.kind != PE_ARRAY) {
+        if (pe_hf_needed(&r->config, name, name, &side, r->err))
+            return r->err->status;
+        out[0] = out[1] = (double)side;
+        return PE_OK;
+    }
+    struct pe_reals list = {.array = field->value.array};
+    bool is_pair = list.array.rank == 1 && list.array.shape[0] == 2;
+    for (uint64_t a = 0; a < 2 && is_pair; a++) {
+        out[a] = pe_real_at(&list, a);
+        is_pair = out[a] >= 1 && out[a] <= PE_HF_SIDE_MAX && out[a] == floor(out[a]);
+    }
+    return is_pair ? PE_OK : pe_hf_wrong(&r->config, field, "a number, or two: rows and columns", r->err);
+}
+
+/* The table of patches beside them, which is all that a config without them has. */
+enum pe_status pe_hf_decomposed_table(struct pe_hf_reader *r)
+{
+    bool has = true;
+    if (pe_hf_flag(&r->config, "use_abs_pos|use_absolute_position_embeddings", &has, r->err))
+        return r->err->status;
+    return has ? pe_hf_patches(r) : pe_hf_nothing(r);
+}
+
+/* ViTDet's table is of another size than the image, and is resized without its class row: it has a part of its own. */
+static enum pe_status without_relative(struct pe_hf_reader *r)
+{
+    return pe_hf_find(&r->config, "use_abs_pos")
+               ? pe_hf_decomposed_table(r)
+               : pe_hf_wrong(&r->config, pe_hf_find(&r->config, "use_relative_position_embeddings"),
+                             "true, for this part to exist", r->err);
+}
+
+/* false in *has: the config has none. */
+static enum pe_status begin_decomposed(struct pe_hf_reader *r, bool *has)
+{
+    *has = true;
+    enum pe_status status = pe_hf_flag(&r->config, "use_rel_pos|use_relative_position_embeddings", has, r->err);
+    if (status || !*has)
+        return status;
+    pe_hf_put_word(r->out, "scheme", "decomposed");
+    return pe_hf_put_heads(r, NULL);
+}
+
+/* The layers whose queries see the whole image. */
+enum pe_status pe_hf_decomposed(struct pe_hf_reader *r)
+{
+    double image[2], patch[2];
+    bool has;
+    enum pe_status status = begin_decomposed(r, &has);
+    if (status || !has)
+        return status ? status : without_relative(r);
+    if (read_sides(r, "image_size", image) || read_sides(r, "patch_size", patch))
+        return r->err->status;
+    for (int a = 0; a < 2; a++) {
+        r->out->numbers[a] = floor(image[a] / patch[a]);
+        if (r->out->numbers[a] < 1)
+            return pe_fail(r->err, r->config.at, "image_size %.0f / patch_size %.0f is less than a patch", image[a],
+                           patch[a]);
+    }
+    pe_hf_put_list(r->out, "grid", r->out->numbers, 2);
+    return PE_OK;
+}
+
+/* The layers whose queries see a window. */
+enum pe_status pe_hf_decomposed_window(struct pe_hf_reader *r)
+{
+    int64_t side = 0;
+    bool has;
+    enum pe_status status = begin_decomposed(r, &has);
+    if (status || !has)
+        return status ? status : without_relative(r);
+    if (pe_hf_needed(&r->config, "window_size", "window_size", &side, r->err))
+        return r->err->status;
+    put_square(r, "grid", r->out->numbers, side);
+    return PE_OK;
+}

@@ -132,6 +132,8 @@ static enum pe_status unknown_type(const struct pe_hf_reader *r)
             "model_type \"%.64s\" holds another model: its object %s needs a known model_type of its own, at "
             "most %d objects deep",
             r->model_type, r->model->inner, NESTING_MAX);
+    if (!*r->model_type && pe_hf_is_timm(&r->config))
+        return pe_hf_refuse_timm(&r->config, r->err);
     if (!*r->model_type)
         return pe_fail(r->err, pointer, "model_type is missing, which says what the other fields mean; " HOW_TO_TELL);
     return pe_fail(r->err, pointer, "model_type \"%.64s\" is not known here%s%s; " HOW_TO_TELL, r->model_type,

@@ -132,6 +132,9 @@ const struct pe_hf_model *pe_hf_row_find(const char *name);
 /* The names nearest to one, written "a", "b" (at most three); "" if none is near. names(i): "a|b", NULL past the last.
  */
 void pe_hf_nearest_of(const char *name, const char *(*names)(size_t i), char *out, size_t room);
+/* Is it a config.json of timm? Then it is refused with the words that say what its model has. */
+bool pe_hf_is_timm(const struct pe_hf_place *config);
+enum pe_status pe_hf_refuse_timm(const struct pe_hf_place *config, struct pe_failure *err);
 void pe_hf_nearest_types(const char *model_type, char *out, size_t room);
 
 /* An object of the config and the pointer to it. */
@@ -332,6 +335,9 @@ enum pe_status pe_hf_conformer(struct pe_hf_reader *r);
 enum pe_status pe_hf_swin(struct pe_hf_reader *r);
 enum pe_status pe_hf_swinv2(struct pe_hf_reader *r);
 enum pe_status pe_hf_beit(struct pe_hf_reader *r);
+enum pe_status pe_hf_decomposed(struct pe_hf_reader *r);
+enum pe_status pe_hf_decomposed_window(struct pe_hf_reader *r);
+enum pe_status pe_hf_decomposed_table(struct pe_hf_reader *r);
 
 /* grids.c: classes of diffusers */
 enum pe_status pe_hf_grid(struct pe_hf_reader *r);

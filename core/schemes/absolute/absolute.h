@@ -84,6 +84,7 @@ struct sinusoidal {
     double angle_scale;
     struct pe_reals axes_dim, axis_order; /* once planned, the lists below */
     bool normalize, interleave_sin_cos, uniform_power;
+    struct pe_reals valid; /* n = 0: all rows and columns are real */
     struct pe_coord_fields at;
     int64_t num_prefix;
     int arith;
@@ -129,7 +130,7 @@ struct learned {
     int64_t dim, rows, row_offset;
     int out_of_range, interpolate;
     double cubic_a, interpolate_offset;
-    struct pe_reals table_grid; /* once planned, the list below if the table's shape states it */
+    struct pe_reals table_grid; /* once planned, the list below if only the table's shape has it */
     int64_t num_prefix;
     int64_t seed;
     double std;

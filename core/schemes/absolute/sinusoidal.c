@@ -69,6 +69,12 @@ static const struct pe_param params[] = {
                        "divide the positions of a grid by the last one and multiply them by angle_scale. A grid's "
                        "positions begin at 1; explicit positions are used unchanged"},
              .group = PE_G_AXES),
+    OF_STYLE(
+        valid, REALS, struct pe_reals, "detr", .min = 1, .max = PE_POSITION_MAX,
+        .about = {"real rows and columns",
+                  "[h,w] of an image that a batch pads to the grid: padding has the last real row and column, or 0 "
+                  "where its whole line is padding, and normalize divides by these"},
+        .level = PE_MORE, .group = PE_G_AXES),
     OF_STYLE(interleave_sin_cos, BOOL, bool, "timm", .max = 1,
              .about = {"interleave the axes", "sin(h) cos(h) sin(w) cos(w) instead of sin(h) sin(w) cos(h) cos(w)"},
              .group = PE_G_LAYOUT),
@@ -146,6 +152,7 @@ static enum pe_status one_axis(struct pe_plan *p, struct pe_sinusoid_block *bloc
 /* plan->tables */
 struct tables {
     struct pe_coords at;
+    double *padded;           /* [2, n]: coordinates of a padded image; owned */
     struct pe_wave columns[]; /* [dim] */
 };
 
@@ -233,12 +240,35 @@ static enum pe_status make_columns(struct pe_plan *p, struct pe_failure *err)
     return pe_coords_set(&c->at, &p->seq, c->arith == PE_ARITH_FLOAT32, &t->at, err);
 }
 
+/* DETR counts real rows above a place in its column, and real columns before it in its row. */
+static enum pe_status pad(struct pe_plan *p, struct pe_failure *err)
+{
+    const struct sinusoidal *c = p->config;
+    struct tables *t = p->tables;
+    struct pe_positions *k = p->seq.k;
+    uint64_t n = k->n;
+    double *list = c->valid.n ? t->padded = malloc(2 * n * sizeof *list) : NULL;
+    if (!list)
+        return c->valid.n ? pe_no_memory(err) : PE_OK;
+    for (uint64_t i = 0; i < n && !pe_is_cancelled_at(i); i++) {
+        double row = pe_position_at(&k[0], i), column = pe_position_at(&k[1], i); /* from 1 on */
+        double h = pe_real_at(&c->valid, 0), w = pe_real_at(&c->valid, 1);
+        list[i] = column <= w ? fmin(row, h) : 0;
+        list[n + i] = row <= h ? fmin(column, w) : 0;
+    }
+    for (unsigned a = 0; a < 2; a++)
+        k[a] = (struct pe_positions){.n = n, .list = list + a * n};
+    return PE_OK;
+}
+
 static void sinusoidal_cost(const struct pe_plan *p, struct pe_cost *cost)
 {
     const struct sinusoidal *c = p->config;
     pe_cost_ladder(cost, (double)c->dim / 2 + 2 * PE_AXES_MAX, c->arith == PE_ARITH_FLOAT32);
     pe_cost_each(cost, (double)c->dim, sizeof(struct pe_wave), 50);
     pe_coords_cost(&c->at, &p->seq, cost);
+    if (c->valid.n)
+        pe_cost_each(cost, 2 * (double)p->seq.k->n, sizeof(double), PE_NS_PLACE);
 }
 
 /* Coordinates as the style counts them; those of a sequence that is no grid have no rule. */
@@ -268,6 +298,8 @@ static enum pe_status sinusoidal_plan(struct pe_plan *p, struct pe_failure *err)
         status = check_coords(p, err);
     if (!status)
         status = make_columns(p, err);
+    if (!status)
+        status = pad(p, err);
     for (size_t i = 0; !status && i < n; i++)
         status = make_block(p, &blocks[i], err);
     return status;
@@ -284,8 +316,10 @@ static bool columns(const struct pe_plan *plan, size_t id, struct pe_wave *colum
 static void sinusoidal_drop(struct pe_plan *plan)
 {
     struct tables *t = plan->tables;
-    if (t)
+    if (t) {
         free(t->at.lists);
+        free(t->padded);
+    }
     free(t);
 }
 

@@ -153,6 +153,24 @@ static enum pe_status check_detr(struct pe_plan *p, struct pe_failure *err)
     return PE_OK;
 }
 
+static enum pe_status check_valid(const struct pe_plan *p, struct pe_failure *err)
+{
+    const struct sinusoidal *c = p->config;
+    if (!c->valid.n)
+        return PE_OK;
+    if (!p->seq.n_grid || c->at.coords != PE_COORDS_one_based)
+        return pe_fail(err, "/valid", "valid is for a grid [h,w] with coords one_based, whose places are counted");
+    enum pe_status status = pe_reals_expect(&c->valid, 2, "valid", "rows and columns", err);
+    for (uint64_t a = 0; a < 2 && !status; a++) {
+        double side = pe_real_at(&c->valid, a);
+        if (side != floor(side) || side > (double)p->seq.grid[a])
+            return pe_fail(err, "/valid",
+                           "valid has %.17g at index %llu; allowed: integers from 1 to those of the grid, %llu", side,
+                           (unsigned long long)a, (unsigned long long)p->seq.grid[a]);
+    }
+    return status;
+}
+
 static enum pe_status detr(struct pe_plan *p, struct blocks *b, struct pe_failure *err)
 {
     struct sinusoidal *c = p->config;
@@ -163,9 +181,12 @@ static enum pe_status detr(struct pe_plan *p, struct blocks *b, struct pe_failur
         status = need_multiple(c, 4, "half of it for each axis, in pairs of sine and cosine", err);
     if (!status)
         status = check_detr(p, err);
+    if (!status)
+        status = check_valid(p, err);
     for (unsigned a = 0; !status && a < 2; a++) {
+        double last = c->valid.n ? pe_real_at(&c->valid, a) : p->seq.n_grid ? (double)p->seq.grid[a] : 0;
         if (c->normalize)
-            how.scale = dd_div(exact_scale(c->angle_scale), dd_add(dd((double)p->seq.grid[a]), dd(1e-6)));
+            how.scale = dd_div(exact_scale(c->angle_scale), dd_add(dd(last), dd(1e-6)));
         add(b, pe_sinusoid_block(&how, a, a * width, width));
     }
     pe_absolute_prefer_channels_first(p);

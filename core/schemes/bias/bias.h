@@ -102,6 +102,10 @@ void pe_bias_products(struct pe_dd slope, double first, double step, size_t n, e
  *     index[i, j] = (y_i - y_j + h - 1)·(2w - 1) + (x_i - x_j + w - 1)          query minus key, tokens row by row
  *     bias[head, i, j] = table[index[i, j], head]
  *
+ * A window of three axes [t,h,w] has a table of (2t-1)·(2h-1)·(2w-1) rows, and (t_i - t_j + t - 1)·(2h-1)·(2w-1) more
+ * in the index (Video Swin, arXiv 2106.13230). The table of another window is resized axis by axis, if table_grid
+ * states that window.
+ *
  * With a class token in front there are three rows more, M = (2h-1)·(2w-1): index[0, j] = M, index[i, 0] = M + 1,
  * index[0, 0] = M + 2.
  *
@@ -115,6 +119,8 @@ struct pe_window_fields {
     struct pe_mask_fields bias;
     int64_t num_heads, seed;
     double std;
+    struct pe_reals table_grid; /* of schemes with a table */
+    int interpolate;
 };
 
 #define PE_WINDOW_PARAMS PE_P_SEED(pe_window_fields), PE_MASK_PARAMS
@@ -123,7 +129,9 @@ extern const struct pe_output_row pe_window_outputs[]; /* bias, index */
 
 struct pe_window {
     struct pe_bias bias;
-    uint64_t h, w;
+    uint64_t frames, h, w; /* frames: 1 of a window of two axes */
+    uint64_t from[3];      /* rows of the sent table along each axis; 0: it is not resized */
+    struct pe_resample_taps taps[3];
     bool has_class;
     uint64_t n_rows;     /* of the table, including those of the class token */
     size_t num_heads;    /* 0: no weights, no bias */

@@ -167,6 +167,8 @@ static enum pe_status swinv2_plan(struct pe_plan *plan, struct pe_failure *err)
     if (!t)
         return pe_no_memory(err);
     enum pe_status status = pe_window_init(&t->window, plan, err);
+    if (!status && plan->seq.n_grid == 3)
+        return pe_fail(err, "/grid", "grid has 3 axes; swinv2's network has the coordinates of two: give [h,w]");
     if (!status)
         status = resolve_pretrained(c, &t->window, err);
     if (!status && pe_weights_wanted(plan))

@@ -16,6 +16,19 @@ enum { BIAS, INDEX };
 const struct pe_param pe_window_params[] = {
     PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads; if a table is sent, its own",
              .group = PE_G_SIZE, .usual = {1, 32}),
+    PE_P_REALS(pe_window_fields, table_grid, 1, 65536, "window of the table",
+               "window that the table was trained on, [h,w] or [t,h,w]: its (2h-1)·(2w-1) rows are resized to those of "
+               "the grid, rows of a class token are kept",
+               .group = PE_G_AXES),
+    {.name = "interpolate",
+     .type = PE_T_WORD,
+     .offset = PE_OFFSET(pe_window_fields, interpolate, int),
+     .fallback = PE_UNSET_WORD,
+     .words = pe_resample_words,
+     .about = {"resizing of the table",
+               "how the table of table_grid is resized: bicubic (Swin), bilinear (BEiT in transformers), …; default "
+               "bicubic with table_grid"},
+     .group = PE_G_AXES},
     PE_WINDOW_PARAMS,
     PE_P_END,
 };
@@ -33,8 +46,8 @@ const struct pe_output_row pe_window_outputs[] = {
 static enum pe_status no_window(const struct pe_plan *plan, const char *pointer, const char *found,
                                 struct pe_failure *err)
 {
-    return pe_fail(err, pointer, "%s; %s is for one window: give grid [h,w], or len n for [1,n]", pe_text(found),
-                   plan->scheme->info.name);
+    return pe_fail(err, pointer, "%s; %s is for one window: give grid [h,w] or [t,h,w], or len n for [1,n]",
+                   pe_text(found), plan->scheme->info.name);
 }
 
 /* A window is a whole grid, line by line; any other way of giving positions would leave the window or reorder it. */
@@ -43,7 +56,7 @@ static enum pe_status check_sequence(const struct pe_plan *plan, struct pe_failu
     const struct pe_sequence_fields *f = &plan->sequence;
     char found[64];
     snprintf(found, sizeof found, pe_text("grid has %u axes"), plan->seq.n_grid);
-    if (plan->seq.n_grid > 2)
+    if (plan->seq.n_grid > 3)
         return no_window(plan, "/grid", found, err);
     if (f->positions.n)
         return no_window(plan, "/positions", "positions are single places", err);
@@ -60,7 +73,7 @@ static const char *size_pointer(const struct pe_plan *plan) { return plan->seq.n
 
 static enum pe_status check_rows(const struct pe_plan *plan, const struct pe_window *t, struct pe_failure *err)
 {
-    double rows = (2 * (double)t->h - 1) * (2 * (double)t->w - 1) + 3;
+    double rows = (2 * (double)t->frames - 1) * (2 * (double)t->h - 1) * (2 * (double)t->w - 1) + 3;
     if (rows <= INT32_MAX)
         return PE_OK;
     pe_fail(err, size_pointer(plan),
@@ -76,15 +89,16 @@ enum pe_status pe_window_init(struct pe_window *t, struct pe_plan *plan, struct 
     enum pe_status status = check_sequence(plan, err);
     if (status)
         return status;
-    t->h = seq->n_grid == 2 ? seq->grid[0] : 1;
-    t->w = seq->n_grid == 2 ? seq->grid[1] : seq->k->n;
+    t->frames = seq->n_grid == 3 ? seq->grid[0] : 1;
+    t->h = seq->n_grid >= 2 ? seq->grid[seq->n_grid - 2] : 1;
+    t->w = seq->n_grid >= 2 ? seq->grid[seq->n_grid - 1] : seq->k->n;
     t->has_class = plan->scheme->n_class > 0;
     status = check_rows(plan, t, err);
     if (status)
         return status;
-    t->n_rows = (2 * t->h - 1) * (2 * t->w - 1) + (t->has_class ? 3 : 0);
+    t->n_rows = (2 * t->frames - 1) * (2 * t->h - 1) * (2 * t->w - 1) + (t->has_class ? 3 : 0);
     seq->n_axes = 1;
-    seq->q[0] = seq->k[0] = (struct pe_positions){.n = t->h * t->w + t->has_class};
+    seq->q[0] = seq->k[0] = (struct pe_positions){.n = t->frames * t->h * t->w + t->has_class};
     return pe_bias_init(&t->bias, plan, &c->bias, err);
 }
 
@@ -126,15 +140,101 @@ static void read_row(const struct pe_plan *plan, uint64_t row, double *out)
     pe_weights_read(&plan->weights[TABLE], row * n, n, out);
 }
 
+/* ---- A table of another window ---- */
+
+static void add_row(const struct pe_plan *plan, uint64_t row, double weight, double *sum)
+{
+    double values[PE_HEADS_MAX];
+    size_t n = ((const struct pe_window *)plan->tables)->num_heads;
+    if (weight == 0)
+        return;
+    read_row(plan, row, values);
+    for (size_t head = 0; head < n; head++)
+        sum[head] += weight * values[head];
+}
+
+/* Row (f, y, x) of the table of this window; rows of a class token stand behind those of patches, as they came. */
+static void resize_row(const struct pe_plan *plan, uint64_t row, double *out)
+{
+    const struct pe_window *t = plan->tables;
+    const struct pe_resample_taps *f = &t->taps[0], *y = &t->taps[1], *x = &t->taps[2];
+    uint64_t n = f->n_out * y->n_out * x->n_out, sent = t->from[0] * t->from[1] * t->from[2];
+    uint64_t at[3] = {row / (y->n_out * x->n_out) * f->n_taps, row / x->n_out % y->n_out * y->n_taps,
+                      row % x->n_out * x->n_taps};
+    if (row >= n) {
+        read_row(plan, sent + row - n, out);
+        return;
+    }
+    memset(out, 0, t->num_heads * sizeof *out);
+    for (unsigned a = 0; a < f->n_taps; a++)
+        for (unsigned b = 0; b < y->n_taps; b++)
+            for (unsigned c = 0; c < x->n_taps; c++) {
+                int64_t line = f->index[at[0] + a] * (int64_t)t->from[1] + y->index[at[1] + b];
+                add_row(plan, (uint64_t)(line * (int64_t)t->from[2] + x->index[at[2] + c]),
+                        f->weight[at[0] + a] * y->weight[at[1] + b] * x->weight[at[2] + c], out);
+            }
+}
+
+/* Sides of the table that is sent; {0, 0, 0} if it is that of this window. */
+static enum pe_status read_table_grid(struct pe_plan *plan, struct pe_window *t, struct pe_failure *err)
+{
+    struct pe_window_fields *c = plan->config;
+    unsigned n = plan->seq.n_grid == 3 ? 3 : 2;
+    if (!c->table_grid.n)
+        return c->interpolate == PE_UNSET_WORD
+                   ? PE_OK
+                   : pe_fail(err, "/table_grid",
+                             "interpolate needs table_grid, the window that the table was trained on");
+    enum pe_status status = pe_reals_expect(&c->table_grid, n, "table_grid", "as many as the window has axes", err);
+    t->from[0] = 1;
+    for (uint64_t a = 0; a < n && !status; a++) {
+        double side = pe_real_at(&c->table_grid, a);
+        if (side != floor(side))
+            return pe_fail(err, "/table_grid", "table_grid has %.17g at index %llu; allowed: integers", side,
+                           (unsigned long long)a);
+        t->from[3 - n + a] = 2 * (uint64_t)side - 1;
+    }
+    c->interpolate = c->interpolate == PE_UNSET_WORD ? PE_BICUBIC : c->interpolate;
+    return status;
+}
+
+static enum pe_status make_taps(const struct pe_plan *plan, struct pe_window *t, struct pe_failure *err)
+{
+    const struct pe_window_fields *c = plan->config;
+    enum pe_resample_kind kind = (enum pe_resample_kind)c->interpolate;
+    struct pe_resample how = {.kind = kind, .cubic_a = pe_resample_cubic_a(kind)};
+    uint64_t to[3] = {2 * t->frames - 1, 2 * t->h - 1, 2 * t->w - 1};
+    double n_taps = 1;
+    for (unsigned a = 0; a < 3; a++) {
+        if (pe_resample_init(&t->taps[a], &how, t->from[a], to[a]))
+            return pe_no_memory(err);
+        n_taps *= t->taps[a].n_taps;
+    }
+    if (n_taps <= PE_RESAMPLE_TAPS_MAX)
+        return PE_OK;
+    pe_fail(err, "/table_grid", "each row would be a sum of %.0f rows of the table; allowed: at most %d", n_taps,
+            PE_RESAMPLE_TAPS_MAX);
+    return err->status = PE_TOO_LARGE;
+}
+
 /* Room for the table, which the first fills write. */
 void pe_window_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct pe_window_fields *c = plan->config;
     const struct pe_sequence *seq = &plan->seq;
-    double h = seq->n_grid == 2 ? (double)seq->grid[0] : 1, w = (double)(seq->n_grid == 2 ? seq->grid[1] : seq->k->n);
-    double heads = fmax((double)c->num_heads, (double)pe_weights_axis(plan, TABLE, 1)), n = heads * (4 * h * w + 3);
-    if (pe_weights_wanted(plan))
-        pe_cost_add(cost, fmin(n, PE_WINDOW_BIASES_MAX) * sizeof(double), 1000);
+    double tokens = 1, heads = fmax((double)c->num_heads, (double)pe_weights_axis(plan, TABLE, 1));
+    for (unsigned a = 0; a < seq->n_grid; a++)
+        tokens *= (double)seq->grid[a];
+    tokens = seq->n_grid ? tokens : (double)seq->k->n;
+    double n = heads * ((seq->n_grid == 3 ? 8 : 4) * tokens + 3);
+    if (!pe_weights_wanted(plan))
+        return;
+    pe_cost_add(cost, fmin(n, PE_WINDOW_BIASES_MAX) * sizeof(double), 1000);
+    for (unsigned a = 0; c->table_grid.n && a < 3; a++) {
+        double to = a < seq->n_grid ? 2 * (double)seq->grid[a] : 2 * (double)seq->k->n,
+               from = a < c->table_grid.n ? 2 * pe_real_at(&c->table_grid, a) : 1;
+        pe_cost_each(cost, to + 4 * fmax(from, to), sizeof(int64_t) + sizeof(double), 100);
+    }
 }
 
 enum pe_status pe_window_plan(struct pe_plan *plan, struct pe_failure *err)
@@ -144,21 +244,31 @@ enum pe_status pe_window_plan(struct pe_plan *plan, struct pe_failure *err)
     if (!t)
         return pe_no_memory(err);
     enum pe_status status = pe_window_init(t, plan, err);
+    if (!status)
+        status = read_table_grid(plan, t, err);
     if (status || !pe_weights_wanted(plan))
         return status;
+    bool is_resized = t->from[0] > 0;
+    uint64_t rows = is_resized ? t->from[0] * t->from[1] * t->from[2] + (t->has_class ? 3 : 0) : t->n_rows;
+    if (is_resized && make_taps(plan, t, err))
+        return err->status;
     if (pe_weights_axis(plan, TABLE, 1))
         status = pe_fix_size(plan, "num_heads", pe_weights_axis(plan, TABLE, 1), "table", err);
-    const uint64_t shape[2] = {t->n_rows, (uint64_t)c->num_heads};
+    const uint64_t shape[2] = {rows, (uint64_t)c->num_heads};
     if (!status)
         status = pe_weights_need(plan, TABLE, shape, 2, err);
     /* A number from the seed takes as long as about 32 products, a number that was sent as long as four. */
     double work = (double)c->num_heads * (pe_weights_sent(plan, TABLE) ? 4 : 32);
-    return status ? status : pe_window_keep(plan, read_row, work, err);
+    for (unsigned a = 0; is_resized && a < 3; a++)
+        work *= t->taps[a].n_taps;
+    return status ? status : pe_window_keep(plan, is_resized ? resize_row : read_row, work, err);
 }
 
 void pe_window_drop(struct pe_plan *plan)
 {
     struct pe_window *t = plan->tables;
+    for (unsigned a = 0; t && a < 3; a++)
+        pe_resample_drop(&t->taps[a]);
     if (t)
         free(t->table);
     pe_bias_drop(plan);
@@ -211,15 +321,16 @@ struct stretch {
 /* The stretch of query i from key j on, at most `most` keys, up to the end of a line of the window. */
 static struct stretch stretch_at(const struct pe_window *t, uint64_t i, uint64_t j, size_t most)
 {
-    uint64_t m = (2 * t->h - 1) * (2 * t->w - 1);
+    uint64_t wide = 2 * t->w - 1, high = 2 * t->h - 1, m = (2 * t->frames - 1) * high * wide, plane = t->h * t->w;
     if (t->has_class && i == 0)
         return (struct stretch){j == 0 ? m + 2 : m, 1};
     if (t->has_class && j == 0)
         return (struct stretch){m + 1, 1};
     i -= t->has_class;
     j -= t->has_class;
-    uint64_t y = i / t->w + t->h - 1 - j / t->w, x = i % t->w + t->w - 1 - j % t->w, left = t->w - j % t->w;
-    return (struct stretch){y * (2 * t->w - 1) + x, left < most ? (size_t)left : most};
+    uint64_t f = i / plane + t->frames - 1 - j / plane, y = i % plane / t->w + t->h - 1 - j % plane / t->w,
+             x = i % t->w + t->w - 1 - j % t->w, left = t->w - j % t->w;
+    return (struct stretch){(f * high + y) * wide + x, left < most ? (size_t)left : most};
 }
 
 static void fill_index(const struct pe_window *t, uint64_t i, uint64_t j0, size_t n, int32_t *dst)
@@ -232,12 +343,14 @@ static void fill_index(const struct pe_window *t, uint64_t i, uint64_t j0, size_
     }
 }
 
-/* For n keys that begin at the start of a line of the window: the number of whole lines among them, if the query is
- * a patch too. */
+/* For n keys that begin at the start of a line of the window: the number of whole lines among them up to the end of
+ * their frame, if the query is a patch too. */
 static size_t whole_lines(const struct pe_window *t, uint64_t i, uint64_t j, size_t n)
 {
     bool are_patches = i >= t->has_class && j >= t->has_class;
-    return are_patches && (j - t->has_class) % t->w == 0 ? n / (size_t)t->w : 0;
+    uint64_t place = j - t->has_class, left = t->h - place % (t->h * t->w) / t->w;
+    size_t lines = n / (size_t)t->w;
+    return are_patches && place % t->w == 0 ? lines < left ? lines : (size_t)left : 0;
 }
 
 /* The next line of the window is 2w-1 places further on in the table. */

@@ -1,0 +1,82 @@
+/* config.json of timm: `architecture` and `pretrained_cfg` name a model whose positions stand in its Python code alone.
+ * It is refused with the words that say what they are. */
+#include "core/models/hf/hf.h"
+#include "core/params.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* By the beginning of the architecture's name; type: the model_type of transformers that has such
+ * positions. */
+static const struct family {
+    const char *prefix, *type, *summary;
+} families[] = {
+    {"swinv2_", "swinv2", .summary = "scheme swinv2 with grid (the window), w1, b1, w2"},
+    {"swin_", "swin", .summary = "scheme swin with grid (the window) and table"},
+    {"beit", "beit", .summary = "scheme beit with grid (rows and columns of patches) and table"},
+    {"mvitv2_", NULL, .summary = "scheme decomposed with grid, rel_h and rel_w"},
+    {"eva02_", NULL, .summary = "scheme rope with grid, head_dim and channels or axes_dim, beside a learned table"},
+    {"deit", "deit",
+     .summary = "scheme learned with table, table_grid, num_prefix and interpolate, in timm bicubic_antialias"},
+    {"vit_", "vit",
+     .summary = "scheme learned with table, table_grid, num_prefix and interpolate, in timm bicubic_antialias"},
+    {"", NULL,
+     .summary = "the scheme that its code has: learned with table, table_grid; swin with grid, table; rope with grid, "
+                "channels; none"},
+};
+
+static const struct family *family_of(const char *architecture)
+{
+    const struct family *f = families;
+    while (strncmp(architecture, f->prefix, strlen(f->prefix)) != 0)
+        f++;
+    return f;
+}
+
+static const struct pe_field *member(const struct pe_value *object, const char *name)
+{
+    for (size_t i = 0; object->kind == PE_OBJECT && i < object->object.n; i++)
+        if (strcmp(object->object.fields[i].name, name) == 0)
+            return &object->object.fields[i];
+    return NULL;
+}
+
+/* The grid of patches, from pretrained_cfg.input_size [channels, h, w] and "patch16" in the name; 0: neither has it.
+ */
+static void read_grid(const char *architecture, const struct pe_value *config, double *grid)
+{
+    const struct pe_field *size = member(&member(config, "pretrained_cfg")->value, "input_size");
+    const char *patch = strstr(architecture, "patch");
+    double side = patch ? strtod(patch + strlen("patch"), NULL) : 0;
+    grid[0] = grid[1] = 0;
+    if (!size || size->value.kind != PE_ARRAY || size->value.array.rank != 1 || size->value.array.shape[0] != 3 ||
+        !(side >= 1 && side <= PE_HF_SIDE_MAX))
+        return;
+    struct pe_reals list = {.array = size->value.array, .n = 3};
+    for (uint64_t a = 0; a < 2; a++)
+        grid[a] = floor(pe_real_at(&list, a + 1) / side);
+}
+
+bool pe_hf_is_timm(const struct pe_hf_place *config)
+{
+    const struct pe_field *name = member(config->object, "architecture");
+    return name && name->value.kind == PE_STRING && member(config->object, "pretrained_cfg");
+}
+
+enum pe_status pe_hf_refuse_timm(const struct pe_hf_place *config, struct pe_failure *err)
+{
+    const char *architecture = member(config->object, "architecture")->value.string;
+    const struct family *f = family_of(architecture);
+    char type[96] = "", patches[96] = "";
+    double grid[2];
+    read_grid(architecture, config->object, grid);
+    if (f->type)
+        snprintf(type, sizeof type, pe_text("\"hf_config\":{\"model_type\":\"%s\", …} with its fields, or "), f->type);
+    if (grid[0] >= 1 && grid[1] >= 1)
+        snprintf(patches, sizeof patches, pe_text("; its patches are a grid of [%.0f,%.0f]"), grid[0], grid[1]);
+    return pe_fail_at(
+        err, config->at, "architecture",
+        "architecture \"%.64s\" is a model of timm, whose config.json says nothing of positions; send %s%s%s",
+        architecture, type, pe_text(f->summary), patches);
+}
