@@ -31,7 +31,7 @@ static bool apply_style(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     static const char *const own[] = {"layout",      "freq_shift", "odd",       "flip_sin_to_cos",    "angle_scale",
                                       "axes_dim",    "axis_order", "normalize", "interleave_sin_cos", "uniform_power",
-                                      "temperature", NULL};
+                                      "temperature", "coords",     NULL};
     double base = pe_edit_real(d, edit, "base", pe_edit_real(d, edit, "temperature", 10000));
     pe_edit_set_word(edit, "style", styles[i]);
     for (size_t j = 0; own[j]; j++)
