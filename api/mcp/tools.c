@@ -196,7 +196,7 @@ static void put_sequence(struct schema *s)
     for (const struct pe_param *row = pe_sequence_params(); row->name; row++) {
         if (pe_param_is_basic(row))
             put_row(s, row);
-        else if (row->group != PE_G_SEGMENTS && begin_property(s, row->name))
+        else if (row->group != PE_G_SEGMENTS && row->level != PE_MORE && begin_property(s, row->name))
             print_short(s->text, row, true);
     }
 }

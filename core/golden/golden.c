@@ -102,10 +102,8 @@ static enum pe_status choose_places(struct pe_golden *golden, struct pe_failure 
         reach.original = pe_golden_original(golden->kinds[i].plan, reach.original);
         reach.longest = pe_golden_longest(golden->kinds[i].plan, reach.longest);
     }
-    if (pe_golden_places_usual(first->plan->seq.n_axes, &reach, &golden->q))
-        return PE_OK;
-    return pe_fail(err, "/positions", "positions are missing: there are no usual ones on %u axes",
-                   first->plan->seq.n_axes);
+    pe_golden_places_usual(first->plan->seq.n_axes, &reach, &golden->q);
+    return PE_OK;
 }
 
 bool pe_golden_shrink(struct pe_golden *golden)

@@ -43,8 +43,8 @@ struct pe_golden_reach {
 /* Those that the request lists; n = 0: it lists none. */
 enum pe_status pe_golden_places_read(const struct pe_golden_fields *fields, struct pe_golden_places *places,
                                      struct pe_failure *err);
-/* The usual ones on so many axes; false: there are none on so many. */
-bool pe_golden_places_usual(unsigned n_axes, const struct pe_golden_reach *reach, struct pe_golden_places *places);
+/* The usual ones on so many axes. */
+void pe_golden_places_usual(unsigned n_axes, const struct pe_golden_reach *reach, struct pe_golden_places *places);
 /* Those of queries, or of keys, of a bias. */
 void pe_golden_places_of_bias(bool of_keys, struct pe_golden_places *places);
 bool pe_golden_places_drop(struct pe_golden_places *places); /* one of them; false: no more can be left out */

@@ -125,17 +125,28 @@ static void usual_on_two(struct pe_golden_places *places)
         put(places, rows[i].at, rows[i].worth);
 }
 
-bool pe_golden_places_usual(unsigned n_axes, const struct pe_golden_reach *reach, struct pe_golden_places *places)
+/* More axes: the origin, equal numbers, then each axis ahead of the others in its turn. */
+static void usual_on_many(unsigned n_axes, struct pe_golden_places *places)
+{
+    double at[PE_AXES_MAX] = {0};
+    put(places, at, 1);
+    for (unsigned ahead = 0; ahead < n_axes; ahead++) {
+        for (unsigned a = 0; a < n_axes; a++)
+            at[a] = a == ahead ? 3 : 2;
+        put(places, at, PE_GOLDEN_KEPT);
+    }
+}
+
+void pe_golden_places_usual(unsigned n_axes, const struct pe_golden_reach *reach, struct pe_golden_places *places)
 {
     *places = (struct pe_golden_places){.n_axes = n_axes};
     switch (n_axes) {
     case 1: usual_on_one(reach, places); break;
     case 2: usual_on_two(places); break;
     case 3: usual_on_three(reach, places); break;
-    default: return false;
+    default: usual_on_many(n_axes, places);
     }
     pack(places);
-    return true;
 }
 
 void pe_golden_places_of_bias(bool of_keys, struct pe_golden_places *places)

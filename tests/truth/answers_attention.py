@@ -243,7 +243,7 @@ def told(request):
     if request.get("kernel") != "linear":
         out["empty_rows"] = asked.heads * int((~asked.visible.any(-1)).sum()) * (len(asked.q) // len(asked.visible))
     if "terms" in request["outputs"]:
-        out["terms"] = ["content_content", "content_position"] if asked.scheme == "cope" else list(asked.terms())
+        out["terms"] = {"cope": ["content_content", "content_position"], "decomposed": ["content", "rows", "columns"]}.get(asked.scheme) or list(asked.terms())
     return out
 
 

@@ -108,8 +108,14 @@ static const char *const sequence_fields[] = {"len",
                                               "position_id_per_seconds",
                                               "seconds_per_chunk",
                                               "temporal_scale",
+                                              "id_rules",
+                                              "grid_coords",
                                               "coords",
                                               "ref_grid",
+                                              "crop_end",
+                                              "axis_scale",
+                                              "axis_divisor",
+                                              "axis_shift",
                                               NULL};
 
 void pe_edit_remove_sequence(const struct pe_diagnosis *d, struct pe_edit *edit)

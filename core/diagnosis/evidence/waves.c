@@ -11,6 +11,7 @@
  *                 exponent_doubled      p·base^(-2j/d)
  *                 sine_only             the cosines are sines of the same angle */
 #include "core/diagnosis/diagnosis.h"
+#include "core/schemes/rotary/rotary.h"
 
 #include <limits.h>
 #include <math.h>
@@ -279,11 +280,19 @@ void pe_wave_angles(const struct pe_model *m, uint64_t i, uint64_t col0, size_t 
     }
 }
 
+/* Radians per unit of coordinate: a list of frequencies is without the last step of coordinates. */
+static double listed_frequency(const struct pe_model *m, size_t column)
+{
+    const struct pe_wave *wave = &m->columns[column];
+    const struct pe_rotary *r = m->plan->scheme->rotate ? m->plan->tables : NULL;
+    return pe_wave_radians(wave) / (r && !r->float32 ? r->at.unit[wave->axis].hi : 1);
+}
+
 void pe_wave_ladder(const struct pe_model *m, bool as_divisors, uint64_t col0, size_t n, double *out)
 {
     double base = real_of(m, "base", 10000), pairs = (double)m->n_columns;
     for (size_t j = 0; j < n; j++) {
-        double w = pe_wave_radians(&m->columns[col0 + j]);
+        double w = listed_frequency(m, col0 + j);
         double x = as_divisors ? pow(base, -(double)(col0 + j) / pairs) / w : w;
         out[j] = round_frequency(m, m->transforms.inverted ? 1 / x : x);
     }

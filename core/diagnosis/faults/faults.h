@@ -56,6 +56,7 @@ struct pe_fault {
     const char *pointer; /* of the field that it would be, where it sets none; "": the tensor, whatever it sets; NULL:
                             the field that it sets */
     bool is_of_tensor;   /* it changes the tensor rather than the plan, or reads it whatever the alternative */
+    bool is_no_rotation; /* what it gives is no rotation: it is combined with one more mistake at most */
     size_t n_alternatives;
     const struct pe_field *values; /* of each alternative a field and its other value, PE_NULL: none; or NULL: … */
     size_t (*count)(const struct pe_diagnosis *d); /* those that are tried, if that depends on the belief; else NULL */

@@ -16,6 +16,7 @@ const struct pe_fault pe_fault_imaginary_lost = {
                "The sines are zero: every number is multiplied by its cosine alone, as where complex numbers were cast "
                "to a real dtype and lost their imaginary part."),
     .schemes = "rope|xpos",
+    .is_no_rotation = true,
     .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED),
     .not_of = PE_EVIDENCE_BIT(ANGLES),
     .n_alternatives = 1,
@@ -36,6 +37,7 @@ const struct pe_fault pe_fault_sign_lost = {
                "The minus of the rotation is lost: both channels of a pair add the other one times the sine; the first "
                "must subtract it."),
     .schemes = "rope|xpos",
+    .is_no_rotation = true,
     .evidence = PE_EVIDENCE_BIT(ROTATED),
     .n_alternatives = 1,
     .apply = lose_sign,
@@ -65,6 +67,7 @@ const struct pe_fault pe_fault_table_layout_other = {
                 "rotated.",
                 of_tables),
     .schemes = "rope|xpos",
+    .is_no_rotation = true,
     .evidence = PE_EVIDENCE_BIT(ROTATED),
     .n_alternatives = 2,
     .apply = take_other_table,

@@ -287,7 +287,10 @@ static bool compare(struct pe_diagnosis *d, struct look *l, struct pe_parts *p)
     struct pe_failure ignored;
     struct pe_model *m = d->belief.model;
     double kept = pe_model_kept_bytes(m) + (double)d->evidence.n_rows;
-    bool is_done = !pe_diagnosis_admit(d, kept, &ignored) && !pe_model_keep(m, &ignored) && compare_all(l, p);
+    bool has_room = !pe_diagnosis_admit(d, kept, &ignored);
+    enum pe_status status = has_room ? pe_model_keep(m, &ignored) : PE_OK;
+    d->no_memory |= status == PE_NO_MEMORY;
+    bool is_done = has_room && !status && compare_all(l, p);
     pe_model_forget(m);
     d->bytes -= kept;
     return is_done;

@@ -43,8 +43,10 @@ double pe_quadrature_length(const float *e, size_t n, double *room)
 {
     double most = 0, w = step_of(e, n);
     size_t m = 0;
-    for (size_t i = 0; i < n; i++)
-        most = fmax(most, fabs((double)e[i]));
+    for (size_t i = 0; i < n; i++) { /* no fmax: gcc 12 fails to vectorise it for arm64 */
+        double size = fabs((double)e[i]);
+        most = size > most ? size : most;
+    }
     for (size_t i = 1; sin(w) > 0.1 && i + 1 < n; i++)
         room[m++] = hypot((double)e[i], ((double)e[i + 1] - (double)e[i - 1]) / (2 * sin(w)));
     if (m == 0)

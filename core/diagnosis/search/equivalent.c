@@ -149,7 +149,7 @@ static bool set_rows(const struct pe_diagnosis *d, const struct pe_candidate *c,
 /* Sequences of images, of packed texts and of masks do not go on. */
 static bool goes_on(const struct pe_diagnosis *d, const struct pe_candidate *c)
 {
-    static const char *const sequences[] = {"grid",   "lens",           "segments",   "tokens",
+    static const char *const sequences[] = {"grid",   "grid_coords",    "lens",       "segments", "tokens",
                                             "coords", "attention_mask", "cu_seqlens", "shard"};
     for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
         if (pe_edit_has(d, &c->edit, sequences[i]))

@@ -156,7 +156,7 @@ void pe_search_note(struct pe_search *s, const struct pe_hypothesis *h, const st
     *one = (struct pe_single){.fault = h->fault[0], .choice = h->choice[0]};
     one->kind = (unsigned char)(fault->combines_as ? fault->combines_as : pe_fault_kind_of(h->fault[0]));
     one->is_fit = fault->n_fits && h->choice[0] + fault->n_fits >= count;
-    one->is_list = one->is_fit && fault->fit_cost > 1;
+    one->is_list = fault->is_no_rotation || (one->is_fit && fault->fit_cost > 1);
     one->has_base = t->edit.presets[0] != NULL;
     if (one->kind == PE_KIND_LADDER && !one->is_fit && s->ladders && model && pe_wave_count(model) == s->n_waves) {
         double w[PE_HEAD_DIM_MAX];

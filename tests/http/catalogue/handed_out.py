@@ -1,4 +1,5 @@
 """The client libraries as the server hands them out, and a server that answers with given bytes: for test_clients*.py."""
+import base64
 import itertools
 import shutil
 import socketserver
@@ -7,11 +8,17 @@ import threading
 import numpy as np
 import pytest
 
+import run
 import safetensors_reader
 from truth import gguf_writer as gguf
 
 NODE = shutil.which("node")
 TYPES = {"posenc.py": "text/x-python; charset=utf-8", "posenc.js": "text/javascript; charset=utf-8"}
+
+
+def lying_heads():
+    """The files of ../../cases/gguf.jsonl that no converter writes."""
+    return [base64.b64decode(row["base64"]) for row in run.every("gguf") if row["id"].startswith("lie-")]
 
 
 @pytest.fixture(scope="module")

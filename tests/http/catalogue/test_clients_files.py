@@ -6,8 +6,7 @@ import re
 import pytest
 
 from conftest import ROOT
-from handed_out import LYING, folder  # noqa: F401
-from test_gguf_head import LIES
+from handed_out import LYING, folder, lying_heads  # noqa: F401
 from truth import gguf_writer as gguf
 
 LLAMA_31 = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32, "rope_theta": 500000.0,
@@ -57,7 +56,7 @@ def test_a_lying_gguf_head_is_refused_as_by_the_service(server, posenc, tmp_path
     typed = [gguf.head([("general.architecture", "string", "llama"), ("llama.attention.key_length", "u32", 8)][: 1 + (key != "attention.key_length")]
                        + [(f"llama.{key}", kind, [one.get(kind[:-2], 8)] if kind.endswith("[]") else one.get(kind, 8))])
              for key in posenc.GGUF_KEYS for kind in kinds]
-    for i, file in enumerate([*(file for _, file in LIES), *gguf.samples(), *LYING, *typed]):
+    for i, file in enumerate([*lying_heads(), *gguf.samples(), *LYING, *typed]):
         path.write_bytes(file)
         whole = server.request("POST", "/encode?len=2&data=false", file, {"Content-Type": "application/x-gguf"})
         try:

@@ -8,8 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from handed_out import CHUNKED, LYING, NODE, Rough, Stalled, bare, folder, without_length  # noqa: F401
-from test_gguf_head import LIES
+from handed_out import CHUNKED, LYING, NODE, Rough, Stalled, bare, folder, without_length, lying_heads  # noqa: F401
 from truth import gguf_writer as gguf
 from token_files import LINES, READER, token_server
 
@@ -179,7 +178,7 @@ def test_the_module_reads_a_gguf_file_as_the_other_client_does(folder, posenc, t
     (folder / "read_gguf.mjs").write_text(GGUF_SCRIPT)
     large = gguf.head(gguf.ARCHITECTURES["llama"][0] + [("tokenizer.ggml.merges", "string[]", ["a" * 50] * 60000)], gguf.FREQS)
     files, lying = [*(gguf.file(name) for name in gguf.ARCHITECTURES), *gguf.samples(), gguf.file("llama")[:-40], large], []
-    for i, file in enumerate([*(file for _, file in LIES), *LYING]):
+    for i, file in enumerate([*lying_heads(), *LYING]):
         (tmp_path / f"lie{i}.gguf").write_bytes(file)
         try:
             posenc.read_gguf(tmp_path / f"lie{i}.gguf")

@@ -172,8 +172,8 @@ UNEXPLAINED = {
     "q of 4096 channels": (noise(16, 4096, ("q", "q_out")), 300),
     "q of xpos turned by any angles": ({"scheme": "xpos", **turned(246, 64)}, 6000),
     "q turned by any angles": ({**LLAMA, **turned(1024, 128)}, 3000),
-    "q of 4 heads turned by any angles": ({"scheme": "rope", **turned(4, 1024, 64)}, 3000),
-    "q turned in some channels": ({"scheme": "rope", "rotary_dim": 16, **turned(1024, 64, width=16)}, 4000),
+    "q of 4 heads turned by any angles": ({"scheme": "rope", **turned(4, 1024, 64)}, 4000),
+    "q turned in some channels": ({"scheme": "rope", "rotary_dim": 16, **turned(1024, 64, width=16)}, 5000),
 }
 
 

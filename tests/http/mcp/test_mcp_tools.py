@@ -220,7 +220,7 @@ def test_tool_and_endpoint_agree(server, tools):
             cut = tuple(slice(*axis) for axis in content["tensors"][name].get("shown", []))
             if cut:
                 assert content["tensors"][name]["data"] == np.array(tensor["data"], object)[cut].tolist(), (request, name)
-    assert answered > 200
+    assert answered > 150
 
 
 PAGES = {"another site": {"Sec_Fetch_Site": "cross-site"}, "in advance": {"Sec_Purpose": "prefetch"}, "this page": {"Sec_Fetch_Site": "same-origin"}, "none": {}}
