@@ -32,4 +32,5 @@ FORM(BOOL, legend, .fallback = false,
 FORM(BOOL, ascii, .fallback = false,
      .about = {"plain characters", "true draws text with plain characters instead of colours"}, .group = PE_G_PICTURE)
 FORM(INT, columns, .fallback = (double)NAN, .min = 1, .max = API_COLUMNS_MAX,
-     .about = {"columns of text", "most columns of a picture as text; default 80"}, .group = PE_G_PICTURE, .usual = {40, 200})
+     .about = {"columns of text", "most columns of a picture as text; default 80"}, .group = PE_G_PICTURE,
+     .usual = {40, 200})
