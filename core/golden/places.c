@@ -125,7 +125,7 @@ static void usual_on_two(struct pe_golden_places *places)
         put(places, rows[i].at, rows[i].worth);
 }
 
-/* More axes: the origin, equal numbers, then each axis ahead of the others in its turn. */
+/* More axes: the origin, then each axis in its turn ahead of the others. */
 static void usual_on_many(unsigned n_axes, struct pe_golden_places *places)
 {
     double at[PE_AXES_MAX] = {0};

@@ -284,7 +284,7 @@ function begin_types(    text, part) {
     only["layout"] = "rope grid cogvideox"
     only["position_style"] = only["base"] = "rope grid"
     only["rope_if"] = "rope sines"
-    only["axes"] = "grid"
+    only["axes"] = "grid cogvideox"
     only["local_base"] = only["mixed"] = only["period"] = only["none_if"] = "rope"
     only["none"] = "rope none"
     scale = "^(usual(\\*[0-9.]+)?|magnitude|other|none|[0-9.]+|([a-z_]+\\.)?[a-z_]+(\\^-?[0-9.]+)?)$"

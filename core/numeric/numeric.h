@@ -320,6 +320,8 @@ struct pe_resample {
     double offset;  /* added to n_out in the step from output to output, in [0, 1); of aligned corners it is not used */
     double cubic_a; /* of the cubic kinds */
 };
+bool pe_resample_is_cubic(enum pe_resample_kind kind);
+bool pe_resample_is_antialiased(enum pe_resample_kind kind); /* reads every row in between, where it shrinks */
 /* Torch's a of a kind; NaN: it has none. */
 double pe_resample_cubic_a(enum pe_resample_kind kind);
 

@@ -98,16 +98,16 @@ static void cubic_taps(struct coordinate x, uint64_t n_in, double a, int64_t *in
 }
 
 /* The kernel without and with antialias; how far it reaches. */
-static bool is_cubic(enum pe_resample_kind kind) { return kind == PE_BICUBIC || kind == PE_BICUBIC_ANTIALIAS; }
-static bool is_stretched(enum pe_resample_kind kind)
+bool pe_resample_is_cubic(enum pe_resample_kind kind) { return kind == PE_BICUBIC || kind == PE_BICUBIC_ANTIALIAS; }
+bool pe_resample_is_antialiased(enum pe_resample_kind kind)
 {
     return kind == PE_BICUBIC_ANTIALIAS || kind == PE_BILINEAR_ANTIALIAS;
 }
-static unsigned radius_of(enum pe_resample_kind kind) { return is_cubic(kind) ? 2 : 1; }
+static unsigned radius_of(enum pe_resample_kind kind) { return pe_resample_is_cubic(kind) ? 2 : 1; }
 
 double pe_resample_cubic_a(enum pe_resample_kind kind)
 {
-    return !is_cubic(kind) ? (double)NAN : is_stretched(kind) ? -0.5 : -0.75;
+    return !pe_resample_is_cubic(kind) ? (double)NAN : pe_resample_is_antialiased(kind) ? -0.5 : -0.75;
 }
 
 static double triangle(double x) { return fmax(1 - fabs(x), 0); }
@@ -124,7 +124,7 @@ static void stretched_taps(struct coordinate x, uint64_t n_in, struct stretch s,
     for (unsigned t = 0; t < n_taps; t++) {
         index[t] = from + t;
         double distance = (double)(index[t] * x.d - x.n) / (double)unit;
-        weight[t] = is_cubic(how->kind) ? cubic(distance, how->cubic_a) : triangle(distance);
+        weight[t] = pe_resample_is_cubic(how->kind) ? cubic(distance, how->cubic_a) : triangle(distance);
         sum += weight[t];
     }
     for (unsigned t = 0; t < n_taps; t++)
@@ -134,7 +134,7 @@ static void stretched_taps(struct coordinate x, uint64_t n_in, struct stretch s,
 /* The number of rows that can be nearer than the kernel's radius, which antialias multiplies by max(1, from/to). */
 static wide count_taps(enum pe_resample_kind kind, uint64_t n_in, struct stretch s)
 {
-    if (!is_stretched(kind))
+    if (!pe_resample_is_antialiased(kind))
         return 2 * radius_of(kind);
     wide width = 2 * radius_of(kind) * (s.from > s.to ? s.from : s.to), n = (width + s.to - 1) / s.to;
     return n < (wide)n_in ? n : (wide)n_in;
@@ -145,7 +145,7 @@ static void set_taps(struct pe_resample_taps *taps, const struct pe_resample *ho
 {
     int64_t *index = taps->index + o * taps->n_taps;
     double *weight = taps->weight + o * taps->n_taps;
-    if (is_stretched(how->kind))
+    if (pe_resample_is_antialiased(how->kind))
         stretched_taps(centre(o, s), n_in, s, how, taps->n_taps, index, weight);
     else if (how->kind == PE_BICUBIC)
         cubic_taps(centre(o, s), n_in, how->cubic_a, index, weight);

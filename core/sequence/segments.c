@@ -258,7 +258,7 @@ enum pe_status pe_segments_lay_out(struct pe_segments *out, const struct pe_segm
         here.ids[a] = ids + a * n;
     struct layout l = {.rules = &list->rules, .ids = {here.ids[0], here.ids[1], here.ids[2]}};
     if (pe_position_style_is_image(list->rules.style))
-        l.largest = pe_segments_lay_images(list, here.ids);
+        pe_segments_lay_images(list, here.ids); /* which has no rope_delta */
     else if (lay_blocks(&l, list->at, list->n, err)) {
         free(ids);
         return err->status;

@@ -154,11 +154,11 @@ static void place_block(const struct image_style *style, struct picture *p, cons
     p->start += b->type == PE_IMAGE ? (double)b->n : 0;
 }
 
-double pe_segments_lay_images(const struct pe_segment_list *list, double *const *ids)
+void pe_segments_lay_images(const struct pe_segment_list *list, double *const *ids)
 {
     const struct image_style *style = &styles[list->rules.style - PE_FLUX];
     struct picture p = survey(list);
-    double n_images = 0, largest = 0;
+    double n_images = 0;
     uint64_t at = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct pe_segment_block *b = &list->at[i];
@@ -167,8 +167,4 @@ double pe_segments_lay_images(const struct pe_segment_list *list, double *const 
         place_block(style, &p, b, ids, at);
         at += b->n;
     }
-    for (unsigned a = 0; a < style->n_axes; a++)
-        for (uint64_t i = 0; i < at; i++)
-            largest = fmax(largest, ids[a][i]);
-    return largest;
 }

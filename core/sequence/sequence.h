@@ -96,8 +96,8 @@ struct pe_segment_block {
     uint64_t n; /* all tokens */
 };
 
-/* Ids of an image generator's style: fills ids[axis][token] and returns the largest. */
-double pe_segments_lay_images(const struct pe_segment_list *list, double *const *ids);
+/* Ids of an image generator's style: fills ids[axis][token]. */
+void pe_segments_lay_images(const struct pe_segment_list *list, double *const *ids);
 
 /* TMRoPE's chunks hold int(position_id_per_seconds * seconds_per_chunk) ids. */
 double pe_segment_chunk_ids(const struct pe_segment_rules *rules);

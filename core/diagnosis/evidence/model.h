@@ -256,6 +256,8 @@ void pe_model_free(struct pe_model *model);
 bool pe_model_is_cast(const struct pe_model *model);
 /* The same for a fault that measures under the edit so far. False: there is no such model. */
 bool pe_edit_model(struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model);
+/* The sample of a map as a copy of an edit predicts it, of probabilities the scores; [sample.n]. false: no model. */
+bool pe_sample_scores(struct pe_diagnosis *d, struct pe_edit edit, double *out);
 /* n predicted numbers of a row of tensor t, all transforms applied; and what right f32 code may lose of each, as
  * pe_rounding_tolerance takes it. */
 void pe_model_fill(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);

@@ -263,6 +263,19 @@ enum pe_status pe_probed_open(struct pe_diagnosis *d, struct pe_sample *s, struc
     return status;
 }
 
+bool pe_sample_scores(struct pe_diagnosis *d, struct pe_edit edit, double *out)
+{
+    struct pe_model *model;
+    edit.n_owned = 0;
+    if (d->evidence.kind == &pe_evidence_probs)
+        edit.transforms.stage = PE_STAGE_OTHER;
+    if (!pe_edit_model(d, &edit, &model))
+        return false;
+    pe_sample_fill(&d->sample, model, out);
+    pe_model_free(model);
+    return true;
+}
+
 void pe_sample_fill(const struct pe_sample *s, const struct pe_model *m, double *out)
 {
     for (size_t i = 0; i < s->n_pieces && !pe_is_cancelled(); i++) {

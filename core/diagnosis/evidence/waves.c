@@ -280,19 +280,13 @@ void pe_wave_angles(const struct pe_model *m, uint64_t i, uint64_t col0, size_t 
     }
 }
 
-/* Radians per unit of coordinate: a list of frequencies is without the last step of coordinates. */
-static double listed_frequency(const struct pe_model *m, size_t column)
-{
-    const struct pe_wave *wave = &m->columns[column];
-    const struct pe_rotary *r = m->plan->scheme->rotate ? m->plan->tables : NULL;
-    return pe_wave_radians(wave) / (r && !r->float32 ? r->at.unit[wave->axis].hi : 1);
-}
-
 void pe_wave_ladder(const struct pe_model *m, bool as_divisors, uint64_t col0, size_t n, double *out)
 {
     double base = real_of(m, "base", 10000), pairs = (double)m->n_columns;
     for (size_t j = 0; j < n; j++) {
-        double w = listed_frequency(m, col0 + j);
+        const struct pe_wave *wave = &m->columns[col0 + j];
+        double w =
+            pe_wave_radians(wave) / pe_rotary_unit(m->plan, wave->axis); /* without the last step of coordinates */
         double x = as_divisors ? pow(base, -(double)(col0 + j) / pairs) / w : w;
         out[j] = round_frequency(m, m->transforms.inverted ? 1 / x : x);
     }

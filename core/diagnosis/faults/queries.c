@@ -67,21 +67,6 @@ static size_t type_of(const struct pe_diagnosis *d, const struct pe_edit *edit)
     return type;
 }
 
-/* The sample as an edit predicts it; of probabilities the scores. */
-static bool predict(struct pe_diagnosis *d, const struct pe_edit *edit, double *out)
-{
-    struct pe_edit changed = *edit;
-    struct pe_model *model;
-    changed.n_owned = 0;
-    if (d->evidence.kind == &pe_evidence_probs)
-        changed.transforms.stage = PE_STAGE_OTHER;
-    if (!pe_edit_model(d, &changed, &model))
-        return false;
-    pe_sample_fill(&d->sample, model, out);
-    pe_model_free(model);
-    return true;
-}
-
 /* The x at which numbers that are linear in it fit best, from the edits at 0 and at 1. Logarithms of probabilities are
  * scores but for one number of their row: their means in a piece are left out. */
 static bool fit_between(struct pe_diagnosis *d, const struct pe_edit *at0, const struct pe_edit *at1,
@@ -91,7 +76,7 @@ static bool fit_between(struct pe_diagnosis *d, const struct pe_edit *at0, const
     bool are_probs = d->evidence.kind == &pe_evidence_probs,
          is_linear = !pe_edit_has(d, at0, "softcap") && at0->transforms.stage == PE_STAGE_AS_IS;
     double both = 0, own = 0, all = 0, n_all = 0;
-    if (!is_linear || !predict(d, at0, s->phase) || !predict(d, at1, s->expected))
+    if (!is_linear || !pe_sample_scores(d, *at0, s->phase) || !pe_sample_scores(d, *at1, s->expected))
         return false;
     for (const struct pe_piece *p = s->pieces; p < s->pieces + s->n_pieces; p++) {
         double n = 0, gaps = 0, steps = 0;

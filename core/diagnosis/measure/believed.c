@@ -32,12 +32,6 @@ double pe_profile_phase(const struct pe_profile *p, size_t row, size_t pair)
     return pe_wrap(p->x[p->axis[pair] * p->n_rows + row] * p->w[pair]);
 }
 
-/* Radians per unit of a plan's positions; its lists are in another unit where its coordinates are scaled. */
-static double unit_of(const struct pe_plan *plan, unsigned axis)
-{
-    return plan->scheme->rotate ? ((const struct pe_rotary *)plan->tables)->at.unit[axis].hi : 1;
-}
-
 bool pe_profile_believe(struct pe_profile *p, const struct pe_model *m, size_t n_rows)
 {
     const struct pe_sequence *seq = &m->plan->seq;
@@ -50,7 +44,7 @@ bool pe_profile_believe(struct pe_profile *p, const struct pe_model *m, size_t n
     pe_wave_frequencies(m, n_pairs, p->w);
     pe_wave_axes(m, n_pairs, p->axis);
     for (size_t k = 0; k < n_pairs; k++)
-        p->w[k] /= unit_of(m->plan, p->axis[k]);
+        p->w[k] /= pe_rotary_unit(m->plan, p->axis[k]);
     for (unsigned a = 0; a < p->n_axes; a++)
         for (size_t i = 0; i < n_rows; i++)
             p->x[a * n_rows + i] = pe_coordinate(m->plan, a, i);

@@ -58,7 +58,6 @@ static bool predict(struct pe_diagnosis *d, const struct pe_edit *edit, const st
                     bool without_bias, double *out)
 {
     struct pe_edit changed = *edit;
-    struct pe_model *model;
     changed.n_owned = 0;
     for (size_t i = 0; i < PE_N_OPERANDS; i++)
         changed.transforms.is_still[i] |= form->is_still[i];
@@ -68,13 +67,7 @@ static bool predict(struct pe_diagnosis *d, const struct pe_edit *edit, const st
         pe_edit_remove(&changed, "softcap");
     if (without_bias)
         changed.transforms.bias = PE_BIAS_MISSING;
-    if (d->evidence.kind == &pe_evidence_probs)
-        changed.transforms.stage = PE_STAGE_OTHER;
-    if (!pe_edit_model(d, &changed, &model))
-        return false;
-    pe_sample_fill(&d->sample, model, out);
-    pe_model_free(model);
-    return !pe_is_cancelled();
+    return pe_sample_scores(d, changed, out) && !pe_is_cancelled();
 }
 
 static bool fill_columns(struct pe_diagnosis *d, const struct pe_edit *edit, const struct pe_scores_form *form,

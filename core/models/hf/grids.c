@@ -121,7 +121,7 @@ static enum pe_status put_head_dim(struct pe_hf_reader *r, double *head_dim)
     return PE_OK;
 }
 
-static enum pe_status put_rope(struct pe_hf_reader *r)
+enum pe_status pe_hf_grid(struct pe_hf_reader *r)
 {
     double head_dim = 0, base = 10000;
     pe_hf_put_word(r->out, "scheme", "rope");
@@ -136,8 +136,6 @@ static enum pe_status put_rope(struct pe_hf_reader *r)
         pe_hf_put_word(r->out, "position_style", r->model->position_style);
     return PE_OK;
 }
-
-enum pe_status pe_hf_grid(struct pe_hf_reader *r) { return put_rope(r); }
 
 /* CogView4: the grid stretched over rope_axes_dim. */
 enum pe_status pe_hf_resized_to_axes(struct pe_hf_reader *r)
@@ -294,19 +292,9 @@ static enum pe_status cogvideox_sines(struct pe_hf_reader *r)
 static enum pe_status cogvideox_rope(struct pe_hf_reader *r)
 {
     double height = 60, width = 90;
-    int64_t head_dim = 0;
-    pe_hf_put_word(r->out, "scheme", "rope");
-    if (pe_hf_needed(&r->config, "attention_head_dim", "head_dim", &head_dim, r->err) ||
-        pe_hf_number(&r->config, "sample_height", &height, r->err) ||
+    if (pe_hf_grid(r) || pe_hf_number(&r->config, "sample_height", &height, r->err) ||
         pe_hf_number(&r->config, "sample_width", &width, r->err))
         return r->err->status;
-    double *w = room(r, 0), eighth = 3 * floor((double)head_dim / 8);
-    w[0] = floor((double)head_dim / 4);
-    w[1] = w[2] = eighth;
-    pe_hf_put_integer(r->out, "head_dim", head_dim);
-    pe_hf_put_list(r->out, "axes_dim", w, 3);
-    pe_hf_put_number(r->out, "base", 10000);
-    pe_hf_put_word(r->out, "layout", r->model->layout);
     return pe_hf_find(&r->config, "patch_size_t") ? PE_OK : put_crop(r, height, width);
 }
 

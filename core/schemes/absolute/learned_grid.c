@@ -96,10 +96,7 @@ static enum pe_status check_table_grid(const struct pe_plan *plan, struct pe_fai
     return PE_OK;
 }
 
-static bool is_cubic(const struct learned *c)
-{
-    return c->interpolate == PE_BICUBIC || c->interpolate == PE_BICUBIC_ANTIALIAS;
-}
+static bool is_cubic(const struct learned *c) { return pe_resample_is_cubic((enum pe_resample_kind)c->interpolate); }
 
 static double cubic_a(const struct learned *c)
 {
@@ -112,8 +109,7 @@ static enum pe_status check_taps(const struct pe_plan *plan, uint64_t h, uint64_
     const struct learned *c = plan->config;
     double width = is_cubic(c) ? 4 : 2, rows = width * fmax(1, (double)h / (double)plan->seq.grid[0]),
            cols = width * fmax(1, (double)w / (double)plan->seq.grid[1]);
-    bool is_wide = c->interpolate == PE_BICUBIC_ANTIALIAS || c->interpolate == PE_BILINEAR_ANTIALIAS;
-    if (!is_wide || rows * cols <= PE_RESAMPLE_TAPS_MAX)
+    if (!pe_resample_is_antialiased((enum pe_resample_kind)c->interpolate) || rows * cols <= PE_RESAMPLE_TAPS_MAX)
         return PE_OK;
     pe_fail(err, "/table_grid", "each row would be a sum of %.0f × %.0f rows of the table; allowed: at most %d", rows,
             cols, PE_RESAMPLE_TAPS_MAX);

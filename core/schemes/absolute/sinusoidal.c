@@ -279,7 +279,7 @@ static enum pe_status check_coords(struct pe_plan *p, struct pe_failure *err)
         return pe_fail(err, "/coords", "coords pixel has frequencies of its own, which scheme rope computes");
     if (c->num_prefix && pe_sequence_n_batches(&p->seq))
         return pe_fail(err, "/num_prefix", "num_prefix is not used with positions for each row of a batch");
-    if (pe_coords_check(&c->at, &p->seq, p->seq.n_axes, c->arith == PE_ARITH_FLOAT32, err))
+    if (pe_coords_check(&c->at, &p->seq, p->seq.n_axes, err))
         return err->status;
     if (!p->seq.n_grid)
         c->at.coords = PE_UNSET_WORD;

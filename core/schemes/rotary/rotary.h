@@ -182,6 +182,9 @@ const struct pe_rotary_channel_word *pe_rotary_channel_word(int channels);
 /* mrope_section, which a pasted object may have. */
 const struct pe_reals *pe_rotary_sections(const struct pe_rotary_fields *given);
 
+/* The first given field that is about ladders of axes; NULL: none. */
+const char *pe_rotary_ladder_field(const struct pe_rotary_fields *given);
+
 /* The steps of pe_rotary_resolve. Which axes: channels, n_axes and the base's default; *width is what the axes' own
  * widths add up to, unset if they have none. share: of the head, NAN if it is not given. */
 enum pe_status pe_rotary_resolve_axes(struct pe_plan *plan, double share, struct pe_rotary_resolved *now,
@@ -214,6 +217,8 @@ struct pe_rotary {
 void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost);
 enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_failure *err);
 void pe_rotary_drop(struct pe_plan *plan);
+/* Coordinate per unit of a plan's positions on an axis; 1 for a scheme that does not rotate. */
+double pe_rotary_unit(const struct pe_plan *plan, unsigned axis);
 
 /* The steps of the plan. The first reads plan->config, and gives a sequence of one axis as many as channels or axes_dim
  * need; the second allocates plan->tables, and writes the coordinates of the sequence. */

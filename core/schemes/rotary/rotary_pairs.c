@@ -179,21 +179,22 @@ static enum pe_status check_layout(const struct pe_rotary_resolved *now, struct 
 
 /* ---- Ladders ---- */
 
-/* Which field of axes' own ladders is given? NULL: none. */
-static const char *own_field(const struct pe_rotary_fields *given)
+const char *pe_rotary_ladder_field(const struct pe_rotary_fields *given)
 {
-    return given->axis_base.n ? "axis_base" : given->axis_scaling ? "axis_scaling" : NULL;
+    return given->axis_base.n               ? "axis_base"
+           : given->axis_scaling            ? "axis_scaling"
+           : given->ladder != PE_UNSET_WORD ? "ladder"
+                                            : NULL;
 }
 
 static enum pe_status check_ladder(const struct pe_rotary_resolved *now, struct pe_failure *err)
 {
-    const char *field = own_field(now->given);
-    bool is_word = now->channels != PE_UNSET_WORD && words[now->channels].has_own_ladder;
-    if (is_word && (field || now->given->ladder != PE_UNSET_WORD))
-        return pe_fail_at(err, "", field ? field : "ladder",
-                          "%s is not used with channels %s, whose frequencies are its own", field ? field : "ladder",
+    const char *field = pe_rotary_ladder_field(now->given);
+    bool is_own = now->given->axis_base.n || now->given->axis_scaling;
+    if (field && now->channels != PE_UNSET_WORD && words[now->channels].has_own_ladder)
+        return pe_fail_at(err, "", field, "%s is not used with channels %s, whose frequencies are its own", field,
                           pe_rotary_channel_words[now->channels]);
-    if (field && now->ladder == PE_LADDER_SHARED)
+    if (is_own && now->ladder == PE_LADDER_SHARED)
         return pe_fail_at(err, "", field, "%s needs ladder \"own\": the pairs of all axes share one ladder here",
                           field);
     if (now->given->axis_base.n)
@@ -220,9 +221,10 @@ static enum pe_status read_axis_scaling(struct pe_rotary_resolved *now, unsigned
     bool taken[SCALING_FIELDS_MAX] = {false};
     char at[PE_POINTER_MAX];
     snprintf(at, sizeof at, "/axis_scaling/%u", axis);
-    if (v->object.n > SCALING_FIELDS_MAX ||
-        pe_params_read(pe_scaling_params, &scaling, v->object.fields, v->object.n, taken, at, err))
-        return v->object.n > SCALING_FIELDS_MAX ? wrong_axis_scaling(now->n_axes, err) : err->status;
+    if (v->object.n > SCALING_FIELDS_MAX)
+        return wrong_axis_scaling(now->n_axes, err);
+    if (pe_params_read(pe_scaling_params, &scaling, v->object.fields, v->object.n, taken, at, err))
+        return err->status;
     for (size_t i = 0; i < v->object.n; i++)
         if (!taken[i])
             return pe_fail_at(err, at, v->object.fields[i].name, "unknown field \"%.64s\" in a scaling",

@@ -131,15 +131,10 @@ static enum pe_status check_pixel(const struct pe_plan *plan, struct pe_rotary_r
                        "%s",
                        now->channels != PE_UNSET_WORD ? pe_rotary_channel_words[now->channels]
                                                       : pe_text("of channel_axis"));
-    if (now->given->ladder != PE_UNSET_WORD || now->given->axis_base.n || now->given->axis_scaling)
-        return pe_fail(err,
-                       now->given->axis_base.n    ? "/axis_base"
-                       : now->given->axis_scaling ? "/axis_scaling"
-                                                  : "/ladder",
-                       "%s is not used with coords pixel, whose frequencies are pi·linspace(1, max_freq/2)",
-                       now->given->axis_base.n    ? "axis_base"
-                       : now->given->axis_scaling ? "axis_scaling"
-                                                  : "ladder");
+    const char *ladder = pe_rotary_ladder_field(now->given);
+    if (ladder)
+        return pe_fail_at(err, "", ladder,
+                          "%s is not used with coords pixel, whose frequencies are pi·linspace(1, max_freq/2)", ladder);
     if (pe_plan_gave(plan, "base"))
         return pe_fail(err, "/base",
                        "base is not used with coords pixel, whose frequencies are pi·linspace(1, max_freq/2)");
@@ -156,7 +151,7 @@ static enum pe_status check_pixel(const struct pe_plan *plan, struct pe_rotary_r
 
 static enum pe_status resolve_coords(const struct pe_plan *plan, struct pe_rotary_resolved *now, struct pe_failure *err)
 {
-    if (pe_coords_check(&now->at, &plan->seq, now->n_axes, now->use.float32, err) || check_pixel(plan, now, err))
+    if (pe_coords_check(&now->at, &plan->seq, now->n_axes, err) || check_pixel(plan, now, err))
         return err->status;
     if (!plan->seq.n_grid)
         now->at.coords = PE_UNSET_WORD; /* has no effect, so the config does not show it */

@@ -1,4 +1,5 @@
-/* The rotary family: its tables, computed from what the fields resolve to. Only memory can fail here.
+/* The rotary family: its tables, computed from what the fields resolve to. Only memory, and coordinates that
+ * have no room, can fail here.
  *
  * The unit of an axis's coordinates is multiplied into the frequency in double-double, so that positions stay exact
  * and runs stay runs (core/sequence/coords/coords.h). */

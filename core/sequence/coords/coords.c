@@ -108,7 +108,6 @@ static void put_shift(struct change *c, struct pe_dd numerator, struct pe_dd den
 
 static bool is_one(struct pe_dd x) { return x.hi == 1 && x.lo == 0; }
 
-/* Only memory and refusals that pe_coords_check has made can fail here. */
 static enum pe_status change_of(const struct pe_coord_fields *f, const struct pe_sequence *seq,
                                 const struct pe_positions *from, unsigned axis, bool float32, struct change *c,
                                 struct pe_failure *err)
@@ -147,21 +146,35 @@ static void apply(const struct change *c, struct pe_positions *to, struct pe_dd 
 
 /* ---- All axes ---- */
 
-/* The changes of keys, then of queries where theirs are others; returns how many numbers they list. */
+/* The changes of keys, and of queries where theirs are other positions; how many numbers they list. */
 static enum pe_status change_all(const struct pe_coord_fields *f, const struct pe_sequence *seq, bool float32,
                                  struct change changes[2][PE_AXES_MAX], uint64_t *listed, struct pe_failure *err)
 {
     *listed = 0;
     for (unsigned a = 0; a < seq->n_axes; a++) {
         const struct pe_positions *sides[2] = {&seq->k[a], &seq->q[a]};
-        for (int side = 0; side < 2; side++) {
+        for (int side = 0; side < 2 - pe_positions_same(sides[0], sides[1]); side++) {
             if (change_of(f, seq, sides[side], a, float32, &changes[side][a], err))
                 return err->status;
-            bool is_own = side == 0 || !pe_positions_same(sides[0], sides[1]);
-            *listed += changes[side][a].is_listed && is_own ? pe_positions_indices(sides[side]) : 0;
+            *listed += changes[side][a].is_listed ? pe_positions_indices(sides[side]) : 0;
         }
     }
     return PE_OK;
+}
+
+/* Lists that no client sent are bounded. */
+static enum pe_status check_room(const struct pe_coord_fields *f, const struct pe_sequence *seq, bool float32,
+                                 const struct change *changes, struct pe_failure *err)
+{
+    uint64_t listed = 0;
+    for (unsigned a = 0; a < seq->n_axes; a++)
+        listed += changes[a].is_listed && !seq->k[a].list ? pe_positions_indices(&seq->k[a]) : 0;
+    if (listed <= PE_LISTED_POSITIONS_MAX)
+        return PE_OK;
+    return pe_fail(err, seq->n_grid ? "/grid" : "/len",
+                   "%s has axes of %llu positions together; with %s these coordinates are stored, at most %d",
+                   seq->n_grid ? "grid" : "the sequence", (unsigned long long)listed,
+                   float32 ? "arith float32" : rule_of(f)->name, PE_LISTED_POSITIONS_MAX);
 }
 
 static void unchanged(struct pe_coords *out)
@@ -184,7 +197,7 @@ enum pe_status pe_coords_set(const struct pe_coord_fields *f, struct pe_sequence
     unchanged(out);
     if (is_plain(f))
         return PE_OK;
-    if (change_all(f, seq, float32, changes, &listed, err))
+    if (change_all(f, seq, float32, changes, &listed, err) || check_room(f, seq, float32, changes[0], err))
         return err->status;
     double *next = out->lists = listed ? malloc(listed * sizeof *out->lists) : NULL;
     if (listed && !next)
@@ -253,36 +266,17 @@ static enum pe_status check_divisors(const struct pe_reals *list, struct pe_fail
     return PE_OK;
 }
 
-/* Lists that were not sent are bounded. */
-static enum pe_status check_room(const struct pe_coord_fields *f, const struct pe_sequence *seq, bool float32,
-                                 struct pe_failure *err)
-{
-    struct change c;
-    uint64_t listed = 0;
-    for (unsigned a = 0; a < seq->n_axes; a++) {
-        if (change_of(f, seq, &seq->k[a], a, float32, &c, err))
-            return err->status;
-        listed += c.is_listed && !seq->k[a].list ? pe_positions_indices(&seq->k[a]) : 0;
-    }
-    if (listed <= PE_LISTED_POSITIONS_MAX)
-        return PE_OK;
-    return pe_fail(err, seq->n_grid ? "/grid" : "/len",
-                   "%s has axes of %llu positions together; with %s these coordinates are stored, at most %d",
-                   seq->n_grid ? "grid" : "the sequence", (unsigned long long)listed,
-                   float32 ? "arith float32" : rule_of(f)->name, PE_LISTED_POSITIONS_MAX);
-}
-
 enum pe_status pe_coords_check(const struct pe_coord_fields *f, const struct pe_sequence *seq, unsigned n_axes,
-                               bool float32, struct pe_failure *err)
+                               struct pe_failure *err)
 {
     if (rule_of(f)->axis && !seq->n_grid)
         return pe_fail(err, "/coords", "coords %s needs a grid; positions in a list are taken as given",
                        rule_of(f)->name);
     if (check_ref(f, seq, err) || check_list(&f->axis_scale, "/axis_scale", n_axes, err) ||
         check_list(&f->axis_divisor, "/axis_divisor", n_axes, err) ||
-        check_list(&f->axis_shift, "/axis_shift", n_axes, err) || check_divisors(&f->axis_divisor, err))
+        check_list(&f->axis_shift, "/axis_shift", n_axes, err))
         return err->status;
-    return is_plain(f) ? PE_OK : check_room(f, seq, float32, err);
+    return check_divisors(&f->axis_divisor, err);
 }
 
 void pe_coords_cost(const struct pe_coord_fields *f, const struct pe_sequence *seq, struct pe_cost *cost)

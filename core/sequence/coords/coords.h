@@ -105,10 +105,11 @@ struct pe_coords {
 
 /* Refuses what the fields cannot mean for this sequence, whose lists of axes need n_axes numbers; allocates nothing. */
 enum pe_status pe_coords_check(const struct pe_coord_fields *fields, const struct pe_sequence *seq, unsigned n_axes,
-                               bool float32, struct pe_failure *err);
+                               struct pe_failure *err);
 
-/* Changes the positions of seq to the rule's and sets *out (all of it, also on failure). After pe_coords_check only
- * memory can fail. float32: coordinates are the f32 nearest, and all units 1, as frameworks store them.
+/* Changes the positions of seq to the rule's and sets *out (all of it, also on failure). Call it after pe_coords_check;
+ * it refuses a grid that a rule cannot have, and coordinates of more than PE_LISTED_POSITIONS_MAX numbers that have to
+ * be stored. float32: coordinates are the f32 nearest, and all units 1, as frameworks store them.
  *
  * A shift that is no exact double beside its positions (0.1 beside thirds) is rounded to one, which is off by 2^-53 of
  * the coordinate at most. */
