@@ -68,6 +68,12 @@ double pe_bf16_value(uint16_t bits)
     return (double)v.f;
 }
 
+int pe_rising(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
 double pe_round_to(enum pe_dtype dtype, double x)
 {
     switch (dtype) {

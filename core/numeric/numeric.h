@@ -35,6 +35,8 @@ static inline bool pe_rounds_alike(enum pe_dtype dtype, double a, double b)
     }
 }
 
+int pe_rising(const void *a, const void *b); /* the order of two doubles, for qsort */
+
 /* Narrows n floats (ties to even). Returns true if one of them was the midpoint between two numbers of the narrower
  * type. */
 bool pe_f16_narrow(const float *from, size_t n, uint16_t *to);

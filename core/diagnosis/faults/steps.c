@@ -9,6 +9,7 @@
  * few jumps do not move; a row whose step is unlike it begins another run, and only pairs of rows of one run are
  * compared. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/numeric/numeric.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -160,11 +161,6 @@ static struct sum product(const struct pe_reading *r, size_t k, size_t i, size_t
 
 /* ---- Where positions jump ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
-}
-
 /* The usual phase from row to row: the median about the mean direction. */
 static double usual_step(const struct pe_reading *r, size_t k, double *room)
 {
@@ -181,7 +177,7 @@ static double usual_step(const struct pe_reading *r, size_t k, double *room)
         if (p.weight > 0)
             room[n++] = pe_wrap(atan2(p.im, p.re) - mean);
     }
-    qsort(room, n, sizeof *room, by_value);
+    qsort(room, n, sizeof *room, pe_rising);
     return n ? mean + room[n / 2] : 0;
 }
 

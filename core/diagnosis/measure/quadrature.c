@@ -9,6 +9,7 @@
  * fastest wave. The sign of w shows in none of them: the wave is taken to turn forwards. Where rows jump, a sign may be
  * wrong. */
 #include "core/diagnosis/measure/profile.h"
+#include "core/numeric/numeric.h"
 
 #include <stdlib.h>
 
@@ -33,12 +34,6 @@ static double step_of(const float *e, size_t n)
     return w;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 double pe_quadrature_length(const float *e, size_t n, double *room)
 {
     double most = 0, w = step_of(e, n);
@@ -51,7 +46,7 @@ double pe_quadrature_length(const float *e, size_t n, double *room)
         room[m++] = hypot((double)e[i], ((double)e[i + 1] - (double)e[i - 1]) / (2 * sin(w)));
     if (m == 0)
         return most;
-    qsort(room, m, sizeof *room, by_size);
+    qsort(room, m, sizeof *room, pe_rising);
     return fabs(room[m / 2] - 1) < 1e-4 ? fmax(most, 1) : fmax(most, room[m / 2]); /* a length is not often so near 1 */
 }
 

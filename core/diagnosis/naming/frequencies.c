@@ -7,6 +7,7 @@
  * is usual), then the shortest decimal. */
 #include "core/diagnosis/diagnosis.h"
 #include "core/diagnosis/naming/relations.h"
+#include "core/numeric/numeric.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -274,18 +275,12 @@ static bool reciprocal(const struct pe_ladder *l, double *out, struct pe_related
     return all_turn;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* The believed numbers at other pairs: each is that of its rank. */
 static bool permuted(const struct pe_ladder *l, double *out, struct pe_related *r)
 {
     double sorted[PE_WAVES_READ];
     memcpy(sorted, l->believed, l->n * sizeof *sorted);
-    qsort(sorted, l->n, sizeof *sorted, by_size);
+    qsort(sorted, l->n, sizeof *sorted, pe_rising);
     for (size_t c = 0; c < l->n; c++) {
         size_t rank = 0;
         for (size_t j = 0; j < l->n; j++)

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By the beginning of the architecture's name; type: the model_type of transformers that has such
- * positions. */
+/* By the beginning of the architecture's name; type: the model_type of transformers that has such positions. */
 static const struct family {
     const char *prefix, *type, *summary;
 } families[] = {
@@ -34,39 +33,32 @@ static const struct family *family_of(const char *architecture)
     return f;
 }
 
-static const struct pe_field *member(const struct pe_value *object, const char *name)
-{
-    for (size_t i = 0; object->kind == PE_OBJECT && i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return &object->object.fields[i];
-    return NULL;
-}
-
 /* The grid of patches, from pretrained_cfg.input_size [channels, h, w] and "patch16" in the name; 0: neither has it.
  */
 static void read_grid(const char *architecture, const struct pe_value *config, double *grid)
 {
-    const struct pe_field *size = member(&member(config, "pretrained_cfg")->value, "input_size");
+    const struct pe_value *size = pe_stated(pe_stated(config, "pretrained_cfg"), "input_size");
     const char *patch = strstr(architecture, "patch");
     double side = patch ? strtod(patch + strlen("patch"), NULL) : 0;
     grid[0] = grid[1] = 0;
-    if (!size || size->value.kind != PE_ARRAY || size->value.array.rank != 1 || size->value.array.shape[0] != 3 ||
+    if (!size || size->kind != PE_ARRAY || size->array.rank != 1 || size->array.shape[0] != 3 ||
         !(side >= 1 && side <= PE_HF_SIDE_MAX))
         return;
-    struct pe_reals list = {.array = size->value.array, .n = 3};
+    struct pe_reals list = {.array = size->array, .n = 3};
     for (uint64_t a = 0; a < 2; a++)
         grid[a] = floor(pe_real_at(&list, a + 1) / side);
 }
 
 bool pe_hf_is_timm(const struct pe_hf_place *config)
 {
-    const struct pe_field *name = member(config->object, "architecture");
-    return name && name->value.kind == PE_STRING && member(config->object, "pretrained_cfg");
+    const struct pe_value *name = pe_stated(config->object, "architecture");
+    return name && name->kind == PE_STRING &&
+           pe_field_find(config->object->object.fields, config->object->object.n, "pretrained_cfg");
 }
 
 enum pe_status pe_hf_refuse_timm(const struct pe_hf_place *config, struct pe_failure *err)
 {
-    const char *architecture = member(config->object, "architecture")->value.string;
+    const char *architecture = pe_stated(config->object, "architecture")->string;
     const struct family *f = family_of(architecture);
     char type[96] = "", patches[96] = "";
     double grid[2];
