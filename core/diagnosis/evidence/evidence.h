@@ -134,7 +134,8 @@ enum pe_size_of {
     PE_SIZE_OF_HEADS,
     PE_SIZE_OF_KEYS,
     PE_SIZE_OF_MAP,
-    PE_SIZE_OF_GRID
+    PE_SIZE_OF_GRID,
+    PE_SIZE_OF_TABLE /* the grid is that of the table, which is not resized */
 };
 struct pe_size {
     enum pe_size_of of;
@@ -388,6 +389,8 @@ enum pe_status pe_resized_prepare(struct pe_model *model, struct pe_failure *err
 void pe_resized_fill(const struct pe_model *model, uint64_t row, uint64_t col0, size_t n, double *out);
 /* The sides of a resized table, and of its grid, of a plan; false: it has none. */
 bool pe_resized_sides(const struct pe_plan *plan, uint64_t *from, uint64_t *to, uint64_t *n_prefix);
+/* Are the rows, as far as some of them and of the channels show, the first ones of a table that the plan resizes? */
+bool pe_resized_is_table(const struct pe_diagnosis *d, const struct pe_plan *plan);
 
 /* bias.c: the sides of a plan's window, and how many class tokens are before it; false: it has none. */
 bool pe_window_of(const struct pe_plan *plan, uint64_t *sides, uint64_t *n_class);

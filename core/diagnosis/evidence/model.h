@@ -120,9 +120,15 @@ struct pe_kernel {
     bool by_column; /* the result is column by column */
     double a, offset; /* a: of cubic ones */
 };
+enum { PE_RESIZED_AXES = 3 }; /* of a table; those that are not there have one row */
 enum { PE_KERNEL_WEIGHTS_MAX = 1 << 18 };
-/* resized.c: writes the weights of one axis, [to, from]. */
-void pe_kernel_weights(const struct pe_kernel *kernel, uint64_t from, uint64_t to, double *weights);
+/* resized.c: writes the weights of all axes, [to, from] of each one after the other; *at is where each begins. */
+void pe_kernel_weights(const struct pe_kernel *kernel, const uint64_t *from, const uint64_t *to, double *weights,
+                       double *at[PE_RESIZED_AXES]);
+/* How many these are. */
+double pe_kernel_weights_count(const uint64_t *from, const uint64_t *to);
+/* The place on each axis of a cell of the result. */
+void pe_kernel_place(const struct pe_kernel *kernel, const uint64_t *to, uint64_t cell, uint64_t *place);
 
 /* The index of a window of patches, and the row of its table: by[0]·(rows) + by[1]·(columns) between query and key, and
  * `first` where both are at the same place. NaN: as believed; first: as the smallest index 0 has it. */

@@ -53,23 +53,51 @@ static void spread(const struct pe_kernel *k, double x, double width, double fro
         row[j] /= sum;
 }
 
-void pe_kernel_weights(const struct pe_kernel *k, uint64_t from, uint64_t to, double *weights)
+static void weights_of_axis(const struct pe_kernel *k, uint64_t from, uint64_t to, double *weights)
 {
     memset(weights, 0, from * to * sizeof *weights);
     for (uint64_t o = 0; o < to; o++) {
         double step, x = place_of(k, (double)from, (double)to, (double)o, &step), *row = weights + o * from;
-        if (k->kind == PE_KERNEL_NEAREST)
+        if (from == 1)
+            row[0] = 1;
+        else if (k->kind == PE_KERNEL_NEAREST)
             nearest(k, x, (double)from, row);
         else
             spread(k, x, k->is_wide ? fmax(step, 1) : 1, (double)from, row);
     }
 }
 
+void pe_kernel_weights(const struct pe_kernel *k, const uint64_t *from, const uint64_t *to, double *weights,
+                       double *at[PE_RESIZED_AXES])
+{
+    for (unsigned a = 0; a < PE_RESIZED_AXES; a++) {
+        at[a] = weights;
+        weights_of_axis(k, from[a], to[a], weights);
+        weights += from[a] * to[a];
+    }
+}
+
+double pe_kernel_weights_count(const uint64_t *from, const uint64_t *to)
+{
+    double n = 0;
+    for (unsigned a = 0; a < PE_RESIZED_AXES; a++)
+        n += (double)from[a] * (double)to[a];
+    return n;
+}
+
+void pe_kernel_place(const struct pe_kernel *k, const uint64_t *to, uint64_t cell, uint64_t *place)
+{
+    place[0] = k->by_column ? cell % to[0] : cell / (to[1] * to[2]);
+    place[1] = k->by_column ? cell / to[0] : cell / to[2] % to[1];
+    place[2] = k->by_column ? 0 : cell % to[2];
+}
+
 /* ---- The table ---- */
 
 struct resized {
-    uint64_t from[2], to[2], n_prefix;
-    double weights[]; /* [to[0], from[0]], [to[1], from[1]] */
+    uint64_t from[PE_RESIZED_AXES], to[PE_RESIZED_AXES], n_prefix;
+    double *at[PE_RESIZED_AXES]; /* the weights of each axis */
+    double weights[];
 };
 
 static double member(const struct pe_plan *plan, const char *name, uint64_t i)
@@ -80,35 +108,56 @@ static double member(const struct pe_plan *plan, const char *name, uint64_t i)
         return (double)NAN;
     if (v->kind != PE_ARRAY)
         return pe_value_number(v);
-    struct pe_reals list = {v->array, 2};
-    return v->array.rank == 1 && v->array.shape[0] == 2 ? pe_real_at(&list, i) : (double)NAN;
+    struct pe_reals list = {v->array, v->array.shape[0]};
+    return v->array.rank == 1 && i < list.n ? pe_real_at(&list, i) : (double)NAN;
 }
 
 bool pe_resized_sides(const struct pe_plan *plan, uint64_t *from, uint64_t *to, uint64_t *n_prefix)
 {
-    for (uint64_t a = 0; a < 2; a++) {
-        double side = member(plan, "table_grid", a);
-        if (plan->seq.n_grid != 2 || !(side >= 1))
+    if (plan->seq.n_grid < 1 || plan->seq.n_grid > PE_RESIZED_AXES)
+        return false;
+    for (unsigned a = 0; a < PE_RESIZED_AXES; a++) {
+        double side = a < plan->seq.n_grid ? member(plan, "table_grid", a) : 1;
+        if (!(side >= 1))
             return false;
         from[a] = (uint64_t)side;
-        to[a] = plan->seq.grid[a];
+        to[a] = a < plan->seq.n_grid ? plan->seq.grid[a] : 1;
     }
     *n_prefix = (uint64_t)fmax(member(plan, "num_prefix", 0), 0);
-    return from[0] * to[0] + from[1] * to[1] <= PE_KERNEL_WEIGHTS_MAX;
+    return pe_kernel_weights_count(from, to) <= PE_KERNEL_WEIGHTS_MAX;
+}
+
+bool pe_resized_is_table(const struct pe_diagnosis *d, const struct pe_plan *plan)
+{
+    enum { ROWS = 16, CHANNELS = 32 };
+    const struct pe_weights *table = &plan->weights[0];
+    uint64_t n_rows = d->evidence.n_rows, width = d->evidence.row_len;
+    size_t n = width < CHANNELS ? (size_t)width : CHANNELS;
+    double found[CHANNELS], row[CHANNELS], u = 4 * pe_evidence_noise(&d->evidence);
+    if (d->evidence.kind->id != PE_OF_ENCODING || isnan(member(plan, "table_grid", 0)) || !table->tensor.data ||
+        table->tensor.shape[0] < n_rows || table->tensor.shape[1] != width)
+        return false;
+    for (uint64_t i = 0; i < ROWS; i++) {
+        uint64_t at = i * (n_rows - 1) / (ROWS - 1);
+        pe_evidence_read(&d->evidence, 0, at, 0, n, found);
+        pe_weights_read(table, at * width, n, row);
+        for (size_t c = 0; c < n; c++)
+            if (fabs(found[c] - row[c]) > u * d->evidence.largest)
+                return false;
+    }
+    return true;
 }
 
 enum pe_status pe_resized_prepare(struct pe_model *m, struct pe_failure *err)
 {
-    uint64_t from[2], to[2], n_prefix;
-    if (!pe_resized_sides(m->plan, from, to, &n_prefix))
+    struct resized sides, *r;
+    if (!pe_resized_sides(m->plan, sides.from, sides.to, &sides.n_prefix))
         return pe_fail(err, "", "the width differs"); /* nothing is resized */
-    size_t n = (size_t)(from[0] * to[0] + from[1] * to[1]);
-    struct resized *r = m->state = malloc(sizeof *r + n * sizeof *r->weights);
+    r = m->state = malloc(sizeof *r + (size_t)pe_kernel_weights_count(sides.from, sides.to) * sizeof *r->weights);
     if (!r)
         return pe_no_memory(err);
-    *r = (struct resized){{from[0], from[1]}, {to[0], to[1]}, n_prefix};
-    pe_kernel_weights(&m->transforms.kernel, from[0], to[0], r->weights);
-    pe_kernel_weights(&m->transforms.kernel, from[1], to[1], r->weights + from[0] * to[0]);
+    *r = sides;
+    pe_kernel_weights(&m->transforms.kernel, r->from, r->to, r->weights, r->at);
     return PE_OK;
 }
 
@@ -132,15 +181,14 @@ void pe_resized_fill(const struct pe_model *m, uint64_t row, uint64_t col0, size
         pe_fill(m->plan, 0, row * pe_plan_output(m->plan, 0)->row_len + col0, n, out);
         return;
     }
-    uint64_t cell = row - r->n_prefix, y = cell / r->to[1], x = cell % r->to[1];
-    if (m->transforms.kernel.by_column) {
-        y = cell % r->to[0];
-        x = cell / r->to[0];
-    }
-    const double *down = r->weights + y * r->from[0], *across = r->weights + r->from[0] * r->to[0] + x * r->from[1];
+    uint64_t place[PE_RESIZED_AXES];
+    pe_kernel_place(&m->transforms.kernel, r->to, row - r->n_prefix, place);
+    const double *x = r->at[0] + place[0] * r->from[0], *y = r->at[1] + place[1] * r->from[1],
+                 *z = r->at[2] + place[2] * r->from[2];
     memset(out, 0, n * sizeof *out);
     for (uint64_t a = 0; a < r->from[0]; a++)
-        for (uint64_t b = 0; down[a] != 0 && b < r->from[1]; b++)
-            if (across[b] != 0)
-                add_row(m, r->n_prefix + a * r->from[1] + b, down[a] * across[b], col0, n, out);
+        for (uint64_t b = 0; x[a] != 0 && b < r->from[1]; b++)
+            for (uint64_t c = 0; y[b] != 0 && c < r->from[2]; c++)
+                if (z[c] != 0)
+                    add_row(m, r->n_prefix + (a * r->from[1] + b) * r->from[2] + c, x[a] * y[b] * z[c], col0, n, out);
 }

@@ -272,6 +272,24 @@ static bool find_grid(struct pe_diagnosis *d, struct pe_size *s)
     return found;
 }
 
+/* A table that is not resized: the belief with its grid for the other gives it as it is. */
+static bool find_table(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_size *s)
+{
+    const struct pe_value *grid = pe_belief_given(d, "grid"), *config = pe_plan_config(plan),
+                          *table = pe_stated(config, "table_grid");
+    if (!grid || !table || table->kind != PE_ARRAY || grid->kind != PE_ARRAY || grid->array.rank != 1 ||
+        plan->weights[0].tensor.shape[0] != s->n_found || !pe_resized_is_table(d, plan))
+        return false;
+    s->n_sides = (unsigned)table->array.shape[0];
+    for (unsigned a = 0; a < s->n_sides; a++) {
+        s->sides[a] = pe_element(table->array.dtype, table->array.data, a);
+        s->believed_sides[a] = pe_element(grid->array.dtype, grid->array.data, a);
+    }
+    if (pe_belief_given(d, "interpolate_offset"))
+        pe_belief_replace(d, "interpolate_offset", (struct pe_value){.kind = PE_REAL});
+    return true;
+}
+
 /* ---- A map ---- */
 
 /* Are the maps of the tensor those of the plan's heads from `first` on, or the reverse? One row of each tells. */
@@ -394,10 +412,11 @@ enum pe_status pe_sizes_mend(struct pe_diagnosis *d, const struct pe_plan *plan,
         return pe_sizes_mend_attention(d, plan, err);
     if (!compare_rows(d, plan, &s) || e->n_sizes == PE_SIZES_MAX)
         return err->status;
-    if (s.of == PE_SIZE_OF_ROWS && find_grid(d, &s)) {
+    bool is_table = s.of == PE_SIZE_OF_ROWS && find_table(d, plan, &s);
+    if (is_table || (s.of == PE_SIZE_OF_ROWS && find_grid(d, &s))) {
         struct pe_size *kept = &e->sizes[e->n_sizes++];
         *kept = s;
-        kept->of = PE_SIZE_OF_GRID;
+        kept->of = is_table ? PE_SIZE_OF_TABLE : PE_SIZE_OF_GRID;
         pe_belief_replace(d, "grid", list_of(kept->sides, kept->n_sides));
         return PE_OK;
     }

@@ -52,7 +52,7 @@ bool pe_lines_are_near(const struct pe_lines *l, double found, double predicted)
 /* A resized table: which of some kernels gives the numbers, and under which sides. */
 struct pe_resizing {
     struct pe_kernel kernel;
-    uint64_t from[2], to[2]; /* the sides of the table, of the grid */
+    uint64_t from[PE_RESIZED_AXES], to[PE_RESIZED_AXES]; /* the sides of the table, of the grid */
 };
 /* resize.c: the first of the kernels, [n], that gives the numbers under some sides; its a is solved for. *which is its
  * number. false: none does. */

@@ -17,7 +17,8 @@ enum { CELLS = 64, CHANNELS = 8 };
 struct resized {
     struct pe_diagnosis *d;
     const struct pe_weights *table;
-    uint64_t from[2], to[2], n_prefix, width;
+    uint64_t from[PE_RESIZED_AXES], to[PE_RESIZED_AXES], n_prefix, width;
+    unsigned n_axes;
     size_t n_cells, n_channels;
     uint64_t cell[CELLS], channel[CHANNELS];
     double found[CELLS * CHANNELS], most; /* most: the largest of the table that was read */
@@ -35,11 +36,12 @@ static void choose(uint64_t n, size_t most, uint64_t *out, size_t *n_out)
 
 static bool open_resized(struct resized *r, struct pe_diagnosis *d, const struct pe_model *model)
 {
-    *r = (struct resized){.d = d, .table = &model->plan->weights[0], .width = d->evidence.row_len};
+    *r = (struct resized){
+        .d = d, .table = &model->plan->weights[0], .width = d->evidence.row_len, .n_axes = model->plan->seq.n_grid};
     if (!pe_resized_sides(model->plan, r->from, r->to, &r->n_prefix) || !r->table->tensor.data ||
-        d->evidence.n_rows != r->n_prefix + r->to[0] * r->to[1])
+        d->evidence.n_rows != r->n_prefix + r->to[0] * r->to[1] * r->to[2])
         return false;
-    choose(r->to[0] * r->to[1], CELLS, r->cell, &r->n_cells);
+    choose(r->to[0] * r->to[1] * r->to[2], CELLS, r->cell, &r->n_cells);
     choose(r->width, CHANNELS, r->channel, &r->n_channels);
     for (size_t i = 0; i < r->n_cells; i++)
         for (size_t c = 0; c < r->n_channels; c++) {
@@ -54,33 +56,39 @@ static bool open_resized(struct resized *r, struct pe_diagnosis *d, const struct
 
 /* ---- One kernel ---- */
 
+static void add_row(const struct resized *r, uint64_t row, double weight, double *sums)
+{
+    for (size_t c = 0; weight != 0 && c < r->n_channels; c++) {
+        double v;
+        pe_weights_read(r->table, row * r->width + r->channel[c], 1, &v);
+        sums[c] += weight * v;
+    }
+}
+
 /* What it gives under some sides, [CELLS, CHANNELS]. */
 static void predict(const struct resized *r, const struct pe_resizing *s, double *out)
 {
     const uint64_t *from = s->from, *to = s->to;
-    double *down = r->weights, *across = r->weights + from[0] * to[0];
-    pe_kernel_weights(&s->kernel, from[0], to[0], down);
-    pe_kernel_weights(&s->kernel, from[1], to[1], across);
-    r->d->work += 16 * (double)(from[0] * to[0] + from[1] * to[1]);
+    double *at[PE_RESIZED_AXES];
+    pe_kernel_weights(&s->kernel, from, to, r->weights, at);
+    r->d->work += 16 * pe_kernel_weights_count(from, to);
     for (size_t i = 0; i < r->n_cells && !pe_is_cancelled(); i++) {
-        uint64_t y = s->kernel.by_column ? r->cell[i] % to[0] : r->cell[i] / to[1],
-                 x = s->kernel.by_column ? r->cell[i] / to[0] : r->cell[i] % to[1];
+        uint64_t place[PE_RESIZED_AXES];
+        pe_kernel_place(&s->kernel, to, r->cell[i], place);
+        const double *x = at[0] + place[0] * from[0], *y = at[1] + place[1] * from[1], *z = at[2] + place[2] * from[2];
         double *sums = out + i * CHANNELS;
         memset(sums, 0, r->n_channels * sizeof *sums);
         for (uint64_t a = 0; a < from[0]; a++)
-            for (uint64_t b = 0; down[y * from[0] + a] != 0 && b < from[1]; b++)
-                for (size_t c = 0; across[x * from[1] + b] != 0 && c < r->n_channels; c++) {
-                    double v;
-                    pe_weights_read(r->table, (r->n_prefix + a * from[1] + b) * r->width + r->channel[c], 1, &v);
-                    sums[c] += down[y * from[0] + a] * across[x * from[1] + b] * v;
-                }
-        r->d->work += (double)(from[0] + from[1]) + 400 * (double)r->n_channels;
+            for (uint64_t b = 0; x[a] != 0 && b < from[1]; b++)
+                for (uint64_t c = 0; y[b] != 0 && c < from[2]; c++)
+                    add_row(r, r->n_prefix + (a * from[1] + b) * from[2] + c, x[a] * y[b] * z[c], sums);
+        r->d->work += (double)(from[0] + from[1] + from[2]) + 400 * (double)r->n_channels;
     }
 }
 
 static double tolerance(const struct resized *r)
 {
-    double u = pe_evidence_noise(&r->d->evidence), rows = (double)(r->from[0] + r->from[1]);
+    double u = pe_evidence_noise(&r->d->evidence), rows = (double)(r->from[0] + r->from[1] + r->from[2]);
     return (4 * u + 4e-7 + rows * 0x1p-22 * 2) * 2 * r->most;
 }
 
@@ -158,31 +166,34 @@ static uint64_t side_of(uint64_t n, size_t i)
 }
 
 /* Choice i of sides: as believed, column by column, the grid or the table with height for width, then each with any
- * sides. false: there are no more. */
+ * sides; of one axis or three only as believed. false: there are no more. */
 static bool choose_sides(const struct resized *r, size_t i, struct pe_resizing *s)
 {
     enum { BELIEVED, BY_COLUMN, GRID, TABLE, OTHERS };
-    *s = (struct pe_resizing){.from = {r->from[0], r->from[1]}, .to = {r->to[0], r->to[1]}};
-    uint64_t n = r->from[0] * r->from[1], m = r->to[0] * r->to[1], side;
-    s->kernel.by_column = i == BY_COLUMN;
-    if (i == GRID)
-        *s = (struct pe_resizing){.from = {s->from[0], s->from[1]}, .to = {s->to[1], s->to[0]}};
-    if (i == TABLE)
-        *s = (struct pe_resizing){.from = {s->from[1], s->from[0]}, .to = {s->to[0], s->to[1]}};
-    if (i < OTHERS)
+    *s = (struct pe_resizing){.kernel.by_column = i == BY_COLUMN};
+    memcpy(s->from, r->from, sizeof s->from);
+    memcpy(s->to, r->to, sizeof s->to);
+    if (i == BELIEVED || r->n_axes != 2)
+        return i == BELIEVED;
+    uint64_t *sides = i == GRID || (i >= OTHERS && i % 2) ? s->to : s->from, n = sides[0] * sides[1];
+    if (i == BY_COLUMN)
         return true;
-    bool is_table = i % 2 == 0;
-    side = side_of(is_table ? n : m, (i - OTHERS) / 2);
-    if (side && is_table)
-        *s = (struct pe_resizing){.from = {side, n / side}, .to = {s->to[0], s->to[1]}};
-    else if (side)
-        *s = (struct pe_resizing){.from = {s->from[0], s->from[1]}, .to = {side, m / side}};
-    return side || side_of(is_table ? m : n, (i - OTHERS) / 2);
+    if (i < OTHERS) {
+        sides[0] = sides[1];
+        sides[1] = n / sides[0];
+        return true;
+    }
+    uint64_t *others = sides == s->to ? s->from : s->to, side = side_of(n, (i - OTHERS) / 2);
+    if (side) {
+        sides[0] = side;
+        sides[1] = n / side;
+    }
+    return side || side_of(others[0] * others[1], (i - OTHERS) / 2);
 }
 
 static bool is_small(const struct pe_resizing *s)
 {
-    return (double)s->from[0] * (double)s->to[0] + (double)s->from[1] * (double)s->to[1] <= PE_KERNEL_WEIGHTS_MAX;
+    return pe_kernel_weights_count(s->from, s->to) <= PE_KERNEL_WEIGHTS_MAX;
 }
 
 bool pe_measure_resizing(struct pe_diagnosis *d, const struct pe_edit *edit, const struct pe_kernel *kernels, size_t n,

@@ -150,6 +150,8 @@ static bool take_rows(struct pe_diagnosis *d, const struct pe_named *named, stru
 
 static const struct pe_relation
     unchanged = {&pe_fault_not_resized, 1, NULL, NULL},
+    cut = {&pe_fault_not_resized, 1, NULL,
+           "The table was not resized but cut: the tensor has its first {found} rows, unchanged, of {believed}."},
     turned_grid = {&pe_fault_axes_swapped, 1, NULL,
                    "Height and width changed places: the grid has {found} rows; in the configuration it has "
                    "{believed}."},
@@ -196,7 +198,7 @@ static size_t relate_pair(struct pe_diagnosis *d, const uint64_t *found, const u
 
 static size_t relate_sides(struct pe_diagnosis *d, const struct pe_resizing *s, struct pe_part *parts)
 {
-    uint64_t from[2], to[2], n_prefix;
+    uint64_t from[PE_RESIZED_AXES], to[PE_RESIZED_AXES], n_prefix;
     if (!pe_resized_sides(d->belief.plan, from, to, &n_prefix))
         return 0;
     if (s->kernel.by_column) {
@@ -226,27 +228,6 @@ static size_t relate_kernel(struct pe_diagnosis *d, const struct pe_edit *edit, 
     return is_word ? keep(d, named, &s->kernel.a, 1) : keep_kernel(d, named, &s->kernel);
 }
 
-/* Are the first and the last rows, and some between, those of the table? */
-static bool are_rows(const struct pe_diagnosis *d)
-{
-    enum { ROWS = 16, CHANNELS = 32 };
-    const struct pe_weights *table = &d->belief.plan->weights[0];
-    uint64_t n_rows = d->evidence.n_rows, width = d->evidence.row_len;
-    size_t n = width < CHANNELS ? (size_t)width : CHANNELS;
-    double found[CHANNELS], row[CHANNELS], u = 4 * pe_evidence_noise(&d->evidence);
-    if (table->tensor.shape[0] != n_rows || table->tensor.shape[1] != width)
-        return false;
-    for (uint64_t i = 0; i < ROWS; i++) {
-        uint64_t at = i * (n_rows - 1) / (ROWS - 1);
-        pe_evidence_read(&d->evidence, 0, at, 0, n, found);
-        pe_weights_read(table, at * width, n, row);
-        for (size_t c = 0; c < n; c++)
-            if (fabs(found[c] - row[c]) > u * d->evidence.largest)
-                return false;
-    }
-    return true;
-}
-
 size_t pe_relate_table(struct pe_diagnosis *d, struct pe_edit *edit, bool is_first, struct pe_part *parts)
 {
     enum { BITS = 60 }; /* 20 for one number, 20 for which kernel it is, 20 more */
@@ -260,9 +241,10 @@ size_t pe_relate_table(struct pe_diagnosis *d, struct pe_edit *edit, bool is_fir
         return 0;
     for (size_t i = 0; i < N_ROWS; i++)
         kernels[i] = rows[i].kernel;
-    if (are_rows(d)) {
+    if (pe_resized_is_table(d, d->belief.plan)) {
         n = 0;
-        struct pe_named *named = pe_part_add(d, &unchanged, 0, 0, parts, &n);
+        double n_rows = (double)d->evidence.n_rows, all = (double)d->belief.plan->weights[0].tensor.shape[0];
+        struct pe_named *named = pe_part_add(d, n_rows < all ? &cut : &unchanged, n_rows, all, parts, &n);
         if (named)
             named->apply = take_rows;
         return named != NULL;

@@ -81,6 +81,8 @@ static void put_sides(struct pe_node *node, const char *name, const double *side
 /* A grid, or a map, of other sides. */
 static const char *const of_grid =
     "The tensor has %s rows, %s times the %s of the configuration: its grid is %s, that of the configuration %s.";
+static const char *const of_table =
+    "The table was not resized: the tensor has its %s rows, a grid of %s; the configuration resizes it to %s, %s rows.";
 static const char *const of_map =
     "The tensor has %s queries and keys, the configuration gives %s: as many as the tensor has are compared.";
 
@@ -89,10 +91,14 @@ static void put_grid(struct pe_diagnosis *d, const struct pe_size *s, struct pe_
     enum { DIGITS = 64 };
     char text[PE_N_LANGS][PE_PART_SENTENCE], found[DIGITS], believed[DIGITS], n[DIGITS], times[DIGITS],
         n_believed[DIGITS];
-    const char *const parts[] = {n, times, n_believed, found, believed};
-    bool is_grid = s->of == PE_SIZE_OF_GRID;
-    struct pe_node *node =
-        pe_part_finding(d, list, s->n_found > s->n_believed ? &pe_fault_rows_extra : &pe_fault_rows_missing, 0);
+    const char *const of_rows[] = {n, times, n_believed, found, believed}, *const of_sides[] = {n, found, believed,
+                                                                                                n_believed};
+    const char *const *parts = s->of == PE_SIZE_OF_TABLE ? of_sides : s->of == PE_SIZE_OF_GRID ? of_rows : of_rows + 3;
+    const char *sentence = s->of == PE_SIZE_OF_TABLE ? of_table : s->of == PE_SIZE_OF_GRID ? of_grid : of_map;
+    const struct pe_fault *fault = s->of == PE_SIZE_OF_TABLE    ? &pe_fault_not_resized
+                                   : s->n_found > s->n_believed ? &pe_fault_rows_extra
+                                                                : &pe_fault_rows_missing;
+    struct pe_node *node = pe_part_finding(d, list, fault, 0);
     put_sides(node, "found", s->sides, s->n_sides);
     put_sides(node, "believed", s->believed_sides, s->n_sides);
     pe_put_null(node, "meaning");
@@ -102,13 +108,13 @@ static void put_grid(struct pe_diagnosis *d, const struct pe_size *s, struct pe_
     snprintf(times, sizeof times, "%.4g", (double)s->n_found / (double)s->n_believed);
     snprintf(n_believed, sizeof n_believed, "%llu", (unsigned long long)s->n_believed);
     for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++)
-        pe_part_write(text[lang], pe_text_in(lang, is_grid ? of_grid : of_map), is_grid ? parts : parts + 3);
+        pe_part_write(text[lang], pe_text_in(lang, sentence), parts);
     pe_part_sentence(d, node, text);
 }
 
 static void put_size(struct pe_diagnosis *d, const struct pe_size *s, struct pe_node *list)
 {
-    if (s->of == PE_SIZE_OF_GRID || s->of == PE_SIZE_OF_MAP) {
+    if (s->of >= PE_SIZE_OF_MAP) {
         put_grid(d, s, list);
         return;
     }

@@ -125,6 +125,7 @@ enum pe_status pe_sinusoidal_axes(struct pe_plan *plan, struct pe_sinusoid_block
 
 enum { PE_LEARNED_TABLE, PE_LEARNED_ROW_TABLE, PE_LEARNED_COL_TABLE, PE_LEARNED_WINDOW }; /* inputs */
 enum { PE_LEARNED_TILE = 1024 };                                                          /* columns at a time */
+enum { PE_LEARNED_AXES_MAX = 3 }; /* of a table that is resized */
 
 struct learned {
     int64_t dim, rows, row_offset;
@@ -134,20 +135,22 @@ struct learned {
     int64_t num_prefix;
     int64_t seed;
     double std;
-    int64_t stored_grid[2];
+    int64_t stored_grid[PE_LEARNED_AXES_MAX];
 };
 
 /* plan->tables */
 struct pe_learned_tables {
-    bool is_split;                   /* a table for each axis */
-    bool is_resized;                 /* a table resized to the grid */
-    struct pe_resample_taps taps[2]; /* rows, columns */
-    uint64_t table_width;            /* columns of table_grid */
-    uint64_t window[2];              /* rows and columns of window_table; 0: none */
-    double stretch;                  /* interpolate: place in the table = row_offset + position · stretch */
+    bool is_split;                                     /* a table for each axis */
+    bool is_resized;                                   /* a table resized to the grid */
+    struct pe_resample_taps taps[PE_LEARNED_AXES_MAX]; /* of each axis of the grid */
+    uint64_t sides[PE_LEARNED_AXES_MAX];               /* table_grid */
+    uint64_t window[2];                                /* rows and columns of window_table; 0: none */
+    double stretch; /* interpolate: place in the table = row_offset + position · stretch */
 };
 
-/* Reads a table of three or four axes as [rows, dim]; a grid that its shape alone states becomes table_grid. */
+/* Does the shape of the table state another grid than the sequence has, or is a window repeated over it? */
+bool pe_learned_has_other_grid(const struct pe_plan *plan);
+/* Reads a table of more axes as [rows, dim]; a grid that its shape alone states becomes table_grid. */
 void pe_learned_fold(struct pe_plan *plan);
 /* dim and rows are those of the table that was sent. */
 enum pe_status pe_learned_fix(struct pe_plan *plan, struct pe_failure *err);
@@ -159,9 +162,10 @@ void pe_learned_resized_row(const struct pe_plan *plan, uint64_t i, uint64_t col
 struct pe_learned_run {
     uint64_t first, last, n, step;
 };
-/* Adds what code in float32 may lose of n elements of a row: along one axis, and of row i. n <= PE_LEARNED_TILE. */
-void pe_learned_add_loss(const struct pe_plan *plan, const struct pe_learned_run *along,
-                         const struct pe_learned_run *across, uint64_t col, size_t n, double *loss);
+/* Adds what code in float32 may lose of n elements of a row: along the first of n_axes runs, and of row i.
+ * n <= PE_LEARNED_TILE. */
+void pe_learned_add_loss(const struct pe_plan *plan, const struct pe_learned_run *runs, unsigned n_axes, uint64_t col,
+                         size_t n, double *loss);
 void pe_learned_resized_loss(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t n, double *loss);
 
 /* ---- fourier ---- */

@@ -50,9 +50,11 @@ static const struct pe_param params[] = {
         "an axis of M table rows is read at (o+1/2)·M/(n+interpolate_offset) - 1/2 for row o of n; 0.1 in DINO and "
         "DINOv2; default 0",
         .group = PE_G_AXES, .usual = {0, 0.1}),
-    PE_P_REALS(learned, table_grid, 1, 65536, "grid of the table",
-               "rows and columns that the table was trained on: [h,w]; default those of a table [h,w,dim]",
-               .group = PE_G_AXES),
+    PE_P_REALS(
+        learned, table_grid, 1, 65536, "grid of the table",
+        "the grid that the table was trained on: [h,w], or [n], [t,h,w], as many axes as grid; default those of a "
+        "table [h,w,dim], or all rows",
+        .group = PE_G_AXES),
     PE_P_INT(learned, num_prefix, 0, 0, 65536, "prefix rows",
              "number of first rows that are not patches (class token, registers); they come unchanged before the rows "
              "of the grid",
@@ -235,8 +237,8 @@ static void learned_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     enum { LENGTH_MAX = 65536 };
     const struct learned *c = plan->config;
-    bool is_resized = c->interpolate != PE_UNSET_WORD || c->table_grid.n;
-    for (unsigned a = 0; is_resized && a < plan->seq.n_grid && a < 2; a++) {
+    bool is_resized = c->interpolate != PE_UNSET_WORD || c->table_grid.n || pe_learned_has_other_grid(plan);
+    for (unsigned a = 0; is_resized && a < plan->seq.n_grid && a < PE_LEARNED_AXES_MAX; a++) {
         double to = fmin((double)plan->seq.grid[a], LENGTH_MAX);
         double from = a < c->table_grid.n ? pe_real_at(&c->table_grid, a) : 0;
         pe_cost_each(cost, to + 4 * fmax(from, to), sizeof(int64_t) + sizeof(double), 100);
@@ -249,7 +251,8 @@ static enum pe_status learned_plan(struct pe_plan *plan, struct pe_failure *err)
     struct pe_learned_tables *s = plan->tables = calloc(1, sizeof *s);
     if (!s)
         return pe_no_memory(err);
-    s->is_resized = c->interpolate != PE_UNSET_WORD || c->table_grid.n;
+    s->is_resized = c->interpolate != PE_UNSET_WORD || c->table_grid.n ||
+                    (c->out_of_range == ERROR && c->row_offset == 0 && pe_learned_has_other_grid(plan));
     s->is_split = !s->is_resized && !pe_weights_sent(plan, TABLE) &&
                   (plan->seq.n_axes > 1 || pe_weights_sent(plan, ROW_TABLE) || pe_weights_sent(plan, COL_TABLE));
     enum pe_status status = check_way(plan, s, err);
@@ -266,7 +269,7 @@ static enum pe_status learned_plan(struct pe_plan *plan, struct pe_failure *err)
 static void learned_drop(struct pe_plan *plan)
 {
     struct pe_learned_tables *s = plan->tables;
-    for (int a = 0; s && a < 2; a++)
+    for (unsigned a = 0; s && a < PE_LEARNED_AXES_MAX; a++)
         pe_resample_drop(&s->taps[a]);
     free(s);
 }
@@ -348,8 +351,8 @@ static void lose(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t n,
         pe_learned_resized_loss(plan, i, col, n, loss);
     else if (!s->is_split && c->out_of_range == STRETCH) {
         uint64_t rows = (uint64_t)c->rows, row = (uint64_t)place_of(plan, pe_position_at(plan->seq.k, i));
-        struct pe_learned_run y = {row - (row > 0), row + 2 < rows ? row + 2 : rows - 1, rows, 1}, one = {0, 0, 1, 0};
-        pe_learned_add_loss(plan, &y, &one, col, n, loss);
+        struct pe_learned_run run = {row - (row > 0), row + 2 < rows ? row + 2 : rows - 1, rows, 1};
+        pe_learned_add_loss(plan, &run, 1, col, n, loss);
     }
 }
 
