@@ -14,7 +14,10 @@ struct pe_config {
 
 /* ---- Fields one by one ---- */
 
-static bool is_of_model(const char *name) { return pe_is_among("scheme|preset|hf_config|gguf|said|layer_type", name); }
+static bool is_of_model(const char *name)
+{
+    return pe_is_among("scheme|preset|hf_config|gguf|said|layer_type|fps", name);
+}
 
 /* A grid may be a model's window (Swin). A request with its own sequence drops it, as that of a built-in preset. */
 static bool is_of_sequence(const char *name)

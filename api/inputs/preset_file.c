@@ -71,7 +71,7 @@ static const struct pe_value *member(const struct pe_value *object, const char *
 /* Whether it fits this release is checked when a request uses it. */
 static bool check_config(const struct pe_value *config, struct api_problem *problem)
 {
-    static const char *const names[] = {"preset", "hf_config", "gguf", "said", "layer_type"};
+    static const char *const names[] = {"preset", "hf_config", "gguf", "said", "layer_type", "fps"};
     if (!config || config->kind != PE_OBJECT)
         return api_fail(problem, 422, "/config", "it has no config, an object as {\"scheme\":\"rope\"}");
     const struct pe_value *scheme = member(config, "scheme");

@@ -300,6 +300,7 @@ static void put_configuration(struct schema *s)
         "YAML, a printed config; or {to, value} in the words of one tool; also on top of preset, hf_config or "
         "gguf");
     put_property(s, "layer_type", "string", "which layers, where they differ");
+    put_property(s, "fps", "number", "frames per second, beside a class of video models that counts in seconds");
 }
 
 static void put_request(struct schema *s, const struct api_mcp_tool *tool)

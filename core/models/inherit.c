@@ -212,6 +212,10 @@ static enum pe_status read_model(struct pe_inheritance *in, const struct pe_requ
         return status;
     if (layer_type && !preset && !hf && !gguf && !said)
         return pe_fail(err, "/layer_type", "layer_type is not used here: it needs preset, hf_config or gguf");
+    if (!hf && pe_field_find(request->fields, request->n_fields, "fps"))
+        return pe_fail(err, "/fps",
+                       "fps is not used here: it needs hf_config of a class that counts in seconds. Elsewhere "
+                       "axis_scale and axis_divisor state the clock of an axis, as [24,1,1] and [fps,1,1]");
     struct pe_hf_asked asked = pe_hf_asked_of(request->fields, request->n_fields);
     if (preset)
         status = read_preset(in, preset, layer_type, model, err);
@@ -247,7 +251,7 @@ static enum pe_status choose_scheme(struct pe_inheritance *in, const struct pe_r
 
 /* ---- Merging ---- */
 
-static const char *const model_names[] = {"scheme", "preset", "hf_config", "gguf", "said", "layer_type", NULL};
+static const char *const model_names[] = {"scheme", "preset", "hf_config", "gguf", "said", "layer_type", "fps", NULL};
 
 static bool is_model_name(const char *name)
 {
@@ -308,6 +312,16 @@ static bool gives_sequence(const struct pe_inheritance *in)
     return false;
 }
 
+/* Does the model's style place images by what is around them? */
+static bool is_placed(const struct model *model)
+{
+    const struct pe_value *v = pe_field_find(model->fields, model->n, "position_style");
+    for (int i = 0; v && v->kind == PE_STRING && pe_position_styles[i]; i++)
+        if (pe_same(pe_position_styles[i], v->string))
+            return pe_position_style_is_placed((enum pe_position_style)i);
+    return false;
+}
+
 /* A model has more fields than one request uses: rules of segments and grids are dropped if the request has none,
  * and so is the model's window (Swin's grid) if the request has its own sequence. */
 static bool is_used(const struct pe_inheritance *in, const struct model *model, const char *name)
@@ -327,6 +341,8 @@ static bool is_used(const struct pe_inheritance *in, const struct model *model, 
          grid = pe_field_find(in->fields, in->n_own, "grid");
     if (pe_same(name, "order"))
         return grid;
+    if (pe_same(name, "position_style") && grid && is_placed(model)) /* to be refused: a grid alone is no image of it */
+        return !pe_field_find(in->fields, in->n_own, name);
     if (of_grids)
         return segments || (grid && merges(in, model));
     return segments && !pe_field_find(in->fields, in->n_own, "position_style"); /* another style has other rules */

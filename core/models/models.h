@@ -78,6 +78,7 @@ void pe_model_fields_clear(struct pe_model_fields *out);
 struct pe_hf_asked {
     const char *layer_type;        /* NULL: not given; layers of the default type */
     const char *scheme;            /* NULL: not given; else what a config of unknown model_type is read as */
+    const struct pe_value *fps;    /* frames per second of a video; NULL: not given */
     bool has_layout, has_channels; /* the request states them, which such a config does not */
 };
 

@@ -6,7 +6,7 @@ BEGIN {
     keys["presets"] = "label label.zh aliases source certainty note note.zh fields layer config inside"
     needed["presets"] = "label source certainty"
     keys["names"] = "words means"
-    keys["types"] = "aliases kind fields gives ignores reads refuses needs inner inner_type without layers none none_if " \
+    keys["types"] = "aliases kind fields gives chosen ignores reads refuses needs inner inner_type without layers none none_if " \
                     "mixed period masks extra_rows row_offset first layout channels position_style head_dim base " \
                     "local_base rope_if axes form buckets distance interpolate positions scale cap sinks indexer traits " \
                     "source certainty"
@@ -281,6 +281,7 @@ function begin_types(    text, part) {
     only["first"] = "sinusoidal"
     only["gives"] = "rope sinusoidal detr rt_detr grid sines"
     only["channels"] = only["head_dim"] = "rope"
+    only["chosen"] = "grid"
     only["layout"] = "rope grid cogvideox"
     only["position_style"] = only["base"] = "rope grid"
     only["rope_if"] = "rope sines"

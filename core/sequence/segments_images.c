@@ -21,6 +21,9 @@ struct picture {
 
 struct image_style {
     unsigned n_axes;
+    bool is_one;    /* there is one image: no axis says which it is */
+    bool is_still;  /* an image has one frame */
+    bool is_placed; /* where an image stands depends on what is around it, so a grid alone is no image */
     void (*text)(const struct picture *p, double l, double *id);
     void (*patch)(const struct picture *p, double t, double y, double x, double *id);
 };
@@ -41,7 +44,7 @@ static void running_text(const struct picture *p, double l, double *id) { (void)
 /* Flux, Kontext: the second image and all after it say on axis 0 which they are. */
 static void flux_patch(const struct picture *p, double t, double y, double x, double *id)
 {
-    put(id, p->image + t, y, x);
+    (void)t, put(id, p->image, y, x);
 }
 
 /* LongCat-Image: rows and columns begin behind 512 tokens of text, an editing pipeline's behind the text it has. */
@@ -49,7 +52,7 @@ static void longcat_patch(const struct picture *p, double t, double y, double x,
 {
     enum { PADDED_TEXT = 512 };
     double first = p->n_images > 1 ? p->n_text : PADDED_TEXT;
-    put(id, 1 + p->image + t, first + y, first + x);
+    (void)t, put(id, 1 + p->image, first + y, first + x);
 }
 
 /* Flux 2: four axes, the last for text; reference images stand ten apart on the first. */
@@ -60,7 +63,7 @@ static void flux2_text(const struct picture *p, double l, double *id)
 }
 static void flux2_patch(const struct picture *p, double t, double y, double x, double *id)
 {
-    put(id, 10 * p->image + t, y, x);
+    (void)t, put(id, 10 * p->image, y, x);
     id[3] = 0;
 }
 
@@ -77,20 +80,20 @@ static void qwen_patch(const struct picture *p, double t, double y, double x, do
 /* Lumina 2: images follow the text on the first axis. */
 static void lumina2_patch(const struct picture *p, double t, double y, double x, double *id)
 {
-    put(id, p->n_text + p->image + t, y, x);
+    (void)t, put(id, p->n_text, y, x);
 }
 
 /* Z-Image: the same, counted from 1, with the text filled up to a multiple of 32 tokens. */
 static void z_image_patch(const struct picture *p, double t, double y, double x, double *id)
 {
-    put(id, 32 * ceil(p->n_text / 32) + 1 + p->image + t, y, x);
+    (void)t, put(id, 32 * ceil(p->n_text / 32) + 1, y, x);
 }
 
 /* Ideogram 4: all three axes of images begin at 65536. */
 static void ideogram4_patch(const struct picture *p, double t, double y, double x, double *id)
 {
     enum { FIRST = 65536 };
-    put(id, FIRST + p->image + t, FIRST + y, FIRST + x);
+    (void)p, (void)t, put(id, FIRST, FIRST + y, FIRST + x);
 }
 
 /* HunyuanImage 3: an image of w·h tokens from token L on is the middle of a square walk: its rows and columns are
@@ -104,16 +107,40 @@ static void hunyuan_patch(const struct picture *p, double t, double y, double x,
 static void hunyuan_text(const struct picture *p, double l, double *id) { (void)l, put(id, p->start, p->start, 0); }
 
 static const struct image_style styles[] = {
-    [PE_FLUX - PE_FLUX] = {3, still_text, flux_patch},
-    [PE_FLUX2 - PE_FLUX] = {4, flux2_text, flux2_patch},
-    [PE_QWEN_IMAGE - PE_FLUX] = {3, qwen_text, qwen_patch},
-    [PE_LUMINA2 - PE_FLUX] = {3, first_text, lumina2_patch},
-    [PE_Z_IMAGE - PE_FLUX] = {3, after_first_text, z_image_patch},
-    [PE_IDEOGRAM4 - PE_FLUX] = {3, running_text, ideogram4_patch},
-    [PE_OVIS_IMAGE - PE_FLUX] = {3, side_text, flux_patch},
-    [PE_LONGCAT_IMAGE - PE_FLUX] = {3, side_text, longcat_patch},
-    [PE_HUNYUAN_IMAGE_3 - PE_FLUX] = {2, hunyuan_text, hunyuan_patch},
+#define STYLE(name, n, text_, patch_, ...)                                                                             \
+    [PE_##name - PE_FLUX] = {.n_axes = n, .text = text_, .patch = patch_, __VA_ARGS__}
+    STYLE(FLUX, 3, still_text, flux_patch, .is_still = true),
+    STYLE(FLUX2, 4, flux2_text, flux2_patch, .is_still = true),
+    STYLE(QWEN_IMAGE, 3, qwen_text, qwen_patch, ),
+    STYLE(LUMINA2, 3, first_text, lumina2_patch, .is_one = true, .is_still = true),
+    STYLE(Z_IMAGE, 3, after_first_text, z_image_patch, .is_one = true, .is_still = true, .is_placed = true),
+    STYLE(IDEOGRAM4, 3, running_text, ideogram4_patch, .is_one = true, .is_still = true, .is_placed = true),
+    STYLE(OVIS_IMAGE, 3, side_text, flux_patch, .is_still = true),
+    STYLE(LONGCAT_IMAGE, 3, side_text, longcat_patch, .is_still = true, .is_placed = true),
+    STYLE(HUNYUAN_IMAGE_3, 2, hunyuan_text, hunyuan_patch, .is_still = true, .is_placed = true),
+#undef STYLE
 };
+
+bool pe_position_style_is_placed(enum pe_position_style style)
+{
+    return pe_position_style_is_image(style) && styles[style - PE_FLUX].is_placed;
+}
+
+enum pe_status pe_position_style_check_image(enum pe_position_style style, uint64_t frames, size_t before,
+                                             bool has_number, const char *at, struct pe_failure *err)
+{
+    const struct image_style *s = pe_position_style_is_image(style) ? &styles[style - PE_FLUX] : NULL;
+    if (s && s->is_still && frames > 1)
+        return pe_fail_at(err, at, "grid", "grid has %llu frames; an image of position_style \"%s\" has one",
+                          (unsigned long long)frames, pe_position_styles[style]);
+    if (s && s->is_one && before)
+        return pe_fail(err, at,
+                       "position_style \"%s\" has one image, whose axes do not say which it is; this is another one",
+                       pe_position_styles[style]);
+    if (s && s->is_one && has_number)
+        return pe_fail_at(err, at, "image", "image is not used by position_style \"%s\"", pe_position_styles[style]);
+    return PE_OK;
+}
 
 unsigned pe_position_style_axes(enum pe_position_style style)
 {

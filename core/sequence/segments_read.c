@@ -102,6 +102,7 @@ struct reader {
     struct pe_failure *err;
     char at[PE_POINTER_MAX];    /* "/segments/3" */
     char field[PE_POINTER_MAX]; /* "/segments/3/grid" */
+    size_t n_images;            /* read so far */
 };
 
 static const char *field_at(struct reader *r, const char *name)
@@ -336,8 +337,11 @@ static enum pe_status read_block(struct reader *r, const struct pe_value *v, str
     b->seconds = isnan(s.second_per_grid) ? 1 : s.second_per_grid;
     b->has_number = s.image != PE_UNSET_INT;
     b->number = s.image;
-    if (read_sizes(r, &s, b))
+    if (read_sizes(r, &s, b) ||
+        (b->type == PE_IMAGE &&
+         pe_position_style_check_image(r->rules->style, b->frames, r->n_images, b->has_number, r->at, r->err)))
         return r->err->status;
+    r->n_images += b->type == PE_IMAGE;
     b->n = token_count(b);
     return PE_OK;
 }

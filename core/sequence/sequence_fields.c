@@ -220,6 +220,12 @@ static enum pe_status unused_rule(const char *name, const char *needs, struct pe
 
 static enum pe_status check_rules(const struct pe_sequence_fields *f, struct pe_failure *err)
 {
+    if (f->grid.n && f->position_style != PE_UNSET_WORD &&
+        pe_position_style_is_placed((enum pe_position_style)f->position_style))
+        return pe_fail(err, "/grid",
+                       "position_style %s places an image by what is around it, so a grid alone has no positions: send "
+                       "segments, for an image alone [{\"type\":\"image\",\"grid\":[1,h,w]}]",
+                       pe_position_styles[f->position_style]);
     const struct {
         const char *name;
         bool is_given;

@@ -157,6 +157,8 @@ static void add_common(struct api_text *text)
         "the tool makes of both",
         &first);
     add_words_property(text, "layer_type", "which layers of the model, where they differ", &first);
+    add_words_property(text, "fps",
+                       "beside hf_config of a class that counts in seconds: frames per second of the video", &first);
     add_words_property(
         text, "weights",
         "the name of stored weights (PUT /weights/{name}), or an object of name, sha256 (checked) and map "

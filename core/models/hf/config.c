@@ -318,8 +318,12 @@ enum pe_status pe_hf_config_read(const struct pe_value *config, const struct pe_
 static struct pe_hf_reader reader_of(const struct pe_value *config, const struct pe_hf_asked *asked,
                                      struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_failure *err)
 {
-    struct pe_hf_reader r = {
-        .layer_type = asked->layer_type, .model_type = "", .type_key = "model_type", .out = out, .err = err};
+    struct pe_hf_reader r = {.layer_type = asked->layer_type,
+                             .fps = asked->fps,
+                             .model_type = "",
+                             .type_key = "model_type",
+                             .out = out,
+                             .err = err};
     r.config = (struct pe_hf_place){.object = config, .at = "/hf_config", .marks = marks};
     r.around = r.config;
     return r;
@@ -345,7 +349,13 @@ static enum pe_status read_one(const struct pe_value *config, const struct pe_hf
     if (descend(&r) || find_model(&r, asked))
         return err->status;
     note_model(marks, &r);
-    return read_layers(&r);
+    if (read_layers(&r))
+        return err->status;
+    return r.fps ? pe_fail(err, "/fps",
+                           "fps is not used by %s \"%.64s\", whose frames stand at 0, 1, …; axis_scale and "
+                           "axis_divisor state another clock, as [24,1,1] and [fps,1,1]",
+                           r.type_key, r.model_type)
+                 : PE_OK;
 }
 
 /* ---- A layer must be named where layers differ ---- */
@@ -539,6 +549,7 @@ struct pe_hf_asked pe_hf_asked_of(const struct pe_field *fields, size_t n)
 {
     return (struct pe_hf_asked){.layer_type = word_of(fields, n, "layer_type"),
                                 .scheme = word_of(fields, n, "scheme"),
+                                .fps = pe_field_find(fields, n, "fps"),
                                 .has_layout = word_of(fields, n, "layout") != NULL,
                                 .has_channels = word_of(fields, n, "channels") != NULL};
 }

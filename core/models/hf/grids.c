@@ -27,29 +27,53 @@ static void set3(struct widths *w, double a, double b, double c)
     w->n = 3;
 }
 
+static bool is_width(double x) { return x >= 2 && x == 2 * floor(x / 2); }
+static bool is_length(double x) { return x >= 1 && x == floor(x); }
+static bool is_factor(double x) { return x > 0; }
+
+/* What the numbers of a list are. */
+struct numbers {
+    size_t n;
+    bool (*is_right)(double x);
+    const char *what; /* "widths, one for each axis" */
+    const char *each; /* "even integers of at least 2" */
+};
+
+/* A list that the class needs, its own or the class's. */
+static enum pe_status read_list(struct pe_hf_reader *r, const char *name, const struct numbers *of,
+                                struct pe_reals *list)
+{
+    const struct pe_field *field = pe_hf_find(&r->config, name);
+    *list = pe_hf_numbers(&r->config, name);
+    if (!field)
+        return pe_fail_at(r->err, r->config.at, name, "%s is missing; needed: %zu %s", name, of->n, pe_text(of->what));
+    if (field->value.kind != PE_ARRAY || list->array.rank != 1)
+        return pe_hf_wrong(&r->config, field, "a list of numbers", r->err);
+    if (list->n != of->n)
+        return pe_fail_at(r->err, r->config.at, name, "%s has %llu numbers; needed: %zu %s", name,
+                          (unsigned long long)list->n, of->n, pe_text(of->what));
+    for (size_t i = 0; i < of->n; i++)
+        if (!of->is_right(pe_real_at(list, i)))
+            return pe_fail_at(r->err, r->config.at, name, "%s has %.10g at index %zu; allowed: %s", name,
+                              pe_real_at(list, i), i, pe_text(of->each));
+    return PE_OK;
+}
+
 /* The list that a field has, "axes_dims_rope:3". */
 static enum pe_status listed(struct pe_hf_reader *r, struct widths *w)
 {
     char name[48];
     const char *colon = strchr(r->model->axes, ':');
     snprintf(name, sizeof name, "%.*s", (int)(colon - r->model->axes), r->model->axes);
-    size_t n = (size_t)strtoul(colon + 1, NULL, 10);
-    struct pe_reals list = pe_hf_numbers(&r->config, name);
-    const struct pe_field *field = pe_hf_find(&r->config, name);
-    if (!field)
-        return pe_fail_at(r->err, r->config.at, name,
-                          "%s is missing; needed: the width of each of %zu axes (the class's own default does not fit)",
-                          name, n);
-    if (list.array.rank != 1 || list.n != n)
-        return pe_hf_wrong(&r->config, field,
-                           n == 2   ? "a list of 2 widths"
-                           : n == 4 ? "a list of 4 widths"
-                                    : "a list of 3 widths",
-                           r->err);
+    struct numbers of = {strtoul(colon + 1, NULL, 10), is_width, "widths, one for each axis",
+                         "even integers of at least 2"};
+    struct pe_reals list;
     double sum = 0;
-    for (size_t a = 0; a < n; a++)
+    if (read_list(r, name, &of, &list))
+        return r->err->status;
+    for (size_t a = 0; a < of.n; a++)
         sum += w->w[a] = pe_real_at(&list, a);
-    w->n = n;
+    w->n = of.n;
     if (sum == w->head_dim)
         return PE_OK;
     return pe_fail_at(r->err, r->config.at, name, "%s adds up to %.10g; the class needs the width of a head, %.0f",
@@ -89,18 +113,23 @@ static enum pe_status put_axes(struct pe_hf_reader *r, double head_dim)
 }
 
 /* Pairs that are not in blocks. */
-static void put_channels(struct pe_hf_reader *r)
+static enum pe_status put_channels(struct pe_hf_reader *r)
 {
+    static const struct numbers sections = {3, is_length, "numbers of pairs, one for each axis",
+                                            "integers of at least 1"};
     const char *axes = r->model->axes;
-    const struct pe_field *section = strcmp(axes, "sections") == 0 ? pe_hf_find(&r->config, "mrope_section") : NULL;
+    struct pe_reals list;
     if (strcmp(axes, "alternating") == 0) {
         pe_hf_put_word(r->out, "channels", "alternating");
         pe_hf_put_word(r->out, "ladder", "own");
     }
-    if (section) {
-        pe_hf_put_word(r->out, "channels", "mrope_interleaved");
-        pe_hf_put(r->out, "mrope_section", section->value);
-    }
+    if (strcmp(axes, "sections") != 0)
+        return PE_OK;
+    if (read_list(r, "mrope_section", &sections, &list))
+        return r->err->status;
+    pe_hf_put_word(r->out, "channels", "mrope_interleaved");
+    pe_hf_put(r->out, "mrope_section", pe_hf_find(&r->config, "mrope_section")->value);
+    return PE_OK;
 }
 
 /* ---- Rotary grids ---- */
@@ -126,9 +155,8 @@ enum pe_status pe_hf_grid(struct pe_hf_reader *r)
     double head_dim = 0, base = 10000;
     pe_hf_put_word(r->out, "scheme", "rope");
     if (put_head_dim(r, &head_dim) || put_axes(r, head_dim) ||
-        pe_hf_number(&r->config, r->model->base ? r->model->base : "rope_theta", &base, r->err))
+        pe_hf_number(&r->config, r->model->base ? r->model->base : "rope_theta", &base, r->err) || put_channels(r))
         return r->err->status;
-    put_channels(r);
     pe_hf_put_number(r->out, "base", base);
     pe_hf_put_word(r->out, "layout", r->model->layout);
     pe_hf_give(r);
@@ -140,22 +168,44 @@ enum pe_status pe_hf_grid(struct pe_hf_reader *r)
 /* CogView4: the grid stretched over rope_axes_dim. */
 enum pe_status pe_hf_resized_to_axes(struct pe_hf_reader *r)
 {
-    const struct pe_field *field = pe_hf_find(&r->config, "rope_axes_dim");
-    struct pe_reals list = pe_hf_numbers(&r->config, "rope_axes_dim");
-    if (list.array.rank != 1 || list.n != 2)
-        return pe_hf_wrong(&r->config, field, "a list of 2 lengths", r->err);
+    static const struct numbers lengths = {2, is_length, "lengths, of rows and of columns", "integers of at least 1"};
+    struct pe_reals list;
+    if (read_list(r, "rope_axes_dim", &lengths, &list))
+        return r->err->status;
     pe_hf_put_word(r->out, "coords", "resized_floor");
-    pe_hf_put(r->out, "ref_grid", field->value);
+    pe_hf_put(r->out, "ref_grid", pe_hf_find(&r->config, "rope_axes_dim")->value);
+    return PE_OK;
+}
+
+/* Frames at so many a second stand as if they were 24 a second; without a rate, which the pipeline decides, at 0, 1, …
+ */
+static enum pe_status put_clock(struct pe_hf_reader *r)
+{
+    enum { BASE_FPS = 24 };
+    double fps = r->fps ? pe_value_number(r->fps) : 0, *scale = room(r, 1), *divisor = room(r, 2);
+    if (r->fps && !(fps > 0 && isfinite(fps)))
+        return pe_fail(r->err, "/fps", "fps is not a number above 0");
+    if (!r->fps)
+        pe_hf_mark_default(r->config.marks, "fps", (struct pe_value){.kind = PE_NULL});
+    for (size_t a = 0; a < 3; a++) {
+        scale[a] = a == 0 ? BASE_FPS : 1;
+        divisor[a] = a == 0 ? fps : 1;
+    }
+    if (r->fps) {
+        pe_hf_put_list(r->out, "axis_scale", scale, 3);
+        pe_hf_put_list(r->out, "axis_divisor", divisor, 3);
+    }
+    r->fps = NULL;
     return PE_OK;
 }
 
 /* Cosmos: an NTK-aware factor for each axis. */
 enum pe_status pe_hf_scaled_by_axis(struct pe_hf_reader *r)
 {
-    const struct pe_field *field = pe_hf_find(&r->config, "rope_scale");
-    struct pe_reals list = pe_hf_numbers(&r->config, "rope_scale");
-    if (list.array.rank != 1 || list.n != 3)
-        return pe_hf_wrong(&r->config, field, "a list of 3 factors", r->err);
+    static const struct numbers factors = {3, is_factor, "factors, one for each axis", "numbers above 0"};
+    struct pe_reals list;
+    if (read_list(r, "rope_scale", &factors, &list))
+        return r->err->status;
     for (size_t a = 0; a < 3; a++) {
         struct pe_field *of = &r->out->scaling[2 * a];
         of[0] = (struct pe_field){"type", pe_word("ntk")};
@@ -163,7 +213,7 @@ enum pe_status pe_hf_scaled_by_axis(struct pe_hf_reader *r)
         r->out->items[a] = pe_object(of, 2);
     }
     pe_hf_put(r->out, "axis_scaling", (struct pe_value){.kind = PE_LIST, .list = {r->out->items, 3}});
-    return PE_OK;
+    return put_clock(r);
 }
 
 /* ---- Grids that are cropped ---- */
@@ -215,6 +265,12 @@ static enum pe_status base_size(struct pe_hf_reader *r, double *sample, double *
     if (pe_hf_needed(&r->config, "sample_size", "side of the sample", &side, r->err) ||
         pe_hf_needed(&r->config, "patch_size", "side of a patch", &patch, r->err))
         return r->err->status;
+    if (patch < 1)
+        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "patch_size"), "an integer of at least 1", r->err);
+    if (side < patch)
+        return pe_fail_at(r->err, r->config.at, "sample_size",
+                          "sample_size is %lld and patch_size %lld; needed: a sample of at least one patch",
+                          (long long)side, (long long)patch);
     *sample = (double)side;
     *base = (double)(side / patch);
     return PE_OK;

@@ -89,7 +89,8 @@ struct pe_hf_model {
     bool is_class; /* … names of classes of diffusers, `_class_name` */
     enum pe_hf_kind kind;
     struct pe_hf_fields fields; /* the class's values of fields read here */
-    struct pe_hf_fields gives;  /* fields of the answer that depend on nothing */
+    struct pe_hf_fields gives;  /* fields of the answer that depend on nothing … */
+    const char *chosen;         /* … and those of them that the pipeline decides: "a|b" */
     const char *ignores, *reads, *refuses, *needs;
     const char *inner, *inner_type, *without;
     const char *layers, *none, *none_if, *mixed, *period;
@@ -156,6 +157,7 @@ struct pe_hf_reader {
     const struct pe_hf_model *model; /* never NULL */
     const struct pe_hf_model *class; /* the row of model_type, also where the request states the scheme; NULL: none */
     const char *layer_type;          /* NULL: not given */
+    const struct pe_value *fps;      /* NULL: not given, or taken by the class */
     bool is_told;                    /* the request states the scheme, because the model_type has no row … */
     bool says_channels;              /* … and the axis of each pair of channels */
     bool is_nested;                  /* the model is inside another one */

@@ -92,7 +92,7 @@ const struct pe_field *pe_hf_find(const struct pe_hf_place *place, const char *n
 {
     bool is_null = false;
     const struct pe_field *found = find_own(place, names, &is_null);
-    if (!found && !is_null)
+    if (!found && (!is_null || (place->row && place->row->is_class))) /* diffusers' code needs a number */
         return find_default(place, names);
     pe_hf_mark_read(place->marks, found);
     return found;
@@ -279,8 +279,12 @@ void pe_hf_put_list(struct pe_model_fields *out, const char *name, const double 
 
 void pe_hf_give(struct pe_hf_reader *r)
 {
-    for (size_t i = 0; i < r->model->gives.n; i++)
-        pe_hf_put(r->out, r->model->gives.fields[i].name, r->model->gives.fields[i].value);
+    for (size_t i = 0; i < r->model->gives.n; i++) {
+        const struct pe_field *f = &r->model->gives.fields[i];
+        pe_hf_put(r->out, f->name, f->value);
+        if (r->model->chosen && pe_is_among(r->model->chosen, f->name))
+            pe_hf_mark_default(r->config.marks, f->name, f->value);
+    }
 }
 
 enum pe_status pe_hf_put_heads(struct pe_hf_reader *r, const char *head_dim_names)

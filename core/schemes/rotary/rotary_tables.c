@@ -5,6 +5,7 @@
  * and runs stay runs (core/sequence/coords/coords.h). */
 #include "core/schemes/rotary/rotary.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static const struct pe_dd pi = {0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53};
@@ -53,17 +54,21 @@ static void shared_ladder(const struct pe_rotary_resolved *now, struct pe_rotary
                                                       : ladder[i];
 }
 
-/* The ladder of one axis, over the pairs that look at it. */
-static void own_ladder(const struct pe_rotary_resolved *now, struct pe_rotary *r, const signed char *axis, unsigned a,
-                       struct pe_dd *ladder)
+/* The ladder of one axis, over the pairs that look at it. Where it is one pair, NTK-aware scaling has no exponent. */
+static enum pe_status own_ladder(const struct pe_rotary_resolved *now, struct pe_rotary *r, const signed char *axis,
+                                 unsigned a, struct pe_dd *ladder, struct pe_failure *err)
 {
     size_t n = 0, k = 0;
     struct pe_scaling_use use = now->use;
     for (size_t i = 0; i < r->n_pairs; i++)
         n += axis[i] == (signed char)a;
-    if (now->n_axes > 1)
+    if (now->n_axes > 1 || n < r->n_pairs) /* on one axis use.dim may be another: a ladder of more channels */
         use.dim = 2 * (double)n;
     use.base = now->axis_base[a];
+    if (n == 1 && pe_same(now->axis_scaling[a].rule->name, "ntk") && pe_scaling_check_exponent("ntk", &use, err)) {
+        snprintf(err->pointer, sizeof err->pointer, now->given->axis_scaling ? "/axis_scaling/%u" : "/scaling/type", a);
+        return err->status;
+    }
     if (n > 0 && now->at.coords != PE_COORDS_pixel)
         pe_scaling_ladder(&now->axis_scaling[a], &use, n, ladder);
     for (size_t i = 0; i < r->n_pairs; i++)
@@ -72,6 +77,7 @@ static void own_ladder(const struct pe_rotary_resolved *now, struct pe_rotary *r
                 now->at.coords == PE_COORDS_pixel ? pixel_frequency(now->given->max_freq, k, n) : ladder[k];
             k++;
         }
+    return PE_OK;
 }
 
 static enum pe_status set_ladders(const struct pe_rotary_resolved *now, struct pe_rotary *r, const signed char *axis,
@@ -82,10 +88,11 @@ static enum pe_status set_ladders(const struct pe_rotary_resolved *now, struct p
         return pe_no_memory(err);
     if (now->ladder == PE_LADDER_SHARED)
         shared_ladder(now, r, ladder);
-    for (unsigned a = 0; now->ladder == PE_LADDER_OWN && a < now->n_axes; a++)
-        own_ladder(now, r, axis, a, ladder);
+    enum pe_status status = PE_OK;
+    for (unsigned a = 0; now->ladder == PE_LADDER_OWN && a < now->n_axes && !status; a++)
+        status = own_ladder(now, r, axis, a, ladder, err);
     free(ladder);
-    return PE_OK;
+    return status;
 }
 
 void pe_rotary_steps(const struct pe_rotary_resolved *now, struct pe_ggml_steps *steps)

@@ -241,6 +241,8 @@ static enum pe_status check_ref(const struct pe_coord_fields *f, const struct pe
     unsigned needed = rule->ref == PE_REF_SPACE ? 2 : seq->n_grid;
     if (rule->ref == PE_REF_NONE || (ref->array.rank == 1 && ref->n == needed))
         return PE_OK;
+    if (!ref->n)
+        return pe_fail(err, "/ref_grid", "ref_grid is missing; coords %s needs %u lengths", rule->name, needed);
     if (rule->ref == PE_REF_SPACE)
         return pe_fail(err, "/ref_grid", "ref_grid has %llu lengths; coords %s needs two, of rows and columns",
                        (unsigned long long)ref->n, rule->name);
@@ -270,7 +272,7 @@ enum pe_status pe_coords_check(const struct pe_coord_fields *f, const struct pe_
                                struct pe_failure *err)
 {
     if (rule_of(f)->axis && !seq->n_grid)
-        return pe_fail(err, "/coords", "coords %s needs a grid; positions in a list are taken as given",
+        return pe_fail(err, "/coords", "coords %s needs a grid: it is a rule for rows and columns that are counted",
                        rule_of(f)->name);
     if (check_ref(f, seq, err) || check_list(&f->axis_scale, "/axis_scale", n_axes, err) ||
         check_list(&f->axis_divisor, "/axis_divisor", n_axes, err) ||
