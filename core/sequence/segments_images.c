@@ -21,9 +21,9 @@ struct picture {
 
 struct image_style {
     unsigned n_axes;
-    bool is_one;    /* there is one image: no axis says which it is */
+    bool is_one;    /* there is one image: no axis states which it is */
     bool is_still;  /* an image has one frame */
-    bool is_placed; /* where an image stands depends on what is around it, so a grid alone is no image */
+    bool is_placed; /* where an image is depends on what is around it, so a grid alone is no image */
     void (*text)(const struct picture *p, double l, double *id);
     void (*patch)(const struct picture *p, double t, double y, double x, double *id);
 };

@@ -38,7 +38,7 @@ static inline bool pe_position_style_is_image(enum pe_position_style style) { re
 unsigned pe_position_style_axes(enum pe_position_style style);
 /* Does the place of an image of a generator depend on what is around it, so that a grid alone is none? */
 bool pe_position_style_is_placed(enum pe_position_style style);
-/* Refuses frames that an image of this style has not, and a second image where no axis says which it is. `before`:
+/* Refuses frames that an image of this style has not, and a second image where no axis states which it is. `before`:
  * images before it; has_number: the segment states its own. */
 enum pe_status pe_position_style_check_image(enum pe_position_style style, uint64_t frames, size_t before,
                                              bool has_number, const char *at, struct pe_failure *err);
