@@ -158,8 +158,11 @@ static enum pe_status check_valid(const struct pe_plan *p, struct pe_failure *er
     const struct sinusoidal *c = p->config;
     if (!c->valid.n)
         return PE_OK;
-    if (!p->seq.n_grid || c->at.coords != PE_COORDS_one_based)
-        return pe_fail(err, "/valid", "valid is for a grid [h,w] with coords one_based, whose places are counted");
+    if (!p->seq.n_grid || (c->at.coords != PE_COORDS_one_based && c->at.coords != PE_COORDS_half_centered))
+        return pe_fail(err, "/valid",
+                       "valid is for a grid [h,w] with coords one_based or half_centered, whose places are counted");
+    if (c->at.axis_scale.n || c->at.axis_divisor.n || c->at.axis_shift.n)
+        return pe_fail(err, "/valid", "valid counts places, which axis_scale, axis_divisor and axis_shift would move");
     enum pe_status status = pe_reals_expect(&c->valid, 2, "valid", "rows and columns", err);
     for (uint64_t a = 0; a < 2 && !status; a++) {
         double side = pe_real_at(&c->valid, a);
