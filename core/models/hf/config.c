@@ -142,6 +142,10 @@ static enum pe_status unknown_type(const struct pe_hf_reader *r)
 
 static enum pe_status other_positions(const struct pe_hf_reader *r)
 {
+    if (r->model->send)
+        return pe_fail_at(r->err, r->config.at, r->type_key,
+                          "%s \"%.64s\" is not read here; its positions are %s. In place of hf_config send %s",
+                          r->type_key, r->model_type, pe_text(r->model->positions), pe_text(r->model->send));
     return pe_fail_at(r->err, r->config.at, r->type_key, "%s \"%.64s\" has positions that no scheme here gives: %s",
                       r->type_key, r->model_type, pe_text(r->model->positions));
 }

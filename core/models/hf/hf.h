@@ -98,7 +98,7 @@ struct pe_hf_model {
     int64_t extra_rows, row_offset, first; /* PE_HF_AFTER_PADDING: pad_token_id + 1 */
     const char *layout, *channels, *position_style, *head_dim, *base, *local_base, *rope_if;
     const char *axes; /* grid: how the head is shared among axes */
-    const char *form, *buckets, *distance, *interpolate, *positions;
+    const char *form, *buckets, *distance, *interpolate, *positions, *send;
     const char *indexer; /* of sparse attention: how its heads turn, half, interleaved, or last|interleaved */
     const char *scale, *cap, *sinks; /* of scores; scale NULL: the attention code was not read */
     const char *source;              /* files and symbols, below transformers' models/ */
@@ -313,6 +313,7 @@ enum pe_status pe_hf_patches(struct pe_hf_reader *r);                   /* a tab
 enum pe_status pe_hf_learned_or_other(struct pe_hf_reader *r);          /* in BERT's family a word chooses the kind */
 enum pe_status pe_hf_sinusoidal(struct pe_hf_reader *r);
 enum pe_status pe_hf_detr(struct pe_hf_reader *r);
+enum pe_status pe_hf_same_temperature(struct pe_hf_reader *r);
 enum pe_status pe_hf_rt_detr(struct pe_hf_reader *r);
 enum pe_status pe_hf_nothing(struct pe_hf_reader *r); /* no positions */
 
