@@ -155,8 +155,7 @@ enum pe_status pe_hf_detr(struct pe_hf_reader *r)
 {
     bool scaled = false;
     double temperature = 10000;
-    if (put_sinusoids(r, &scaled) ||
-        (r->model->base && pe_hf_number(&r->config, r->model->base, &temperature, r->err)))
+    if (put_sinusoids(r, &scaled) || (r->model->base && pe_hf_number(&r->config, r->model->base, &temperature, r->err)))
         return r->err->status;
     if (r->model->base)
         pe_hf_put_number(r->out, "temperature", temperature);
