@@ -139,6 +139,10 @@ struct pe_scheme {
     bool (*line)(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t matrix, uint64_t first,
                  size_t n, void *dst);
 
+    /* What a unit of the plan's positions is in coordinates, where the last step of coordinates leaves no double. NULL:
+     * the positions themselves are meant. */
+    const struct pe_coords *(*coords)(const struct pe_plan *plan);
+
     /* Writes what code in float32 may lose of n elements of a row of output 0 by the coordinates at which it reads a
      * table: the largest error of each. NULL: it reads no table in between rows. */
     void (*coordinate_loss)(const struct pe_plan *plan, uint64_t row, uint64_t col0, size_t n, double *loss);

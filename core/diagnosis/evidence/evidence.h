@@ -294,6 +294,7 @@ void pe_sizes_take_width(struct pe_diagnosis *d, const char *field, uint64_t val
                          uint64_t n_believed);
 /* The coordinate of row i on an axis of a plan, in the unit of a list. */
 double pe_coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i);
+double pe_coordinate_unit(const struct pe_plan *plan, unsigned axis); /* of the plan's positions */
 /* The element of the tensor sent that is number i of the tensor in the order of the belief. */
 uint64_t pe_moved_element(const struct pe_evidence *e, uint64_t i);
 /* The first order, not that of the tensor, in which its axes have this shape; false: there is none. And the one that

@@ -286,7 +286,7 @@ void pe_wave_ladder(const struct pe_model *m, bool as_divisors, uint64_t col0, s
     for (size_t j = 0; j < n; j++) {
         const struct pe_wave *wave = &m->columns[col0 + j];
         double w =
-            pe_wave_radians(wave) / pe_rotary_unit(m->plan, wave->axis); /* without the last step of coordinates */
+            pe_wave_radians(wave) / pe_coordinate_unit(m->plan, wave->axis); /* without the last step of coordinates */
         double x = as_divisors ? pow(base, -(double)(col0 + j) / pairs) / w : w;
         out[j] = round_frequency(m, m->transforms.inverted ? 1 / x : x);
     }

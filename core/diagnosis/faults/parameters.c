@@ -219,7 +219,7 @@ const struct pe_fault pe_fault_coords_other = {
     FAULT_TEXT("coords_other", "axes", AXES, 1, "other coordinates",
                "The coordinates on a grid are counted by another rule, as resized to the training grid.",
                "{pointer} is {found}; the configuration says {believed}."),
-    .schemes = "rope", .count = count_coords, .apply = coords_other};
+    .schemes = "rope|sinusoidal", .count = count_coords, .apply = coords_other};
 
 /* Raster order, then blocks of patches that become one token. */
 static bool order_other(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)

@@ -4,7 +4,6 @@
  * coordinates is known here. */
 #include "core/diagnosis/diagnosis.h"
 #include "core/diagnosis/measure/profile.h"
-#include "core/schemes/rotary/rotary.h"
 
 #include <stdlib.h>
 
@@ -44,7 +43,7 @@ bool pe_profile_believe(struct pe_profile *p, const struct pe_model *m, size_t n
     pe_wave_frequencies(m, n_pairs, p->w);
     pe_wave_axes(m, n_pairs, p->axis);
     for (size_t k = 0; k < n_pairs; k++)
-        p->w[k] /= pe_rotary_unit(m->plan, p->axis[k]);
+        p->w[k] /= pe_coordinate_unit(m->plan, p->axis[k]);
     for (unsigned a = 0; a < p->n_axes; a++)
         for (size_t i = 0; i < n_rows; i++)
             p->x[a * n_rows + i] = pe_coordinate(m->plan, a, i);

@@ -187,9 +187,21 @@ static size_t relate_axes(struct pe_diagnosis *d, const struct pe_measured *m, s
     return d->no_memory ? 0 : n_parts;
 }
 
-/* Several relations as one list. */
-static void join_parts(struct pe_named **parts, size_t n_parts, size_t n_rows)
+/* The first row that differs on one of the axes. */
+static struct pe_related first_of(const struct pe_named *all, const double *believed, size_t n_rows)
 {
+    for (size_t i = 0; i < n_rows; i++)
+        for (size_t a = 0; a < all->n_axes; a++)
+            if (all->predicted[a * n_rows + i] != believed[a * n_rows + i])
+                return (struct pe_related){all->predicted[a * n_rows + i], believed[a * n_rows + i], i,
+                                           (unsigned)n_rows};
+    return all->related;
+}
+
+/* Several relations as one list. */
+static void join_parts(struct pe_named **parts, size_t n_parts, const struct pe_measured *m)
+{
+    size_t n_rows = m->found.n_rows;
     for (size_t i = 1; i < n_parts; i++)
         for (unsigned a = 0; a < parts[0]->n_axes; a++)
             if (parts[i]->axes & 1U << a)
@@ -197,6 +209,7 @@ static void join_parts(struct pe_named **parts, size_t n_parts, size_t n_rows)
     for (size_t i = 1; i < n_parts; i++)
         parts[0]->axes |= parts[i]->axes;
     parts[0]->relation = pe_listed();
+    parts[0]->related = first_of(parts[0], m->believed.x, n_rows);
 }
 
 /* ---- The hypothesis ---- */
@@ -258,6 +271,15 @@ unsigned pe_named_numbers(const struct pe_diagnosis *d, const struct pe_hypothes
     return n;
 }
 
+/* A list of all axes without a rule has its sign too: the believed direction and the negative list give the same. */
+static bool is_sign_of_list(const struct pe_hypothesis *base, const struct pe_named *part)
+{
+    bool reverses = false;
+    for (unsigned i = 0; i < base->n; i++)
+        reverses |= base->fault[i] == index_of(&pe_fault_direction_reversed);
+    return reverses && part->relation == pe_listed() && part->axes == (1U << part->n_axes) - 1;
+}
+
 static bool name_coordinates(struct pe_search *s, const struct pe_hypothesis *base, const struct pe_measured *m)
 {
     struct pe_named *parts[PE_AXES_MAX];
@@ -268,10 +290,10 @@ static bool name_coordinates(struct pe_search *s, const struct pe_hypothesis *ba
         if (!has_bits(m, parts[i]->axes, parts[i]->related.numbers + pe_named_numbers(s->d, base)))
             return false;
     if (base->n + n > PE_FAULTS_MAX || are_lists(parts, n)) {
-        join_parts(parts, n, m->found.n_rows);
+        join_parts(parts, n, m);
         n = 1;
     }
-    if (base->n + n > PE_FAULTS_MAX)
+    if (base->n + n > PE_FAULTS_MAX || (n == 1 && is_sign_of_list(base, parts[0])))
         return false;
     struct pe_hypothesis h = pe_named_with(s->d, base, parts, n);
     return pe_named_try(s, &h);

@@ -65,6 +65,21 @@ static enum pe_status enter(struct pe_hf_reader *r)
 /* A type that is known for a model of its own reads no other model's object. */
 static bool holds_another(const struct pe_hf_reader *r) { return !r->model || r->model->kind == PE_HF_NESTED; }
 
+/* The files of DiT and PixArt name a class that diffusers has split since; its loader tells them apart by norm_type
+ * (model_loading_utils.py: _CLASS_REMAPPING_DICT). */
+static enum pe_status name_of_today(struct pe_hf_reader *r, const char **class)
+{
+    const char *norm = "";
+    if (strcmp(*class, "Transformer2DModel") != 0)
+        return PE_OK;
+    if (pe_hf_word(&r->config, "norm_type", &norm, r->err))
+        return r->err->status;
+    *class = strcmp(norm, "ada_norm_single") == 0 ? "PixArtTransformer2DModel"
+             : strcmp(norm, "ada_norm_zero") == 0 ? "DiTTransformer2DModel"
+                                                  : *class;
+    return PE_OK;
+}
+
 /* Which model it is: model_type, or in a config of diffusers the name of its class. */
 static enum pe_status read_type(struct pe_hf_reader *r)
 {
@@ -77,11 +92,12 @@ static enum pe_status read_type(struct pe_hf_reader *r)
             r->err, r->config.at, "_class_name",
             "_class_name is \"%.64s\" and model_type is \"%.64s\"; give one: they are names of two libraries", class,
             r->model_type);
-    if (class) {
-        r->model_type = class;
-        r->type_key = "_class_name";
-    }
-    return PE_OK;
+    if (!class)
+        return PE_OK;
+    r->type_key = "_class_name";
+    enum pe_status status = name_of_today(r, &class);
+    r->model_type = class;
+    return status;
 }
 
 /* Names of the one library are none of the other. */

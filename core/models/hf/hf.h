@@ -372,6 +372,7 @@ enum pe_status pe_hf_ntk_beyond(struct pe_hf_reader *r);
 enum pe_status pe_hf_table_by_layer(struct pe_hf_reader *r);
 const char *pe_hf_by_compress_ratio(const struct pe_reals *ratios, int64_t layer);
 enum pe_status pe_hf_yarn_is_longrope(struct pe_hf_reader *r, const char **type);
+enum pe_status pe_hf_only_longrope(struct pe_hf_reader *r, const char **type);
 enum pe_status pe_hf_yarn_is_another(struct pe_hf_reader *r, const char **type);
 enum pe_status pe_hf_alpha_is_ntk(struct pe_hf_reader *r, const char **type);
 void pe_hf_yarn_unscaled(struct pe_hf_reader *r, const char *type, size_t *n);

@@ -57,6 +57,7 @@ TRAIT(scaling, yarn_is_longrope, "; yarn is longrope",
 TRAIT(scaling, yarn_is_another, "; refused with yarn", "the vendor's modeling_phi3_v.py: Phi3YarnScaledRotaryEmbedding")
 TRAIT(scaling, alpha_is_ntk, "; dynamic with alpha is ntk",
       "hunyuan_v1_dense/modular_hunyuan_v1_dense.py: HunYuanDenseV1RotaryEmbedding")
+TRAIT(scaling, only_longrope, "; longrope, refused without its lists", "diffusers: transformer_omnigen.py")
 TRAIT(scaled, yarn_unscaled, "; attention_factor of yarn 1",
       "deepseek_v4/configuration_deepseek_v4.py: DeepseekV4Config.__post_init__")
 TRAIT(then, resized_to_axes, "; resized_floor to rope_axes_dim", "diffusers: transformer_cogview4.py")

@@ -99,17 +99,16 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
 {
     const char *type = "default";
     enum pe_status status = pe_hf_word(&r->rope, "rope_type|type", &type, r->err);
-    if (status || !r->rope.object)
-        return status;
     type = modern(type, r);
+    if (!status && r->model->scaling)
+        status = r->model->scaling(r, &type);
+    if (status || !type || !r->rope.object)
+        return status;
     if (strcmp(type, "default") == 0) {
         if (!pe_hf_find(&r->rope, "rope_type|type") && pe_hf_find(&r->rope, "factor"))
             return pe_fail(r->err, r->rope.at, "a factor but no rope_type; write \"rope_type\": \"linear\" or so");
         return PE_OK;
     }
-    status = r->model->scaling ? r->model->scaling(r, &type) : PE_OK;
-    if (status || !type)
-        return status;
     if (!r->is_told && check_type(r, type))
         return r->err->status;
     if (r->rope.object->object.n > SCALING_FIELDS_MAX)

@@ -181,6 +181,15 @@ enum pe_status pe_hf_alpha_is_ntk(struct pe_hf_reader *r, const char **type)
     return PE_OK;
 }
 
+/* OmniGen's code reads the two lists and no name of a rule: longrope, and without the object nothing it could run. */
+enum pe_status pe_hf_only_longrope(struct pe_hf_reader *r, const char **type)
+{
+    if (!r->rope.object)
+        return pe_fail(r->err, r->config.at, "rope_scaling is missing; needed: its short_factor and long_factor");
+    *type = "longrope";
+    return PE_OK;
+}
+
 /* ---- scaled: fields of scaling beside those of the config. ---- */
 
 /* yarn's attention_factor is 1 unless the config states another. */

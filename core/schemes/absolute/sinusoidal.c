@@ -324,6 +324,8 @@ static bool columns(const struct pe_plan *plan, size_t id, struct pe_wave *colum
     return true;
 }
 
+static const struct pe_coords *coords(const struct pe_plan *plan) { return &((const struct tables *)plan->tables)->at; }
+
 static void sinusoidal_drop(struct pe_plan *plan)
 {
     struct tables *t = plan->tables;
@@ -354,4 +356,5 @@ const struct pe_scheme pe_scheme_sinusoidal = {
     .plan = sinusoidal_plan,
     .drop = sinusoidal_drop,
     .columns = columns,
+    .coords = coords,
 };

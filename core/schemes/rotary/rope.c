@@ -91,6 +91,7 @@ const struct pe_scheme pe_scheme_rope = {
     .columns = pe_rotary_columns,
     .fill = pe_rotary_fill,
     .dtype = pe_rotary_dtype,
+    .coords = pe_rotary_coords,
     .rotate = pe_rotary_rotate,
     .attend = &pe_rotary_attend,
 };

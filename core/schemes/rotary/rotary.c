@@ -186,9 +186,9 @@ enum pe_dtype pe_rotary_dtype(const struct pe_plan *plan, size_t id, enum pe_dty
     return id == PE_POSITIONS && !pe_coords_are_integers(&r->at, &plan->seq) ? PE_F64 : usual;
 }
 
-double pe_rotary_unit(const struct pe_plan *plan, unsigned axis)
+const struct pe_coords *pe_rotary_coords(const struct pe_plan *plan)
 {
-    return plan->scheme->rotate ? ((const struct pe_rotary *)plan->tables)->at.unit[axis].hi : 1;
+    return &((const struct pe_rotary *)plan->tables)->at;
 }
 
 static double coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i)

@@ -217,8 +217,7 @@ struct pe_rotary {
 void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost);
 enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_failure *err);
 void pe_rotary_drop(struct pe_plan *plan);
-/* Coordinate per unit of a plan's positions on an axis; 1 for a scheme that does not rotate. */
-double pe_rotary_unit(const struct pe_plan *plan, unsigned axis);
+const struct pe_coords *pe_rotary_coords(const struct pe_plan *plan); /* the schemes' coords */
 
 /* The steps of the plan. The first reads plan->config, and gives a sequence of one axis as many as channels or axes_dim
  * need; the second allocates plan->tables, and writes the coordinates of the sequence. */

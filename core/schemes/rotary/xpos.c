@@ -180,6 +180,7 @@ const struct pe_scheme pe_scheme_xpos = {
     .columns = columns,
     .fill = xpos_fill,
     .dtype = pe_rotary_dtype,
+    .coords = pe_rotary_coords,
     .rotate = pe_rotary_rotate,
     .attend = &pe_rotary_attend,
     .magnitude = magnitude,

@@ -103,7 +103,6 @@ TEST(certainty_is_what_was_seen)
                                               "qwen3-coder-next",
                                               "bart-base",
                                               "hidream-i1",
-                                              "hunyuan-image-3",
                                               "latte"};
     size_t n = 0;
     for (size_t i = 0; i < sizeof from_memory / sizeof *from_memory; i++)
