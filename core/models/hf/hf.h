@@ -136,6 +136,8 @@ void pe_hf_nearest_of(const char *name, const char *(*names)(size_t i), char *ou
 /* Is it a config.json of timm? Then it is refused with the words that say what its model has. */
 bool pe_hf_is_timm(const struct pe_hf_place *config);
 enum pe_status pe_hf_refuse_timm(const struct pe_hf_place *config, struct pe_failure *err);
+/* A class of diffusers without a row. */
+enum pe_status pe_hf_refuse_class(const struct pe_hf_place *config, const char *class, struct pe_failure *err);
 void pe_hf_nearest_types(const char *model_type, char *out, size_t room);
 
 /* An object of the config and the pointer to it. */
