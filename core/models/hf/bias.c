@@ -4,6 +4,7 @@
 #include "core/models/hf/hf.h"
 #include "core/params.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- ALiBi ---- */
@@ -396,6 +397,10 @@ enum pe_status pe_hf_beit(struct pe_hf_reader *r)
         pe_hf_flag(&r->config, "use_shared_relative_position_bias", &shared, r->err) ||
         pe_hf_flag(&r->config, "use_absolute_position_embeddings", &table, r->err))
         return r->err->status;
+    if (!own && !shared && !table)
+        snprintf(pe_hf_note(r), PE_DETAIL_MAX, "%s",
+                 pe_text("Without use_relative_position_bias, use_shared_relative_position_bias or "
+                         "use_absolute_position_embeddings the class adds no positions."));
     if (!own && !shared)
         return table ? pe_hf_patches(r) : pe_hf_nothing(r);
     pe_hf_put_word(r->out, "scheme", "beit");

@@ -253,8 +253,10 @@ static enum pe_status put_sines(struct pe_hf_reader *r)
 
 enum pe_status pe_hf_sines(struct pe_hf_reader *r)
 {
-    if (r->model->rope_if && !pe_hf_says(&r->config, r->model->rope_if))
+    if (r->model->rope_if && !pe_hf_says(&r->config, r->model->rope_if)) {
+        snprintf(pe_hf_note(r), PE_DETAIL_MAX, pe_text("Without %s the class adds no positions."), r->model->rope_if);
         return pe_hf_nothing(r);
+    }
     return put_sines(r);
 }
 
