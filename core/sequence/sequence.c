@@ -174,7 +174,7 @@ static enum pe_status count_lens(const struct pe_reals *lens, const char *pointe
         if (pe_is_cancelled_at(i))
             return pe_cancelled(err);
         if (x != floor(x))
-            return pe_fail(err, "/lens", "lens has %.17g at index %llu; allowed: integers of at least 1", x,
+            return pe_fail(err, "/lens", "lens has %s at index %llu; allowed: integers of at least 1", pe_shown(x).text,
                            (unsigned long long)i);
         sum += x;
     }

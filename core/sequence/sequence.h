@@ -269,6 +269,9 @@ static inline bool pe_given(int64_t field) { return field != PE_UNSET_INT; }
 enum pe_status pe_sequence_check(const struct pe_sequence_fields *f, enum pe_sequence_kind kind, bool fixed,
                                  struct pe_failure *err);
 
+/* The field that gives the sequence. */
+const char *pe_sequence_pointer(const struct pe_sequence_fields *fields);
+
 /* A length that tensors fix need not be given, but may not be contradicted. fixed = 0: none does. prefix: rows of the
  * tensor before the fixed ones. */
 enum pe_status pe_sequence_check_size(const char *pointer, uint64_t n, uint64_t fixed, const char *tensor,

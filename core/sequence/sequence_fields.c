@@ -167,6 +167,13 @@ static int count_ways(const struct pe_sequence_fields *f, const char **last)
     return n;
 }
 
+const char *pe_sequence_pointer(const struct pe_sequence_fields *f)
+{
+    const char *last = "/len";
+    count_ways(f, &last);
+    return last;
+}
+
 #define WAYS                                                                                                           \
     "len, positions, attention_mask, grid, grid_coords, lens, cu_seqlens, shard, segments, tokens, q_len and k_len, "  \
     "q_positions "                                                                                                     \

@@ -296,7 +296,7 @@ static enum pe_status read_element(const struct pe_hf_reader *r, const char *nam
         return PE_OK;
     struct pe_reals list = {.array = field->value.array};
     if (field->value.kind != PE_ARRAY || list.array.rank != 1)
-        return pe_hf_wrong(&r->config, field, "a list of integers, one for each stage", r->err);
+        return pe_hf_wrong_list(&r->config, field, "a list of integers, one for each stage", r->err);
     if (stage >= list.array.shape[0])
         return pe_fail(r->err, "/layer_type", "layer_type is \"%.40s\"; %s of the config has %llu stages",
                        r->layer_type, name, (unsigned long long)list.array.shape[0]);
@@ -429,7 +429,7 @@ static enum pe_status read_sides(const struct pe_hf_reader *r, const char *name,
         out[a] = pe_real_at(&list, a);
         is_pair = out[a] >= 1 && out[a] <= PE_HF_SIDE_MAX && out[a] == floor(out[a]);
     }
-    return is_pair ? PE_OK : pe_hf_wrong(&r->config, field, "a number, or two: rows and columns", r->err);
+    return is_pair ? PE_OK : pe_hf_wrong_list(&r->config, field, "a number, or two: rows and columns", r->err);
 }
 
 /* The table of patches beside them, which is all that a config without them has. */

@@ -186,6 +186,10 @@ bool pe_hf_has_default(const struct pe_hf_model *row, const char *name);
 /* Does the object, or the class, have "name=true", "name=word", or "name" with any value but null? */
 bool pe_hf_holds(const struct pe_hf_place *place, const char *condition);
 
+/* Of a list of numbers: names the element that is none. */
+enum pe_status pe_hf_wrong_list(const struct pe_hf_place *place, const struct pe_field *field, const char *allowed,
+                                struct pe_failure *err);
+
 /* A field that is a list of numbers; none if it is anything else. */
 struct pe_reals pe_hf_numbers(const struct pe_hf_place *place, const char *name);
 /* A number of layers, 1 to PE_HF_LAYERS_MAX; 0 if the field is anything else. */

@@ -15,7 +15,7 @@ static enum pe_status read_side(const struct pe_hf_reader *r, const char *name, 
     bool is_pair = list.array.rank == 1 && list.array.shape[0] == 2;
     double side = is_pair ? pe_real_at(&list, 0) : 0;
     if (!is_pair || !(side >= 1 && side <= PE_HF_SIDE_MAX) || side != pe_real_at(&list, 1))
-        return pe_hf_wrong(&r->config, field, "a number, or two that are equal", r->err);
+        return pe_hf_wrong_list(&r->config, field, "a number, or two that are equal", r->err);
     *out = (int64_t)side;
     return PE_OK;
 }

@@ -134,6 +134,8 @@ static enum pe_status one_axis(struct pe_plan *p, struct pe_sinusoid_block *bloc
 {
     struct sinusoidal *c = p->config;
     struct pe_sinusoid how = pe_sinusoid_of(c);
+    if (c->style != PE_AXIAL && !pe_plan_gave_itself(p, "style"))
+        return pe_plan_wrong_axes(p, c->style == PE_COGVIDEOX ? 3 : 2, err);
     if (c->style != PE_AXIAL)
         return pe_fail(err, "/style", "style %s encodes several axes; give a grid, or positions [axes][n]",
                        pe_sinusoidal_styles[c->style]);
