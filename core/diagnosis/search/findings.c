@@ -249,8 +249,9 @@ static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candida
     if (pe_same(info->code, "offsets_by_row"))
         change.found = first_positions(d, c);
     pe_put_string(node, "code", info->code);
-    pe_put_string(node, "pointer", change.pointer);
     const struct pe_named *named = pe_named_of(d, &c->explanation.h, i);
+    bool is_second = named && named->n_axes && !change.found && !change.believed; /* the first one set the list */
+    pe_put_string(node, "pointer", is_second ? "/positions" : change.pointer);
     if (named && !named->is_ladder && named->relation->text && !isnan(named->related.found))
         pe_named_put(d, named, node);
     else
