@@ -108,32 +108,41 @@ static double *own_list(const struct pe_diagnosis *d, struct pe_edit *edit)
 }
 
 /* A list has no sides to be divided by: DETR's `normalize` becomes a factor of the coordinates, that of the fastest
- * column of each axis. */
-static void stop_normalizing(const struct pe_diagnosis *d, struct pe_edit *edit, double *x)
+ * column of each axis. 1 where nothing is normalised. */
+static double side_of(const struct pe_diagnosis *d, unsigned axis)
 {
     const struct pe_model *m = d->belief.model;
-    double scale[PE_AXES_MAX] = {0};
+    double scale = 0;
+    if (!pe_edit_is_true(d, NULL, "normalize", false))
+        return 1;
     for (size_t j = 0; j < m->n_columns; j++)
-        scale[m->columns[j].axis] = fmax(scale[m->columns[j].axis], fabs(pe_wave_radians(&m->columns[j])));
-    for (unsigned a = 0; a < sequence(d)->n_axes; a++)
-        for (uint64_t i = 0; i < d->belief.n; i++)
-            x[a * d->belief.n + i] *= scale[a];
-    pe_edit_set_boolean(edit, "normalize", false);
-    if (pe_edit_has(d, edit, "angle_scale"))
-        pe_edit_remove(edit, "angle_scale");
+        if (m->columns[j].axis == axis)
+            scale = fmax(scale, fabs(pe_wave_radians(&m->columns[j])));
+    return scale;
+}
+
+static void write_axis(const struct pe_diagnosis *d, double *x, unsigned axis, const double *coordinates)
+{
+    double side = side_of(d, axis);
+    for (uint64_t i = 0; i < d->belief.n; i++)
+        x[axis * d->belief.n + i] = side * coordinates[axis * d->belief.n + i];
 }
 
 bool pe_edit_coordinates(const struct pe_diagnosis *d, struct pe_edit *edit, unsigned axes, const double *coordinates)
 {
-    uint64_t n = d->belief.n;
     double *x = own_list(d, edit);
-    if (!x && pe_edit_map(d, edit, 1, 0, false))
-        x = own_list(d, edit);
+    bool is_new = !x && pe_edit_map(d, edit, 1, 0, false);
+    x = is_new ? own_list(d, edit) : x;
+    for (unsigned a = 0; is_new && x && a < sequence(d)->n_axes; a++)
+        write_axis(d, x, a, x);
     for (unsigned a = 0; x && a < sequence(d)->n_axes; a++)
         if (axes & 1U << a)
-            memcpy(x + a * n, coordinates + a * n, n * sizeof *x);
-    if (x && pe_edit_is_true(d, edit, "normalize", false))
-        stop_normalizing(d, edit, x);
+            write_axis(d, x, a, coordinates);
+    if (x && pe_edit_is_true(d, edit, "normalize", false)) {
+        pe_edit_set_boolean(edit, "normalize", false);
+        if (pe_edit_has(d, edit, "angle_scale"))
+            pe_edit_remove(edit, "angle_scale");
+    }
     return x;
 }
 
