@@ -91,6 +91,19 @@ def test_every_finding_has_the_member(server):
     assert all(np.array_equal(after[name], np.concatenate([x, x], -1)) for name, x in tables.items())
 
 
+def test_texts_have_the_lines_below_the_sentence(server):
+    """Indented, as PyTorch has them, for the command and for a log; where there is nothing to mend, none."""
+    body = {"scheme": "rope", "head_dim": D, "layout": "half", "format": "text"}
+    wrong = port(layout="interleaved")["q_out"]
+    for q_out, n_lines in ((wrong, 2), (port()["q_out"], 0)):
+        sent = {"q": Q.astype("f4").tolist(), "q_out": q_out.astype("f4").tolist()}
+        said = finding(server.post("/diagnose", {**body, **sent, "format": "json"}).json(), "layout_swapped" if n_lines else "as_believed")
+        lines = [f"    {line}" for line in (said["cure"] or {"torch": ""})["torch"].splitlines()]
+        assert len(lines) == n_lines
+        assert server.post("/diagnose", {**body, **sent}).body.decode().splitlines() == [f"explained: {said['detail']}", *lines]
+        assert server.post("/check", {**body, **sent}).body.decode().splitlines()[1:1 + n_lines] == lines
+
+
 def test_identified_says_what_it_is(server):
     tables = {name: port(w=500000.0 ** (-np.arange(0, 128, 2) / 128))[name].astype("f4") for name in ("cos", "sin")}
     found = finding(ask(server, {}, **tables), "identified")
