@@ -313,7 +313,11 @@ const struct pe_fault pe_fault_sinusoid_layout = {
     FAULT_TEXT("layout_swapped", "sinusoid", LAYOUT, 1, "other layout",
                "Sines and cosines are neighbours instead of halves, or the reverse.", HAS_LAYOUT),
 
-    .schemes = "sinusoidal", .not_of = PE_EVIDENCE_BIT(LADDER), .n_alternatives = 2, .apply = swap_layout};
+    .schemes = "sinusoidal",
+    .not_of = PE_EVIDENCE_BIT(LADDER),
+    .n_alternatives = 2,
+    .apply = swap_layout,
+    .cures = pe_cures_columns};
 
 /* ---- Channels in another order ---- */
 
