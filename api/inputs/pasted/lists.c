@@ -1,6 +1,7 @@
 /* Numbers of a text in the order of a tensor: brackets with nothing but numbers in them, or lines. */
 #include "api/inputs/pasted/pasted.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { GROUPS_MAX = 4096 }; /* brackets in one text */
@@ -150,7 +151,8 @@ static const char *pass_outside(struct reading *r, const struct pasted_token *t)
         r->p->dtype = *t->begin == 'b' ? PE_BF16 : PE_F16;
     if (t->kind == PASTED_GAP && r->n_groups)
         r->gap = r->n_groups;
-    if (t->kind == PASTED_NUMBER && next.kind == PASTED_SIGN && *next.begin == '*')
+    bool is_positive = t->kind == PASTED_NUMBER && t->value > 0 && isfinite(t->value);
+    if (is_positive && next.kind == PASTED_SIGN && *next.begin == '*')
         r->p->factor = t->value;
     else
         r->n_outside += t->kind == PASTED_NUMBER;
