@@ -333,7 +333,8 @@ bool pasted_lists_read(struct pasted_numbers *p, size_t room, struct pasted_list
     if (found || read_lines(&r, list))
         return true;
     if (r.is_left_out_twice)
-        return pasted_refuse(p, "the text leaves out numbers (...) twice in one row: what is between them has no place");
+        return pasted_refuse(p,
+                             "the text leaves out numbers (...) twice in one row: what is between them has no place");
     return pasted_refuse(p, r.is_ragged ? "the text has rows of different lengths"
                                         : "the text has no numbers; a tensor is a list of numbers, or a text as torch "
                                           "or NumPy prints it");
