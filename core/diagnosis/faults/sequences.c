@@ -177,7 +177,7 @@ static bool shift_by_one(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 const struct pe_fault pe_fault_off_by_one = {
     FAULT_TEXT("off_by_one", "positions", POSITIONS, 1, "off by one", "All positions are larger or smaller by one.",
                "The tensor begins at position {found}; the configuration begins at {believed}."),
-    .evidence = PE_OF_POSITIONS, .n_alternatives = 2, .apply = shift_by_one, .cures = pe_cures_positions};
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 2, .apply = shift_by_one, .cures = pe_cures_shifted};
 
 static bool not_rotated(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -226,7 +226,7 @@ const struct pe_fault pe_fault_positions_reversed = {
     FAULT_TEXT("positions_reversed", "positions", POSITIONS, 4, "reversed positions",
                "The rows have the positions in reverse order.",
                "The positions run in reverse order: the first row has the last position."),
-    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = reverse, .cures = pe_cures_positions};
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = reverse, .cures = pe_cures_reversed};
 
 /* These are measured, never tried (../naming). */
 const struct pe_fault pe_fault_exponent_shifted = {
@@ -238,17 +238,19 @@ const struct pe_fault pe_fault_exponent_shifted = {
 const struct pe_fault pe_fault_exponent_lost = {
     FAULT_TEXT("exponent_lost", "ladder", LADDER, 3, "exponents rounded to integers",
                "Pair c has the frequency e^(-k·c) with a whole k: an integer division in the exponent.",
-               "Pair c has the frequency e^(-{found}·c).")};
+               "Pair c has the frequency e^(-{found}·c)."),
+    .cures = pe_cures_ladder};
 
 const struct pe_fault pe_fault_frequencies_equal = {
     FAULT_TEXT("frequencies_equal", "ladder", LADDER, 3, "equal frequencies", "All pairs have the same frequency.",
-               "Every pair has the frequency {found}.")};
+               "Every pair has the frequency {found}."),
+    .cures = pe_cures_ladder};
 
 const struct pe_fault pe_fault_positions_scaled = {
     FAULT_TEXT("positions_scaled", "positions", POSITIONS, 3, "scaled positions",
                "Positions, of all axes or of one, are multiplied by a factor.",
                "The positions are {found} times those of the configuration."),
-    .cures = pe_cures_positions};
+    .cures = pe_cures_stretched};
 
 const struct pe_fault pe_fault_positions_rounded = {
     FAULT_TEXT("positions_rounded", "positions", POSITIONS, 3, "rounded positions",

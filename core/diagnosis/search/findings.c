@@ -256,7 +256,7 @@ static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candida
         pe_named_put(d, named, node);
     else
         put_change(d, c, i, &change, node);
-    pe_answer_cure(d, pe_fault_row(c->explanation.h.fault[i]), node);
+    pe_answer_cure(d, pe_fault_row(c->explanation.h.fault[i]), named, node);
     return node;
 }
 
@@ -298,7 +298,7 @@ static void finish_finding(struct pe_diagnosis *d, struct pe_node *node, const c
     pe_put_string_or_null(node, "believed", believed);
     pe_put_null(node, "meaning");
     pe_put_detail(node, d->request->lang, sentence);
-    pe_answer_cure(d, NULL, node);
+    pe_answer_cure(d, NULL, NULL, node);
 }
 
 /* ---- Findings without a fault ---- */
