@@ -187,8 +187,22 @@ static void put_first_bad(struct api_text *text, const struct pe_value *bad)
     api_text_put(text, "\n");
 }
 
-/* For a person who reads a log: the verdict with the first sentence of each finding on one line, then the first number
- * that differs. */
+/* The lines of Python that mend a finding, indented, as PyTorch has them; nothing where there are none. */
+static void print_cure(struct api_text *text, const struct pe_value *finding)
+{
+    const struct pe_value *cure = member_of(finding, "cure");
+    const struct pe_value *lines = cure && cure->kind == PE_OBJECT ? member_of(cure, "torch") : NULL;
+    for (const char *line = lines ? lines->string : ""; *line;) {
+        size_t n = strcspn(line, "\n");
+        api_text_put(text, "    ");
+        api_text_add(text, line, n);
+        api_text_put(text, "\n");
+        line += n + (line[n] == '\n');
+    }
+}
+
+/* For a person who reads a log: the verdict with the first sentence of each finding on one line, the lines that mend
+ * them, then the first number that differs. */
 static void print_check(struct api_text *text, bool fits, const char *verdict, const struct pe_value *answer,
                         enum pe_lang lang)
 {
@@ -204,11 +218,13 @@ static void print_check(struct api_text *text, bool fits, const char *verdict, c
     if (findings->list.n == 0)
         api_text_format(text, " %s", verdict);
     api_text_put(text, "\n");
+    for (size_t i = 0; i < findings->list.n; i++)
+        print_cure(text, &findings->list.items[i]);
     if (bad && bad->kind == PE_OBJECT)
         put_first_bad(text, bad);
 }
 
-/* For a person: a word of the answer, then the sentence of each finding on a line. */
+/* For a person: a word of the answer, then the sentence of each finding on a line, and below it what mends it. */
 static void print_findings(struct api_text *text, const char *word, const struct pe_value *answer, enum pe_lang lang)
 {
     const struct pe_value *findings = member_of(answer, "findings");
@@ -218,6 +234,7 @@ static void print_findings(struct api_text *text, const char *word, const struct
         api_text_put(text, " ");
         api_text_put(text, detail ? detail->string : "");
         api_text_put(text, "\n");
+        print_cure(text, &findings->list.items[i]);
     }
     api_text_add(text, "\n", findings->list.n == 0);
 }

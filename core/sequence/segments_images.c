@@ -21,9 +21,10 @@ struct picture {
 
 struct image_style {
     unsigned n_axes;
-    bool is_one;    /* there is one image: no axis states which it is */
-    bool is_still;  /* an image has one frame */
-    bool is_placed; /* where an image is depends on what is around it, so a grid alone is no image */
+    const char *first; /* what the first of three axes counts, or of four; the others are rows and columns, and text */
+    bool is_one;       /* there is one image: no axis states which it is */
+    bool is_still;     /* an image has one frame */
+    bool is_placed;    /* where an image is depends on what is around it, so a grid alone is no image */
     void (*text)(const struct picture *p, double l, double *id);
     void (*patch)(const struct picture *p, double t, double y, double x, double *id);
 };
@@ -107,17 +108,17 @@ static void hunyuan_patch(const struct picture *p, double t, double y, double x,
 static void hunyuan_text(const struct picture *p, double l, double *id) { (void)l, put(id, p->start, p->start, 0); }
 
 static const struct image_style styles[] = {
-#define STYLE(name, n, text_, patch_, ...)                                                                             \
-    [PE_##name - PE_FLUX] = {.n_axes = n, .text = text_, .patch = patch_, __VA_ARGS__}
-    STYLE(FLUX, 3, still_text, flux_patch, .is_still = true),
-    STYLE(FLUX2, 4, flux2_text, flux2_patch, .is_still = true),
-    STYLE(QWEN_IMAGE, 3, qwen_text, qwen_patch, ),
-    STYLE(LUMINA2, 3, first_text, lumina2_patch, .is_one = true, .is_still = true),
-    STYLE(Z_IMAGE, 3, after_first_text, z_image_patch, .is_one = true, .is_still = true, .is_placed = true),
-    STYLE(IDEOGRAM4, 3, running_text, ideogram4_patch, .is_one = true, .is_still = true, .is_placed = true),
-    STYLE(OVIS_IMAGE, 3, side_text, flux_patch, .is_still = true),
-    STYLE(LONGCAT_IMAGE, 3, side_text, longcat_patch, .is_still = true, .is_placed = true),
-    STYLE(HUNYUAN_IMAGE_3, 2, hunyuan_text, hunyuan_patch, .is_still = true, .is_placed = true),
+#define STYLE(name, n, first_, text_, patch_, ...)                                                                     \
+    [PE_##name - PE_FLUX] = {.n_axes = n, .first = first_, .text = text_, .patch = patch_, __VA_ARGS__}
+    STYLE(FLUX, 3, "image", still_text, flux_patch, .is_still = true),
+    STYLE(FLUX2, 4, "image", flux2_text, flux2_patch, .is_still = true),
+    STYLE(QWEN_IMAGE, 3, "image", qwen_text, qwen_patch, ),
+    STYLE(LUMINA2, 3, "text", first_text, lumina2_patch, .is_one = true, .is_still = true),
+    STYLE(Z_IMAGE, 3, "text", after_first_text, z_image_patch, .is_one = true, .is_still = true, .is_placed = true),
+    STYLE(IDEOGRAM4, 3, "time", running_text, ideogram4_patch, .is_one = true, .is_still = true, .is_placed = true),
+    STYLE(OVIS_IMAGE, 3, "image", side_text, flux_patch, .is_still = true),
+    STYLE(LONGCAT_IMAGE, 3, "image", side_text, longcat_patch, .is_still = true, .is_placed = true),
+    STYLE(HUNYUAN_IMAGE_3, 2, NULL, hunyuan_text, hunyuan_patch, .is_still = true, .is_placed = true),
 #undef STYLE
 };
 
@@ -140,6 +141,13 @@ enum pe_status pe_position_style_check_image(enum pe_position_style style, uint6
     if (s && s->is_one && has_number)
         return pe_fail_at(err, at, "image", "image is not used by position_style \"%s\"", pe_position_styles[style]);
     return PE_OK;
+}
+
+const char *pe_position_style_axis(enum pe_position_style style, unsigned axis)
+{
+    static const char *const others[] = {"height", "width", "text"};
+    const struct image_style *s = pe_position_style_is_image(style) ? &styles[style - PE_FLUX] : NULL;
+    return !s || !s->first ? NULL : axis == 0 ? s->first : others[axis - 1];
 }
 
 unsigned pe_position_style_axes(enum pe_position_style style)

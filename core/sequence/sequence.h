@@ -36,6 +36,8 @@ enum pe_position_style {
 };
 static inline bool pe_position_style_is_image(enum pe_position_style style) { return style >= PE_FLUX; }
 unsigned pe_position_style_axes(enum pe_position_style style);
+/* What an axis of an image generator's ids counts, for a sentence (Chinese by pe_text_in); NULL: as elsewhere. */
+const char *pe_position_style_axis(enum pe_position_style style, unsigned axis);
 /* Does the place of an image of a generator depend on what is around it, so that a grid alone is none? */
 bool pe_position_style_is_placed(enum pe_position_style style);
 /* Refuses frames that an image of this style has not, and a second image where no axis states which it is. `before`:

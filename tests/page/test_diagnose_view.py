@@ -100,6 +100,8 @@ def agrees(page, answer):
     assert [code for code, _ in shown] == [row["code"] for row in answer["findings"]]
     lang = "_zh" if page.attribute("html", "lang") == "zh-CN" else ""
     assert all(row["detail" + lang] in text for row, (_, text) in zip(answer["findings"], shown))
+    cures = page.run("return [...document.querySelectorAll('[data-finding]')].map(one => [...one.querySelectorAll('[data-cure]')].map(lines => lines.textContent))")
+    assert cures == [[*dict.fromkeys(filter(None, (row["cure"] or {}).values()))] for row in answer["findings"]]
     cards = page.run("return [...document.querySelectorAll('[data-candidate]')].map(one => [one.dataset.candidate, one.dataset.scheme, one.dataset.verdict, "
                      "...[...one.querySelectorAll('data')].map(data => data.value)])")
     wanted = [[i, row["config"]["scheme"], row["verdict"], row["max_error"], row["equal"]] for i, row in enumerate(answer["candidates"])]

@@ -1,6 +1,7 @@
 /* Numbers of a text in the order of a tensor: brackets with nothing but numbers in them, or lines. */
 #include "api/inputs/pasted/pasted.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { GROUPS_MAX = 4096 }; /* brackets in one text */
@@ -12,7 +13,7 @@ struct reading {
     size_t n, room;             /* numbers */
     size_t n_groups, n_outside; /* n_outside: numbers outside of them */
     uint64_t gap;               /* groups before "..." between them */
-    bool is_ragged;
+    bool is_ragged, is_left_out_twice;
 };
 
 /* ---- Brackets ---- */
@@ -97,6 +98,7 @@ static bool read_group(struct reading *r, const char *at, struct pasted_list *g)
             fits = add_item(r, g, levels, depth, &t, &at);
         } else if (t.kind == PASTED_GAP) {
             fits = levels[depth].gap == PASTED_NOWHERE;
+            r->is_left_out_twice |= !fits;
             levels[depth].gap = levels[depth].n;
         } else if (t.kind == PASTED_CLOSE) {
             fits = end_list(&levels[depth]);
@@ -149,7 +151,8 @@ static const char *pass_outside(struct reading *r, const struct pasted_token *t)
         r->p->dtype = *t->begin == 'b' ? PE_BF16 : PE_F16;
     if (t->kind == PASTED_GAP && r->n_groups)
         r->gap = r->n_groups;
-    if (t->kind == PASTED_NUMBER && next.kind == PASTED_SIGN && *next.begin == '*')
+    bool is_positive = t->kind == PASTED_NUMBER && t->value > 0 && isfinite(t->value);
+    if (is_positive && next.kind == PASTED_SIGN && *next.begin == '*')
         r->p->factor = t->value;
     else
         r->n_outside += t->kind == PASTED_NUMBER;
@@ -229,7 +232,7 @@ static struct pasted_list *choose_group(struct reading *r, bool *are_two)
 struct line {
     uint64_t n, gap;
     size_t first;
-    bool starts_with_index;
+    bool starts_with_index, is_left_out_twice;
 };
 
 static const char *read_line(struct reading *r, const char *at, struct pasted_list *g, struct line *line)
@@ -250,11 +253,13 @@ static const char *read_line(struct reading *r, const char *at, struct pasted_li
         if (is_label) {
             r->n = line->first;
             line->n = 0;
+            line->gap = PASTED_NOWHERE;
             g->digits = before;
         } else if (t.kind == PASTED_NUMBER && !is_inside && !is_factor) {
             line->starts_with_index = line->n ? line->starts_with_index : pasted_is_index(&t);
             line->n += put_number(r, g, &t, 1);
         } else if (t.kind == PASTED_GAP) {
+            line->is_left_out_twice |= line->n && line->gap != PASTED_NOWHERE && line->gap != line->n;
             line->gap = line->n;
         }
     }
@@ -285,6 +290,10 @@ static bool read_lines(struct reading *r, struct pasted_list *g)
         if (line.n == 0) {
             g->gap[0] = line.gap != PASTED_NOWHERE && g->shape[0] ? g->shape[0] : g->gap[0];
             continue;
+        }
+        if (line.is_left_out_twice) {
+            r->is_left_out_twice = true;
+            return false;
         }
         if (g->shape[0]++ == 0) {
             g->shape[1] = line.n;
@@ -323,6 +332,9 @@ bool pasted_lists_read(struct pasted_numbers *p, size_t room, struct pasted_list
         *list = *found;
     if (found || read_lines(&r, list))
         return true;
+    if (r.is_left_out_twice)
+        return pasted_refuse(p,
+                             "the text leaves out numbers (...) twice in one row: what is between them has no place");
     return pasted_refuse(p, r.is_ragged ? "the text has rows of different lengths"
                                         : "the text has no numbers; a tensor is a list of numbers, or a text as torch "
                                           "or NumPy prints it");

@@ -234,9 +234,9 @@ static void restride(const struct pe_model *m, uint64_t row, uint64_t col0, size
 {
     uint64_t sides[2], n_class, q_len = m->plan->seq.q->n;
     bool is_index = m->d->evidence.kind->id == PE_OF_BUCKETS;
-    const struct pe_tensor *table = is_index ? NULL : &m->plan->weights[0].tensor;
     if (!has_strides(m) || !pe_window_of(m->plan, sides, &n_class))
         return;
+    const struct pe_tensor *table = is_index ? NULL : &m->plan->weights[0].tensor;
     for (size_t j = 0; j < n; j++) {
         double index = index_of(&m->transforms.strides, sides, n_class, row % q_len, col0 + j);
         if (isnan(index) || isinf(out[j]))

@@ -114,11 +114,13 @@ struct pe_channels {
 /* How a table is resized along each axis, where no word of `interpolate` states it. */
 struct pe_kernel {
     enum { PE_KERNEL_NONE, PE_KERNEL_NEAREST, PE_KERNEL_LINEAR, PE_KERNEL_CUBIC } kind;
-    /* Row o of g is read from n rows at (o + 1/2)·n/(g + offset) - 1/2; at o·(n - 1)/(g - 1); at o·n/g. */
-    enum { PE_HALF_PIXEL, PE_CORNERS, PE_ASYMMETRIC } rule;
+    /* Row o of g is read from n rows at (o + 1/2)·n/(g + offset) - 1/2; at o·(n - 1)/(g - 1); at o·n/g; at o, or at
+     * o + floor((n - g)/2), where there are so many rows. */
+    enum { PE_HALF_PIXEL, PE_CORNERS, PE_ASYMMETRIC, PE_FIRST_ROWS, PE_MIDDLE_ROWS } rule;
     bool is_wide;   /* where the grid shrinks as wide as the step; rows beyond the border are left out, not repeated */
-    bool by_column; /* the result is column by column */
-    double a, offset; /* a: of cubic ones */
+    bool by_column; /* the result is column by column … */
+    bool table_by_column; /* … the table is read so */
+    double a, offset;     /* a: of cubic ones */
 };
 enum { PE_RESIZED_AXES = 3 }; /* of a table; those that are not there have one row */
 enum { PE_KERNEL_WEIGHTS_MAX = 1 << 18 };
@@ -127,6 +129,10 @@ void pe_kernel_weights(const struct pe_kernel *kernel, const uint64_t *from, con
                        double *at[PE_RESIZED_AXES]);
 /* How many these are. */
 double pe_kernel_weights_count(const uint64_t *from, const uint64_t *to);
+/* The row of the table, without its prefix, at a place on each axis. */
+uint64_t pe_kernel_cell(const struct pe_kernel *kernel, const uint64_t *from, uint64_t a, uint64_t b, uint64_t c);
+/* Can a table of these sides be cut to the grid, where the rule cuts it? */
+bool pe_kernel_reaches(const struct pe_kernel *kernel, const uint64_t *from, const uint64_t *to);
 /* The place on each axis of a cell of the result. */
 void pe_kernel_place(const struct pe_kernel *kernel, const uint64_t *to, uint64_t cell, uint64_t *place);
 

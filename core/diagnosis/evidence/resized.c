@@ -13,6 +13,8 @@ static double place_of(const struct pe_kernel *k, double from, double to, double
     *step = from / (to + k->offset);
     if (k->rule == PE_CORNERS)
         return to > 1 ? o * (from - 1) / (to - 1) : 0;
+    if (k->rule == PE_FIRST_ROWS || k->rule == PE_MIDDLE_ROWS)
+        return o + (k->rule == PE_MIDDLE_ROWS ? floor((from - to) / 2) : 0);
     return k->rule == PE_ASYMMETRIC ? o * *step : (o + 0.5) * *step - 0.5;
 }
 
@@ -75,6 +77,17 @@ void pe_kernel_weights(const struct pe_kernel *k, const uint64_t *from, const ui
         weights_of_axis(k, from[a], to[a], weights);
         weights += from[a] * to[a];
     }
+}
+
+uint64_t pe_kernel_cell(const struct pe_kernel *k, const uint64_t *from, uint64_t a, uint64_t b, uint64_t c)
+{
+    return k->table_by_column ? b * from[0] + a : (a * from[1] + b) * from[2] + c;
+}
+
+bool pe_kernel_reaches(const struct pe_kernel *k, const uint64_t *from, const uint64_t *to)
+{
+    bool is_cut = k->rule == PE_FIRST_ROWS || k->rule == PE_MIDDLE_ROWS;
+    return !is_cut || (from[0] >= to[0] && from[1] >= to[1] && from[2] >= to[2]);
 }
 
 double pe_kernel_weights_count(const uint64_t *from, const uint64_t *to)
@@ -190,5 +203,6 @@ void pe_resized_fill(const struct pe_model *m, uint64_t row, uint64_t col0, size
         for (uint64_t b = 0; x[a] != 0 && b < r->from[1]; b++)
             for (uint64_t c = 0; y[b] != 0 && c < r->from[2]; c++)
                 if (z[c] != 0)
-                    add_row(m, r->n_prefix + (a * r->from[1] + b) * r->from[2] + c, x[a] * y[b] * z[c], col0, n, out);
+                    add_row(m, r->n_prefix + pe_kernel_cell(&m->transforms.kernel, r->from, a, b, c),
+                            x[a] * y[b] * z[c], col0, n, out);
 }

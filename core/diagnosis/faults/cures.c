@@ -4,16 +4,36 @@
  * and the tensors by their names in the request. It follows the place where the code sets that variable. A
  * placeholder is a value of the finding or of the belief (../search/cure.c), and a line whose placeholders have none is
  * left out: base and width are there where the believed ladder is a plain one, first and end where the believed
- * positions are a run. */
+ * positions are a run; at and by (whole: an integer) where a relation of positions was measured. A port's softmax_scale
+ * multiplies q·k. */
 #include "core/diagnosis/diagnosis.h"
 
 #define TABLES PE_EVIDENCE_BIT(TABLES)
 #define ROTATED PE_EVIDENCE_BIT(ROTATED)
 #define BOTH (TABLES | ROTATED)
 
-const struct pe_cure pe_cures_positions[] = {
-    {.torch = "position_ids = torch.arange({first}, {end})", .numpy = "position_ids = np.arange({first}, {end})"},
+#define RUN .torch = "position_ids = torch.arange({first}, {end})", .numpy = "position_ids = np.arange({first}, {end})"
+
+const struct pe_cure pe_cures_positions[] = {{RUN}, {.torch = NULL}};
+
+/* Where the believed positions are no run, of some axes or of all ({at}); shift and factor are those of the relation.
+ */
+#define REALS_OF(line)                                                                                                 \
+    .torch = "position_ids = position_ids.double()\n" line,                                                            \
+    .numpy = "position_ids = position_ids.astype(np.float64)\n" line
+
+const struct pe_cure pe_cures_shifted[] = {
+    {RUN},
+    {.torch = "position_ids{at} -= {whole}", .numpy = "position_ids{at} -= {whole}"},
+    {REALS_OF("position_ids{at} -= {by}")},
     {.torch = NULL}};
+
+const struct pe_cure pe_cures_stretched[] = {{RUN}, {REALS_OF("position_ids{at} /= {found}")}, {.torch = NULL}};
+
+const struct pe_cure pe_cures_reversed[] = {{RUN},
+                                            {.torch = "position_ids{at} = position_ids{at}.flip(-1)",
+                                             .numpy = "position_ids{at} = position_ids{at}[..., ::-1]"},
+                                            {.torch = NULL}};
 
 const struct pe_cure pe_cures_ladder[] = {
     {.torch = "inv_freq = 1.0 / ({base} ** (torch.arange(0, {width}, 2, dtype=torch.float32) / {width}))",
@@ -53,12 +73,13 @@ const struct pe_cure pe_cures_rotation[] = {{.evidence = ROTATED, .layout = "hal
                                             {.torch = NULL}};
 
 /* Of tables it is the positions that are doubled. */
-const struct pe_cure pe_cures_twice[] = {{.evidence = ROTATED, .layout = "half", ROTATE_HALF},
-                                         {.evidence = ROTATED, .layout = "interleaved", ROTATE_NEIGHBOURS},
-                                         {.evidence = TABLES,
-                                          .torch = "position_ids = torch.arange({first}, {end})",
-                                          .numpy = "position_ids = np.arange({first}, {end})"},
-                                         {.torch = NULL}};
+const struct pe_cure pe_cures_twice[] = {
+    {.evidence = ROTATED, .layout = "half", ROTATE_HALF},
+    {.evidence = ROTATED, .layout = "interleaved", ROTATE_NEIGHBOURS},
+    {.evidence = TABLES, RUN},
+    {.evidence = TABLES, REALS_OF("position_ids{at} /= {found}")},
+    {.evidence = TABLES, .torch = "position_ids = position_ids / 2", .numpy = "position_ids = position_ids / 2"},
+    {.torch = NULL}};
 
 const struct pe_cure pe_cures_direction[] = {{.evidence = BOTH, .torch = "sin = -sin", .numpy = "sin = -sin"},
                                              {.torch = NULL}};
@@ -81,6 +102,25 @@ const struct pe_cure pe_cures_scaled[] = {{.evidence = TABLES,
                                            .numpy = "cos, sin = cos / {found}, sin / {found}"},
                                           {.torch = "{name} = {name} / {found}", .numpy = "{name} = {name} / {found}"},
                                           {.torch = NULL}};
+
+const struct pe_cure pe_cures_inverted[] = {{.torch = "{name} = 1.0 / {name}", .numpy = "{name} = 1.0 / {name}"},
+                                            {.torch = NULL}};
+
+/* Columns of sines and of cosines. */
+const struct pe_cure pe_cures_columns[] = {{.layout = "half",
+                                            .torch = "{in} = torch.cat(({in}[..., ::2], {in}[..., 1::2]), -1)",
+                                            .numpy = "{in} = np.concatenate(({in}[..., ::2], {in}[..., 1::2]), -1)"},
+                                           {.layout = "interleaved",
+                                            .torch = "{in} = torch.stack({in}.chunk(2, -1), -1).flatten(-2)",
+                                            .numpy = "{in} = np.stack(np.split({in}, 2, -1), -1).reshape({in}.shape)"},
+                                           {.torch = NULL}};
+
+const struct pe_cure pe_cures_mask[] = {{.torch = "{name} = {name}.masked_fill({name} <= {found}, -float(\"inf\"))",
+                                         .numpy = "{name} = np.where({name} <= {found}, -np.inf, {name})"},
+                                        {.torch = NULL}};
+
+const struct pe_cure pe_cures_softmax_scale[] = {
+    {.torch = "softmax_scale = {believed}", .numpy = "softmax_scale = {believed}"}, {.torch = NULL}};
 
 const struct pe_cure pe_cures_axes[] = {
     {.torch = "{name} = {name}.permute({order})", .numpy = "{name} = {name}.transpose({order})"}, {.torch = NULL}};

@@ -40,7 +40,9 @@ struct pe_cure {
 };
 extern const struct pe_cure pe_cures_positions[], pe_cures_ladder[], pe_cures_scaling[], pe_cures_layout[],
     pe_cures_rotation[], pe_cures_twice[], pe_cures_direction[], pe_cures_exchanged[], pe_cures_negated[],
-    pe_cures_factor[], pe_cures_scaled[], pe_cures_axes[], pe_cures_transposed[];
+    pe_cures_factor[], pe_cures_scaled[], pe_cures_axes[], pe_cures_transposed[], pe_cures_shifted[],
+    pe_cures_stretched[], pe_cures_reversed[], pe_cures_inverted[], pe_cures_columns[], pe_cures_mask[],
+    pe_cures_softmax_scale[];
 
 /* One fault. Evaluation: the faults of a hypothesis are applied to one edit, those that are not fitted first, in the
  * order of list.h, then the fitted ones by their fit_rank; so apply() reads the values in use by pe_edit_value, which

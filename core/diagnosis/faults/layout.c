@@ -313,7 +313,11 @@ const struct pe_fault pe_fault_sinusoid_layout = {
     FAULT_TEXT("layout_swapped", "sinusoid", LAYOUT, 1, "other layout",
                "Sines and cosines are neighbours instead of halves, or the reverse.", HAS_LAYOUT),
 
-    .schemes = "sinusoidal", .not_of = PE_EVIDENCE_BIT(LADDER), .n_alternatives = 2, .apply = swap_layout};
+    .schemes = "sinusoidal",
+    .not_of = PE_EVIDENCE_BIT(LADDER),
+    .n_alternatives = 2,
+    .apply = swap_layout,
+    .cures = pe_cures_columns};
 
 /* ---- Channels in another order ---- */
 
@@ -467,14 +471,37 @@ const struct pe_fault pe_fault_channels_permuted = {
 static const struct {
     int64_t share, width;
 } widths[] = {{1, 0}, {2, 0}, {4, 0}, {0, 16}, {0, 32}, {0, 64}};
+enum { N_WIDTHS = sizeof widths / sizeof *widths };
 
 /* Shares of the rotated channels that the belief leaves to their defaults follow the width. */
 static const char *const shares[] = {"axes_dim", "mrope_section", NULL};
 
+/* Channels in front of the last ones that come out as they went in, in some rows all over; 0: there are no queries. */
+static int64_t changed_width(const struct pe_diagnosis *d)
+{
+    enum { ROWS = 32 };
+    double in[PE_HEAD_DIM_MAX], out[PE_HEAD_DIM_MAX];
+    const struct pe_evidence *e = &d->evidence;
+    size_t n = (size_t)e->row_len, width = 0;
+    if (e->kind->id != PE_OF_ROTATED || n > PE_HEAD_DIM_MAX)
+        return 0;
+    for (uint64_t k = 0; k < ROWS; k++) {
+        uint64_t row = e->n_rows * k / ROWS;
+        pe_evidence_input(e, row, in);
+        pe_evidence_read(e, 0, row, 0, n, out);
+        for (size_t c = width; c < n; c++)
+            width = in[c] != out[c] ? c + 1 : width;
+    }
+    return (int64_t)width;
+}
+
+/* The usual widths, and what the tensor shows. */
 static bool set_rotary_dim(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     int64_t head_dim = pe_edit_integer(d, edit, "head_dim", 0), now = pe_edit_integer(d, edit, "rotary_dim", head_dim);
-    int64_t wanted = widths[i].share ? head_dim / widths[i].share : widths[i].width;
+    int64_t wanted = i == N_WIDTHS     ? changed_width(d)
+                     : widths[i].share ? head_dim / widths[i].share
+                                       : widths[i].width;
     if (wanted == now || wanted < 2 || wanted % 2 || wanted > head_dim)
         return false;
     pe_edit_set_integer(edit, "rotary_dim", wanted);
@@ -491,7 +518,7 @@ const struct pe_fault pe_fault_rotary_dim_other = {
                "Another number of channels of a head is rotated.",
                "{found} channels of a head are rotated; the configuration says {believed}."),
     .schemes = "rope|xpos", .evidence = PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(MAPS),
-    .n_alternatives = sizeof widths / sizeof *widths, .apply = set_rotary_dim};
+    .n_alternatives = N_WIDTHS + 1, .apply = set_rotary_dim, .n_fits = 1};
 
 static bool set_rotary_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {

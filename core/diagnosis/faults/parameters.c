@@ -151,32 +151,35 @@ bool pe_fault_apply(struct pe_diagnosis *d, const struct pe_fault *fault, size_t
     return fault->values ? set_field(d, edit, &fault->values[i]) : fault->apply(d, i, edit);
 }
 
-static bool exchange(const struct pe_diagnosis *d, struct pe_edit *edit, const char *a, const char *b)
+static bool exchange(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    const struct pe_value *x = pe_edit_value(d, edit, a), *y = pe_edit_value(d, edit, b);
+    const struct pe_value *x = pe_edit_value(d, edit, "r1"), *y = pe_edit_value(d, edit, "r2");
     const struct pe_value one = {.kind = PE_REAL, .real = 1}, was_x = x ? *x : one, was_y = y ? *y : one;
-    pe_edit_set(edit, a, was_y);
-    pe_edit_set(edit, b, was_x);
+    (void)i;
+    pe_edit_set(edit, "r1", was_y);
+    pe_edit_set(edit, "r2", was_x);
     return x || y;
 }
 
 /* ---- The faults ---- */
 
-static size_t count_parameters(const struct pe_diagnosis *d) { return N_PARAMETERS + 1 + count_all_words(d); }
+static size_t count_parameters(const struct pe_diagnosis *d) { return N_PARAMETERS + count_all_words(d); }
 
-/* After the values: KERPLE's two numbers exchanged, then the words. */
+/* The values, then the words. */
 static bool parameter_other(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    if (i < N_PARAMETERS)
-        return set_field(d, edit, &parameters[i]);
-    if (i > N_PARAMETERS)
-        return set_word(d, edit, i - N_PARAMETERS - 1);
-    return pe_same(d->belief.inheritance->scheme->info.name, "kerple") && exchange(d, edit, "r1", "r2");
+    return i < N_PARAMETERS ? set_field(d, edit, &parameters[i]) : set_word(d, edit, i - N_PARAMETERS);
 }
 const struct pe_fault pe_fault_parameter_other = {
     FAULT_TEXT("parameter_other", "parameter", PARAMETER, 3, "other parameter", "A parameter has another value.",
                "{pointer} is {found}; the configuration says {believed}."),
     .count = count_parameters, .apply = parameter_other};
+
+const struct pe_fault pe_fault_parameters_swapped = {
+    FAULT_TEXT("parameters_swapped", "parameter", PARAMETER, 3, "parameters exchanged",
+               "Two parameters have changed places: KERPLE's r1 and r2.",
+               "r1 and r2 have changed places: r1 is {found}; the configuration says {believed}."),
+    .schemes = "kerple", .n_alternatives = 1, .apply = exchange};
 
 const struct pe_fault pe_fault_kind_other = {FAULT_TEXT("kind_other", "bias", BIAS, 3, "other kind",
                                                         "KERPLE's bias is of the other kind: log or power.",

@@ -222,7 +222,7 @@ const struct pe_fault pe_fault_offset_other = {
     .apply = other_offset,
     .n_fits = 1,
     .fit_rank = 1,
-    .cures = pe_cures_positions};
+    .cures = pe_cures_shifted};
 
 /* ---- Rules for all rows ---- */
 
@@ -279,7 +279,7 @@ const struct pe_fault pe_fault_position_stride = {
     .surprise = surprise_of_stride,
     .n_fits = 2,
     .fit_rank = 1,
-    .cures = pe_cures_positions};
+    .cures = pe_cures_stretched};
 
 /* All rows where the first one is believed to be. */
 static bool first_for_all(struct pe_diagnosis *d, struct pe_edit *edit)

@@ -333,13 +333,14 @@ static size_t partner_of(const struct pe_model *m, size_t cosine)
 static bool read_encoding(struct pe_reading *r, const struct pe_model *m)
 {
     double x[2], sign = (m->transforms.negated ? -1 : 1) / m->transforms.scaled;
+    uint64_t n_prefix = pe_absolute_n_prefix(m->plan);
     size_t k = 0;
     for (size_t j = 0; j < m->n_columns && k < r->n_waves && !pe_is_cancelled(); j++) {
         size_t sine = m->columns[j].quarter == 1 ? partner_of(m, j) : SIZE_MAX;
         if (m->columns[j].quarter != 1)
             continue;
         for (size_t i = 0; i < r->n; i++) {
-            uint64_t row = shown_row(m, r->n, i);
+            uint64_t row = n_prefix ? n_prefix + i : shown_row(m, r->n, i);
             x[1] = 0;
             read_row(m, 0, row, j, 1, &x[0]);
             if (sine != SIZE_MAX)

@@ -61,7 +61,7 @@ static bool invert(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 const struct pe_fault pe_fault_inverted = {
     FAULT_TEXT("inverted", "sense", SENSE, 4, "reciprocals", "Every number is the reciprocal of the right one.",
                "Every number is 1/x of the configuration's: timescales instead of frequencies."),
-    .evidence = PE_EVIDENCE_BIT(LADDER), .n_alternatives = 1, .apply = invert};
+    .evidence = PE_EVIDENCE_BIT(LADDER), .n_alternatives = 1, .apply = invert, .cures = pe_cures_inverted};
 
 static bool negate(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {

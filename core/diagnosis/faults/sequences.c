@@ -108,32 +108,41 @@ static double *own_list(const struct pe_diagnosis *d, struct pe_edit *edit)
 }
 
 /* A list has no sides to be divided by: DETR's `normalize` becomes a factor of the coordinates, that of the fastest
- * column of each axis. */
-static void stop_normalizing(const struct pe_diagnosis *d, struct pe_edit *edit, double *x)
+ * column of each axis. 1 where nothing is normalised. */
+static double side_of(const struct pe_diagnosis *d, unsigned axis)
 {
     const struct pe_model *m = d->belief.model;
-    double scale[PE_AXES_MAX] = {0};
+    double scale = 0;
+    if (!pe_edit_is_true(d, NULL, "normalize", false))
+        return 1;
     for (size_t j = 0; j < m->n_columns; j++)
-        scale[m->columns[j].axis] = fmax(scale[m->columns[j].axis], fabs(pe_wave_radians(&m->columns[j])));
-    for (unsigned a = 0; a < sequence(d)->n_axes; a++)
-        for (uint64_t i = 0; i < d->belief.n; i++)
-            x[a * d->belief.n + i] *= scale[a];
-    pe_edit_set_boolean(edit, "normalize", false);
-    if (pe_edit_has(d, edit, "angle_scale"))
-        pe_edit_remove(edit, "angle_scale");
+        if (m->columns[j].axis == axis)
+            scale = fmax(scale, fabs(pe_wave_radians(&m->columns[j])));
+    return scale;
+}
+
+static void write_axis(const struct pe_diagnosis *d, double *x, unsigned axis, const double *coordinates)
+{
+    double side = side_of(d, axis);
+    for (uint64_t i = 0; i < d->belief.n; i++)
+        x[axis * d->belief.n + i] = side * coordinates[axis * d->belief.n + i];
 }
 
 bool pe_edit_coordinates(const struct pe_diagnosis *d, struct pe_edit *edit, unsigned axes, const double *coordinates)
 {
-    uint64_t n = d->belief.n;
     double *x = own_list(d, edit);
-    if (!x && pe_edit_map(d, edit, 1, 0, false))
-        x = own_list(d, edit);
+    bool is_new = !x && pe_edit_map(d, edit, 1, 0, false);
+    x = is_new ? own_list(d, edit) : x;
+    for (unsigned a = 0; is_new && x && a < sequence(d)->n_axes; a++)
+        write_axis(d, x, a, x);
     for (unsigned a = 0; x && a < sequence(d)->n_axes; a++)
         if (axes & 1U << a)
-            memcpy(x + a * n, coordinates + a * n, n * sizeof *x);
-    if (x && pe_edit_is_true(d, edit, "normalize", false))
-        stop_normalizing(d, edit, x);
+            write_axis(d, x, a, coordinates);
+    if (x && pe_edit_is_true(d, edit, "normalize", false)) {
+        pe_edit_set_boolean(edit, "normalize", false);
+        if (pe_edit_has(d, edit, "angle_scale"))
+            pe_edit_remove(edit, "angle_scale");
+    }
     return x;
 }
 
@@ -168,7 +177,7 @@ static bool shift_by_one(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 const struct pe_fault pe_fault_off_by_one = {
     FAULT_TEXT("off_by_one", "positions", POSITIONS, 1, "off by one", "All positions are larger or smaller by one.",
                "The tensor begins at position {found}; the configuration begins at {believed}."),
-    .evidence = PE_OF_POSITIONS, .n_alternatives = 2, .apply = shift_by_one, .cures = pe_cures_positions};
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 2, .apply = shift_by_one, .cures = pe_cures_shifted};
 
 static bool not_rotated(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -217,7 +226,7 @@ const struct pe_fault pe_fault_positions_reversed = {
     FAULT_TEXT("positions_reversed", "positions", POSITIONS, 4, "reversed positions",
                "The rows have the positions in reverse order.",
                "The positions run in reverse order: the first row has the last position."),
-    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = reverse, .cures = pe_cures_positions};
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = reverse, .cures = pe_cures_reversed};
 
 /* These are measured, never tried (../naming). */
 const struct pe_fault pe_fault_exponent_shifted = {
@@ -229,17 +238,19 @@ const struct pe_fault pe_fault_exponent_shifted = {
 const struct pe_fault pe_fault_exponent_lost = {
     FAULT_TEXT("exponent_lost", "ladder", LADDER, 3, "exponents rounded to integers",
                "Pair c has the frequency e^(-k·c) with a whole k: an integer division in the exponent.",
-               "Pair c has the frequency e^(-{found}·c).")};
+               "Pair c has the frequency e^(-{found}·c)."),
+    .cures = pe_cures_ladder};
 
 const struct pe_fault pe_fault_frequencies_equal = {
     FAULT_TEXT("frequencies_equal", "ladder", LADDER, 3, "equal frequencies", "All pairs have the same frequency.",
-               "Every pair has the frequency {found}.")};
+               "Every pair has the frequency {found}."),
+    .cures = pe_cures_ladder};
 
 const struct pe_fault pe_fault_positions_scaled = {
     FAULT_TEXT("positions_scaled", "positions", POSITIONS, 3, "scaled positions",
                "Positions, of all axes or of one, are multiplied by a factor.",
                "The positions are {found} times those of the configuration."),
-    .cures = pe_cures_positions};
+    .cures = pe_cures_stretched};
 
 const struct pe_fault pe_fault_positions_rounded = {
     FAULT_TEXT("positions_rounded", "positions", POSITIONS, 3, "rounded positions",

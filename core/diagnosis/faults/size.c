@@ -210,4 +210,5 @@ const struct pe_fault pe_fault_mask_value = {
     .n_alternatives = 1,
     .apply = set_mask_value,
     .n_fits = 1,
-    .fit_rank = 2};
+    .fit_rank = 2,
+    .cures = pe_cures_mask};

@@ -326,7 +326,7 @@ bool pe_parts_are_single(const struct pe_diagnosis *d)
 {
     enum { SHARE = 4 };
     const struct pe_parts *p = d->parts;
-    return p && p->n_bad <= 1 && SHARE * p->n_bad <= d->evidence.row_len;
+    return p && p->n_bad == 1 && SHARE * p->n_bad <= d->evidence.row_len;
 }
 
 bool pe_parts_tell(const struct pe_diagnosis *d)

@@ -81,7 +81,7 @@ static void predict(const struct resized *r, const struct pe_resizing *s, double
         for (uint64_t a = 0; a < from[0]; a++)
             for (uint64_t b = 0; x[a] != 0 && b < from[1]; b++)
                 for (uint64_t c = 0; y[b] != 0 && c < from[2]; c++)
-                    add_row(r, r->n_prefix + (a * from[1] + b) * from[2] + c, x[a] * y[b] * z[c], sums);
+                    add_row(r, r->n_prefix + pe_kernel_cell(&s->kernel, from, a, b, c), x[a] * y[b] * z[c], sums);
         r->d->work += (double)(from[0] + from[1] + from[2]) + 400 * (double)r->n_channels;
     }
 }
@@ -165,18 +165,18 @@ static uint64_t side_of(uint64_t n, size_t i)
     return 0;
 }
 
-/* Choice i of sides: as believed, column by column, the grid or the table with height for width, then each with any
- * sides; of one axis or three only as believed. false: there are no more. */
+/* Choice i of sides: as believed, the result or the table column by column, the grid or the table with height for
+ * width, then each with any sides; of one axis or three only as believed. false: there are no more. */
 static bool choose_sides(const struct resized *r, size_t i, struct pe_resizing *s)
 {
-    enum { BELIEVED, BY_COLUMN, GRID, TABLE, OTHERS };
-    *s = (struct pe_resizing){.kernel.by_column = i == BY_COLUMN};
+    enum { BELIEVED, BY_COLUMN, TABLE_BY_COLUMN, GRID, TABLE, OTHERS };
+    *s = (struct pe_resizing){.kernel = {.by_column = i == BY_COLUMN, .table_by_column = i == TABLE_BY_COLUMN}};
     memcpy(s->from, r->from, sizeof s->from);
     memcpy(s->to, r->to, sizeof s->to);
     if (i == BELIEVED || r->n_axes != 2)
         return i == BELIEVED;
-    uint64_t *sides = i == GRID || (i >= OTHERS && i % 2) ? s->to : s->from, n = sides[0] * sides[1];
-    if (i == BY_COLUMN)
+    uint64_t *sides = i == GRID || (i >= OTHERS && (i - OTHERS) % 2) ? s->to : s->from, n = sides[0] * sides[1];
+    if (i == BY_COLUMN || i == TABLE_BY_COLUMN)
         return true;
     if (i < OTHERS) {
         sides[0] = sides[1];
@@ -214,11 +214,12 @@ bool pe_measure_resizing(struct pe_diagnosis *d, const struct pe_edit *edit, con
     bool is_open = open_resized(&r, d, model);
     for (size_t i = 0; is_open && !is_found && i < CHOICES && choose_sides(&r, i, out); i++)
         for (size_t k = 0; !is_found && k < n && is_small(out) && !pe_is_cancelled(); k++) {
-            bool by_column = out->kernel.by_column;
+            bool by_column = out->kernel.by_column, table_by_column = out->kernel.table_by_column;
             out->kernel = kernels[k];
             out->kernel.by_column = by_column;
+            out->kernel.table_by_column = table_by_column;
             *which = k;
-            is_found = fits(&r, out, room);
+            is_found = pe_kernel_reaches(&kernels[k], out->from, out->to) && fits(&r, out, room);
         }
     if (is_open)
         free(r.weights);

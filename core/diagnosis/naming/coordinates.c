@@ -183,6 +183,19 @@ static bool other_axis(const struct pe_lists *l, double *out, struct pe_related 
     return false;
 }
 
+/* Where each axis has a unit of its own (DETR's sides). */
+static bool other_axis_scaled(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    struct pe_lists other = *l;
+    for (unsigned a = 0; a < l->n_axes; a++) {
+        other.believed = l->all + a * l->n;
+        *r = (struct pe_related){a, l->axis, 0, 1};
+        if (a != l->axis && !is_flat(&other) && !isnan(factor_of(&other, out)))
+            return true;
+    }
+    return false;
+}
+
 static bool counted(const struct pe_lists *l, double *out, struct pe_related *r)
 {
     for (size_t i = 0; i < l->n; i++)
@@ -201,6 +214,7 @@ static bool index_of_axes(const struct pe_lists *l, double *out, struct pe_relat
 static bool fill_slots(const struct pe_lists *l, double *value, size_t *most)
 {
     double before = -(double)INFINITY;
+    size_t n_filled = 0;
     *most = 0;
     for (size_t i = 0; i < l->n; i++)
         value[i] = (double)NAN;
@@ -218,8 +232,9 @@ static bool fill_slots(const struct pe_lists *l, double *value, size_t *most)
         if (value[at] <= before)
             return false;
         before = isnan(value[at]) ? before : value[at];
+        n_filled += isnan(value[at]) ? 0 : 1;
     }
-    return !isnan(value[0]);
+    return !isnan(value[0]) && 2 * n_filled > *most;
 }
 
 /* 0 for the smallest believed value, 1 for the next one: a slot in place of the coordinate in it. */
@@ -298,6 +313,21 @@ static bool repeated(const struct pe_lists *l, double *out, struct pe_related *r
     return false;
 }
 
+/* Of one axis of several: are there several believed values among those that differ? One value that is another one is
+ * no modulus and no bound. */
+static bool differ_in_several(const struct pe_lists *l)
+{
+    double first = (double)NAN;
+    for (size_t i = 0; i < l->n; i++) {
+        if (is_near(l, i, l->believed[i]))
+            continue;
+        if (!isnan(first) && l->believed[i] != first)
+            return true;
+        first = l->believed[i];
+    }
+    return l->n_axes == 1;
+}
+
 /* m is the smallest jump of believed over found. */
 static bool wrapped(const struct pe_lists *l, double *out, struct pe_related *r)
 {
@@ -309,7 +339,7 @@ static bool wrapped(const struct pe_lists *l, double *out, struct pe_related *r)
     for (size_t i = 0; i < l->n; i++)
         out[i] = l->believed[i] - m * floor(l->believed[i] / m);
     *r = (struct pe_related){m, largest_of(l->believed, l->n), 0, 1};
-    return isfinite(m) && m >= 1 && holds(l, out);
+    return isfinite(m) && m >= 1 && holds(l, out) && differ_in_several(l);
 }
 
 static bool clamped(const struct pe_lists *l, double *out, struct pe_related *r)
@@ -318,7 +348,7 @@ static bool clamped(const struct pe_lists *l, double *out, struct pe_related *r)
     for (size_t i = 0; i < l->n; i++)
         out[i] = fmin(l->believed[i], most);
     *r = (struct pe_related){most, largest_of(l->believed, l->n), 0, 1};
-    return l->n > 2 && holds(l, out);
+    return l->n > 2 && holds(l, out) && differ_in_several(l);
 }
 
 static bool clamped_below(const struct pe_lists *l, double *out, struct pe_related *r)
@@ -327,7 +357,7 @@ static bool clamped_below(const struct pe_lists *l, double *out, struct pe_relat
     for (size_t i = 0; i < l->n; i++)
         out[i] = fmax(l->believed[i], least);
     *r = (struct pe_related){least, least_of(l->believed, l->n), 0, 1};
-    return l->n > 2 && holds(l, out);
+    return l->n > 2 && holds(l, out) && differ_in_several(l);
 }
 
 /* The other sign, of one axis of several; of all of them it would be the direction. */
@@ -459,6 +489,8 @@ const struct pe_relation pe_coordinate_relations[] = {
      "The positions run in reverse order: they begin at {found}, those of the configuration at {believed}."},
     {&pe_fault_axes_swapped, 1, other_axis,
      "The positions are those of axis {found}; the configuration has those of axis {believed}."},
+    {&pe_fault_axes_swapped, 1, other_axis_scaled,
+     "The positions are those of axis {found}, in a unit of its own; the configuration has those of axis {believed}."},
     {&pe_fault_position_no_reset, 1, goes_on,
      "The positions run on: the last is {found}, in the configuration {believed}."},
     {&pe_fault_axes_missing, 1, index_of_axes,
@@ -498,12 +530,19 @@ const struct pe_relation *pe_listed(void)
     return &pe_coordinate_relations[sizeof pe_coordinate_relations / sizeof *pe_coordinate_relations - 1];
 }
 
+bool pe_relation_is_of_all(const struct pe_relation *relation)
+{
+    return relation->test == zero || relation->test == twice;
+}
+
+bool pe_lists_agree(const struct pe_lists *l) { return holds(l, l->believed); }
+
 const struct pe_relation *pe_relate(const struct pe_lists *l, double *predicted, struct pe_related *out)
 {
     const struct pe_relation *row = pe_coordinate_relations;
-    if (holds(l, l->believed))
+    if (pe_lists_agree(l))
         return NULL;
-    while (!row->test(l, predicted, out))
+    while ((pe_relation_is_of_all(row) && l->n_axes > 1) || !row->test(l, predicted, out))
         row++;
     return row;
 }

@@ -70,8 +70,12 @@ struct pe_frequency_relation {
 extern const struct pe_relation pe_coordinate_relations[];
 /* The list that follows no rule, which always holds. */
 const struct pe_relation *pe_listed(void);
-/* The first that holds; NULL: the lists are equal. */
+/* The first that holds; NULL: the lists are equal. Of one axis of several none that is of all. */
 const struct pe_relation *pe_relate(const struct pe_lists *l, double *predicted, struct pe_related *out);
+/* Is it of all axes, and of some only another relation? */
+bool pe_relation_is_of_all(const struct pe_relation *relation);
+/* Are the lists equal, within the errors? */
+bool pe_lists_agree(const struct pe_lists *l);
 /* The plainest number within a tolerance of x: an integer, a small fraction, the shortest decimal. */
 double pe_plain_number(double x, double tolerance);
 

@@ -69,6 +69,15 @@ static const struct row {
     {KERNEL(CUBIC, ASYMMETRIC, .a = -0.75),
      SENTENCE("The table was resized by a bicubic kernel with a = {found} at coordinates that begin at the corner of a "
               "pixel, not at its centre; the configuration says {believed}.")},
+    {KERNEL(NEAREST, FIRST_ROWS, ),
+     .relation = {&pe_fault_not_resized, 1, NULL,
+                  "The table was not resized but cut: the result is its first rows and columns; the configuration says "
+                  "{believed}."}},
+    {KERNEL(NEAREST, MIDDLE_ROWS, ),
+     .relation =
+         {&pe_fault_not_resized, 1, NULL,
+          "The table was not resized but cut: the result is its middle rows and columns; the configuration says "
+          "{believed}."}},
 #undef KERNEL
 #undef SENTENCE
 };
@@ -101,6 +110,7 @@ static bool set_kernel(struct pe_diagnosis *d, const struct pe_named *named, str
     edit->transforms.kernel.by_column = k[3] != 0;
     edit->transforms.kernel.a = k[4];
     edit->transforms.kernel.offset = k[5];
+    edit->transforms.kernel.table_by_column = k[6] != 0;
     return true;
 }
 
@@ -159,10 +169,13 @@ static const struct pe_relation
                     "Height and width of the table changed places: it was read as {found} rows; in the configuration "
                     "it has {believed}."},
     other_sides = {&pe_fault_parameter_other, 1, NULL, NULL},
-    by_column = {
-        &pe_fault_axes_swapped, 1, NULL,
-        "The result is transposed, column by column: its second row is at column {found}; in the configuration "
-        "at column {believed}."};
+    by_column =
+        {&pe_fault_axes_swapped, 1, NULL,
+         "The result is transposed, column by column: its second row is at column {found}; in the configuration "
+         "at column {believed}."},
+    table_by_column = {&pe_fault_axes_swapped, 1, NULL,
+                       "The table was read transposed, column by column: its second row is at column {found}; in the "
+                       "configuration at column {believed}."};
 
 static bool keep(struct pe_diagnosis *d, struct pe_named *named, const double *list, size_t n)
 {
@@ -175,7 +188,7 @@ static bool keep(struct pe_diagnosis *d, struct pe_named *named, const double *l
 
 static bool keep_kernel(struct pe_diagnosis *d, struct pe_named *named, const struct pe_kernel *k)
 {
-    const double list[] = {k->kind, k->rule, k->is_wide, k->by_column, k->a, k->offset};
+    const double list[] = {k->kind, k->rule, k->is_wide, k->by_column, k->a, k->offset, k->table_by_column};
     named->apply = set_kernel;
     return keep(d, named, list, sizeof list / sizeof *list);
 }
@@ -201,9 +214,9 @@ static size_t relate_sides(struct pe_diagnosis *d, const struct pe_resizing *s, 
     uint64_t from[PE_RESIZED_AXES], to[PE_RESIZED_AXES], n_prefix;
     if (!pe_resized_sides(d->belief.plan, from, to, &n_prefix))
         return 0;
-    if (s->kernel.by_column) {
+    if (s->kernel.by_column || s->kernel.table_by_column) {
         size_t one = 0;
-        struct pe_named *named = pe_part_add(d, &by_column, 0, 1, parts, &one);
+        struct pe_named *named = pe_part_add(d, s->kernel.by_column ? &by_column : &table_by_column, 0, 1, parts, &one);
         return named && keep_kernel(d, named, &s->kernel);
     }
     size_t n = relate_pair(d, s->to, to, &turned_grid, set_grid, parts);
@@ -214,7 +227,7 @@ static size_t relate_kernel(struct pe_diagnosis *d, const struct pe_edit *edit, 
                             size_t which, struct pe_part *part)
 {
     static const struct pe_relation of_word = {&pe_fault_interpolation_other, 1, NULL, NULL};
-    bool is_word = has_word(&rows[which], &s->kernel) && !s->kernel.by_column;
+    bool is_word = has_word(&rows[which], &s->kernel) && !s->kernel.by_column && !s->kernel.table_by_column;
     if (is_believed(d, edit, &rows[which], &s->kernel))
         return 0;
     size_t n = 0;

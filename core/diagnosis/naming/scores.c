@@ -13,16 +13,16 @@
 const struct pe_fault pe_fault_softmax_scale_missing = {
     FAULT_TEXT("softmax_scale_missing", "size", SIZE, 1, "missing softmax scale", "q·k is not multiplied by a scale.",
                "The scores have no softmax scale; the configuration gives {believed}."),
-    .evidence = OF_SCORES};
+    .evidence = OF_SCORES, .cures = pe_cures_softmax_scale};
 const struct pe_fault pe_fault_softmax_scale_twice = {
     FAULT_TEXT("softmax_scale_twice", "size", SIZE, 2, "softmax scale applied twice",
                "q·k is multiplied by the softmax scale twice.",
                "The softmax scale {believed} was applied twice: the scores have {found}."),
-    .evidence = OF_SCORES};
+    .evidence = OF_SCORES, .cures = pe_cures_softmax_scale};
 const struct pe_fault pe_fault_softmax_scale_other = {
     FAULT_TEXT("softmax_scale_other", "size", SIZE, 3, "other softmax scale", "q·k is multiplied by another scale.",
                "The scores have the softmax scale {found}; the configuration gives {believed}."),
-    .evidence = OF_SCORES};
+    .evidence = OF_SCORES, .cures = pe_cures_softmax_scale};
 
 /* The magnitude of a scaling, in the softmax scale. */
 

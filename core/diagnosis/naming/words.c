@@ -6,22 +6,28 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the axes of two and of three coordinates usually are. */
-static const char *name_of(enum pe_lang lang, unsigned axis, unsigned n_axes)
+/* What an axis counts in an image generator's ids; else what the axes of two and of three coordinates usually are. */
+static const char *name_of(const struct pe_diagnosis *d, enum pe_lang lang, unsigned axis, unsigned n_axes)
 {
-    const char *of_three[] = {pe_text_in(lang, "time"), pe_text_in(lang, "height"), pe_text_in(lang, "width")};
-    return n_axes == 3 ? of_three[axis] : n_axes == 2 ? of_three[axis + 1] : "";
+    static const char *const of_three[] = {"time", "height", "width"};
+    const struct pe_sequence *seq = &d->belief.model->plan->seq;
+    const char *own = seq->has_segments ? pe_position_style_axis(seq->blocks.rules.style, axis) : NULL;
+    return own           ? pe_text_in(lang, own)
+           : n_axes == 3 ? pe_text_in(lang, of_three[axis])
+           : n_axes == 2 ? pe_text_in(lang, of_three[axis + 1])
+                         : "";
 }
 
 /* "Axis 0 (time), Axis 2 (width)". */
-static void write_axes(enum pe_lang lang, const struct pe_named *named, char *text, size_t room)
+static void write_axes(const struct pe_diagnosis *d, enum pe_lang lang, const struct pe_named *named, char *text,
+                       size_t room)
 {
     size_t n = 0;
     text[0] = '\0';
     for (unsigned a = 0; a < named->n_axes; a++) {
         if (!(named->axes & 1U << a) || n + 2 >= room)
             continue;
-        const char *name = name_of(lang, a, named->n_axes);
+        const char *name = name_of(d, lang, a, named->n_axes);
         if (n)
             n += (size_t)snprintf(text + n, room - n, "%s", pe_text_in(lang, ", "));
         n += *name ? (size_t)snprintf(text + n, room - n, pe_text_in(lang, "Axis %u (%s)"), a, name)
@@ -36,16 +42,82 @@ static const char *text_of(enum pe_lang lang, const struct pe_named *named, bool
                     : pe_text_in(lang, named->relation->text);
 }
 
-static void write_sentence(enum pe_lang lang, const struct pe_named *named, bool is_ratio, char *text, size_t room)
+/* The believed last step of an axis, axis_scale/axis_divisor. */
+static double step_of(const struct pe_diagnosis *d, unsigned axis, double *scale, double *divisor)
+{
+    const char *const names[] = {"axis_scale", "axis_divisor"};
+    double *out[] = {scale, divisor};
+    for (size_t i = 0; i < 2; i++) {
+        const struct pe_value *v = pe_edit_value(d, NULL, names[i]);
+        bool is_there = v && v->kind == PE_ARRAY && v->array.rank == 1 && axis < v->array.shape[0];
+        *out[i] = is_there ? pe_element(v->array.dtype, v->array.data, axis) : 1;
+    }
+    return *scale / *divisor;
+}
+
+/* A factor of time that rates of videos give. */
+static void add_rate(enum pe_lang lang, const struct pe_named *named, char *text, size_t room)
+{
+    static const double rates[] = {8, 12, 15, 16, 25, 30, 48, 50, 60};
+    size_t used = strlen(text);
+    bool is_time = named->n_axes == 3 && named->axes == 1;
+    for (size_t i = 0; is_time && used + 1 < room && i < sizeof rates / sizeof *rates; i++)
+        if (fabs(named->related.found * rates[i] - 24) < 1e-9 * 24)
+            snprintf(text + used, room - used,
+                     pe_text_in(lang, " It is 24/%.0f, as frames per second of a model and of a video give it."),
+                     rates[i]);
+}
+
+/* A factor that is a believed last step, which was left out or was applied twice. */
+static void add_step(const struct pe_diagnosis *d, enum pe_lang lang, const struct pe_named *named, char *text,
+                     size_t room)
+{
+    double scale, divisor, step, found = named->related.found;
+    unsigned axis = 0;
+    while (!(named->axes & 1U << axis))
+        axis++;
+    step = step_of(d, axis, &scale, &divisor);
+    bool is_left_out = fabs(found * step - 1) < 1e-9, is_twice = fabs(found - step) < 1e-9 * fabs(step);
+    size_t used = strlen(text);
+    if (step == 1)
+        add_rate(lang, named, text, room);
+    else if (used + 1 < room && (is_left_out || is_twice))
+        snprintf(text + used, room - used,
+                 pe_text_in(lang, is_left_out ? " Its axis_scale/axis_divisor, %.10g/%.10g, was left out."
+                                              : " Its axis_scale/axis_divisor, %.10g/%.10g, was applied twice."),
+                 scale, divisor);
+}
+
+/* Which segment the first row is of that is another one. */
+static void add_segment(const struct pe_diagnosis *d, enum pe_lang lang, const struct pe_named *named, char *text,
+                        size_t room)
+{
+    const struct pe_sequence *seq = &d->belief.model->plan->seq;
+    static const char *const types[] = {"text", "image", "video", "audio", "audio_in_video"};
+    size_t used = strlen(text), i = 0;
+    uint64_t end = 0;
+    while (i < seq->blocks.n && (end += seq->blocks.at[i].n) <= named->related.row)
+        i++;
+    if (seq->has_segments && i < seq->blocks.n && used + 1 < room)
+        snprintf(text + used, room - used, pe_text_in(lang, " This row is of segment %zu, %s."), i,
+                 pe_text_in(lang, types[seq->blocks.at[i].type]));
+}
+
+static void write_sentence(const struct pe_diagnosis *d, enum pe_lang lang, const struct pe_named *named,
+                           bool is_factor, bool is_ratio, char *text, size_t room)
 {
     char axes[160];
     const char *sentence = text_of(lang, named, is_ratio);
-    if (named->axes == (1U << named->n_axes) - 1) {
+    if (named->axes == (1U << named->n_axes) - 1)
         snprintf(text, room, "%s", sentence);
-        return;
+    else {
+        write_axes(d, lang, named, axes, sizeof axes);
+        snprintf(text, room, pe_text_in(lang, "%s: %s"), axes, sentence);
     }
-    write_axes(lang, named, axes, sizeof axes);
-    snprintf(text, room, pe_text_in(lang, "%s: %s"), axes, sentence);
+    if (is_factor)
+        add_step(d, lang, named, text, room);
+    if (strstr(named->relation->text, "{row}"))
+        add_segment(d, lang, named, text, room);
 }
 
 /* A factor as a ratio of small integers; false: it is none, or a whole number. */
@@ -65,14 +137,14 @@ static bool write_ratio(double factor, char *text, size_t room)
 void pe_named_put(struct pe_diagnosis *d, const struct pe_named *named, struct pe_node *node)
 {
     const char *texts[PE_N_LANGS];
-    char text[PE_N_LANGS][400], ratio[32];
+    char text[PE_N_LANGS][600], ratio[32];
     const struct pe_related *r = &named->related;
     bool is_factor = named->relation->fault == &pe_fault_positions_scaled && named->relation->cost == 1,
          is_ratio = is_factor && write_ratio(r->found, ratio, sizeof ratio);
     int64_t axes[PE_AXES_MAX];
     size_t n = 0;
     for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
-        write_sentence(lang, named, is_ratio, text[lang], sizeof text[lang]);
+        write_sentence(d, lang, named, is_factor, is_ratio, text[lang], sizeof text[lang]);
         texts[lang] = text[lang];
     }
     for (unsigned a = 0; a < named->n_axes; a++)

@@ -411,16 +411,20 @@ int pe_candidate_order(const void *a, const void *b)
                                   &((const struct pe_candidate *)b)->explanation);
 }
 
-/* A hypothesis that did not fit the sample cannot fit all numbers: those are compared only if too few fit. */
+/* A hypothesis that did not fit the sample cannot fit all numbers: those are compared only if too few fit. Beside a
+ * belief that gives every number only what does so too says something. */
 static bool is_worth_it(const struct pe_answer *a, const struct pe_explanation *explanation)
 {
+    bool is_right = a->n > 0 && a->candidates[0].explanation.h.n == 0 && a->candidates[0].all.verdict == PE_EXACT;
+    if (is_right && explanation->score.verdict == PE_ROUNDING)
+        return false;
     return pe_fits(explanation->score.verdict) || a->n < PE_CANDIDATES_MAX;
 }
 
 static enum pe_status add_candidate(struct pe_diagnosis *d, struct pe_answer *a,
                                     const struct pe_explanation *explanation, struct pe_failure *err)
 {
-    const struct pe_candidate *same = NULL;
+    const struct pe_candidate *same = explanation->h.n == 0 && a->belief.model ? &a->belief : NULL;
     for (size_t i = 0; i < a->n && !same; i++)
         if (a->candidates[i].explanation.signature == explanation->signature)
             same = &a->candidates[i];

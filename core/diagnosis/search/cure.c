@@ -1,5 +1,6 @@
 /* The cure of a finding: the lines of its fault's row, with the values of the finding and of the belief. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/naming/relations.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -67,17 +68,71 @@ static void put_order(const struct pe_value *found, const struct pe_value *belie
     pe_put_string(node, "order", text);
 }
 
+static void put_shift(struct pe_node *node, double by)
+{
+    put_number(node, "by", by);
+    if (by == nearbyint(by))
+        put_number(node, "whole", by);
+}
+
+/* The positions that a relation with one number at most was measured of, as an index: of some axes, or of all. */
+static void put_axes(const struct pe_named *named, struct pe_node *node)
+{
+    char text[64] = "";
+    size_t n = 0;
+    if (named->related.numbers > 1 || !named->n_axes)
+        return;
+    for (unsigned a = 0; a < named->n_axes && n + 8 < sizeof text; a++)
+        if (named->axes & 1U << a)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%u", n ? ", " : "[[", a);
+    snprintf(text + n, sizeof text - n, "]]");
+    pe_put_string(node, "at", named->axes == (1U << named->n_axes) - 1 ? "[...]" : text);
+    put_shift(node, named->related.found - named->related.believed);
+}
+
+/* Lists of positions of one axis, which were tried and not measured; what is between them, where that is one number. */
+static void put_lists(const struct pe_value *found, const struct pe_value *believed, struct pe_node *node)
+{
+    if (!found || !believed || found->kind != PE_ARRAY || believed->kind != PE_ARRAY || found->array.rank != 1 ||
+        believed->array.rank != 1 || found->array.shape[0] != believed->array.shape[0])
+        return;
+    uint64_t n = found->array.shape[0];
+    const struct pe_reals a = {found->array, n}, b = {believed->array, n};
+    double by = pe_real_at(&a, 0) - pe_real_at(&b, 0);
+    for (uint64_t i = 1; i < n; i++)
+        by = pe_real_at(&a, i) - pe_real_at(&b, i) == by ? by : (double)NAN;
+    pe_put_string(node, "at", "[...]");
+    put_shift(node, by);
+}
+
+/* The tensor whose channels are all turned: what went into it, or an encoding of one axis itself. */
+static const char *turned(const struct pe_diagnosis *d)
+{
+    const struct pe_evidence *e = &d->evidence;
+    const struct pe_value *config = pe_plan_config(d->belief.plan);
+    if (e->kind->id == PE_OF_ENCODING)
+        return d->belief.plan->seq.n_axes == 1 && (int64_t)pe_config_number(config, "dim", 1) % 2 == 0
+                   ? pe_evidence_name(e, 0)
+                   : NULL;
+    return pe_config_number(config, "rotary_dim", 0) == pe_config_number(config, "head_dim", -1) ? e->kind->input
+                                                                                                 : NULL;
+}
+
 /* Everything that a line may name. */
-static void put_names(const struct pe_diagnosis *d, const struct pe_node *finding, struct pe_node *node)
+static void put_names(const struct pe_diagnosis *d, const struct pe_named *named, const struct pe_node *finding,
+                      struct pe_node *node)
 {
     const struct pe_evidence *e = &d->evidence;
     const struct pe_value *config = pe_plan_config(d->belief.plan), *found = pe_node_find(finding, "found"),
                           *believed = pe_node_find(finding, "believed");
     double x = found ? pe_value_number(found) : (double)NAN, y = believed ? pe_value_number(believed) : (double)NAN;
-    bool is_whole = pe_config_number(config, "rotary_dim", 0) == pe_config_number(config, "head_dim", -1);
     pe_put_string(node, "name", pe_evidence_name(e, 0));
-    if (e->kind->input && is_whole)
-        pe_put_string(node, "in", e->kind->input);
+    if (turned(d))
+        pe_put_string(node, "in", turned(d));
+    if (named)
+        put_axes(named, node);
+    else
+        put_lists(found, believed, node);
     put_value(node, "found", found);
     put_value(node, "believed", believed);
     put_number(node, "times", y / x);
@@ -118,13 +173,14 @@ static void put_line(struct pe_node *names, const char *name, const char *line, 
     pe_put_string(cure, name, filled ? filled->string : "");
 }
 
-void pe_answer_cure(struct pe_diagnosis *d, const struct pe_fault *fault, struct pe_node *finding)
+void pe_answer_cure(struct pe_diagnosis *d, const struct pe_fault *fault, const struct pe_named *named,
+                    struct pe_node *finding)
 {
     const struct pe_cure *cure = fault ? fault->cures : NULL;
     struct pe_values *scratch = cure ? pe_values_new() : NULL;
     struct pe_node *names = scratch ? pe_values_root(scratch) : NULL;
     if (names)
-        put_names(d, finding, names);
+        put_names(d, named, finding, names);
     while (names && cure->torch && !(applies(d, cure) && is_complete(names, cure->torch)))
         cure++;
     if (names && cure->torch) {

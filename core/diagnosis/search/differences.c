@@ -61,7 +61,7 @@ static void put_difference(struct pe_diagnosis *d, const char *field, const stru
     pe_answer_value(node, "believed", believed);
     pe_put_null(node, "meaning");
     pe_answer_sentence(d, node, &fault->info, fault->info.details[fault->info.n_details - 1], field);
-    pe_answer_cure(d, fault, node);
+    pe_answer_cure(d, fault, NULL, node);
 }
 
 static const struct pe_value *member(const struct pe_value *object, const char *name)
@@ -102,7 +102,7 @@ static void put_transforms(struct pe_diagnosis *d, const struct pe_value *candid
         pe_put_null(node, "believed");
         pe_put_null(node, "meaning");
         pe_answer_sentence(d, node, &fault->info, fault->info.details[0], "");
-        pe_answer_cure(d, fault, node);
+        pe_answer_cure(d, fault, NULL, node);
     }
 }
 

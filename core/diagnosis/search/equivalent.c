@@ -80,10 +80,11 @@ bool pe_equal_in_sample(struct pe_diagnosis *d, const struct pe_nearness *near, 
 bool pe_equal_rows(const struct pe_nearness *near, const struct pe_model *a, const struct pe_model *b,
                    const struct pe_extent *rows, double *room)
 {
-    bool equal = true, is_map = a->d->evidence.kind->id == PE_OF_MAPS; /* a row of it takes a millisecond */
+    const struct pe_evidence *e = &a->d->evidence; /* has fewer rows than a sequence that goes on */
+    bool equal = true, is_map = e->kind->id == PE_OF_MAPS; /* a row of it takes a millisecond */
     for (size_t t = 0; t < rows->n_tensors; t++)
         for (uint64_t i = 0; equal && i < rows->n_rows && !((is_map || i % 64 == 0) && pe_is_cancelled()); i++)
-            equal = pe_evidence_is_padding(&a->d->evidence, i) ||
+            equal = (i < e->n_rows && pe_evidence_is_padding(e, i)) ||
                     are_equal_in(near, a, b, &(struct pe_piece){.t = t, .row = i, .n = rows->row_len}, room);
     return equal;
 }

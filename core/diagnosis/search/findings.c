@@ -249,13 +249,14 @@ static struct pe_node *put_fault(struct pe_diagnosis *d, const struct pe_candida
     if (pe_same(info->code, "offsets_by_row"))
         change.found = first_positions(d, c);
     pe_put_string(node, "code", info->code);
-    pe_put_string(node, "pointer", change.pointer);
     const struct pe_named *named = pe_named_of(d, &c->explanation.h, i);
+    bool is_second = named && named->n_axes && !change.found && !change.believed; /* the first one set the list */
+    pe_put_string(node, "pointer", is_second ? "/positions" : change.pointer);
     if (named && !named->is_ladder && named->relation->text && !isnan(named->related.found))
         pe_named_put(d, named, node);
     else
         put_change(d, c, i, &change, node);
-    pe_answer_cure(d, pe_fault_row(c->explanation.h.fault[i]), node);
+    pe_answer_cure(d, pe_fault_row(c->explanation.h.fault[i]), named, node);
     return node;
 }
 
@@ -297,7 +298,7 @@ static void finish_finding(struct pe_diagnosis *d, struct pe_node *node, const c
     pe_put_string_or_null(node, "believed", believed);
     pe_put_null(node, "meaning");
     pe_put_detail(node, d->request->lang, sentence);
-    pe_answer_cure(d, NULL, node);
+    pe_answer_cure(d, NULL, NULL, node);
 }
 
 /* ---- Findings without a fault ---- */

@@ -320,6 +320,7 @@ static uint64_t hash_transforms(uint64_t h, const struct pe_transforms *t)
                             t->kernel.a,
                             t->kernel.offset,
                             t->kernel.by_column,
+                            t->kernel.table_by_column,
                             t->mirrored,
                             t->turn};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

@@ -130,19 +130,24 @@ static double rung_of(const struct pe_profile *p, unsigned axis)
     return rung;
 }
 
+static struct pe_lists lists_of(const struct pe_measured *m, unsigned axis)
+{
+    size_t n = m->found.n_rows;
+    return (struct pe_lists){m->found.x + axis * n,
+                             m->found.x_error + axis * n,
+                             m->believed.x + axis * n,
+                             n,
+                             axis,
+                             m->found.n_axes,
+                             m->believed.x,
+                             largest_error(m->found.x_error + axis * n, n),
+                             rung_of(&m->believed, axis)};
+}
+
 /* The relation of one axis; false: it is as believed. */
 static bool relate_axis(const struct pe_measured *m, unsigned axis, double *predicted, struct pe_named *named)
 {
-    size_t n = m->found.n_rows;
-    const struct pe_lists lists = {m->found.x + axis * n,
-                                   m->found.x_error + axis * n,
-                                   m->believed.x + axis * n,
-                                   n,
-                                   axis,
-                                   m->found.n_axes,
-                                   m->believed.x,
-                                   largest_error(m->found.x_error + axis * n, n),
-                                   rung_of(&m->believed, axis)};
+    const struct pe_lists lists = lists_of(m, axis);
     *named = (struct pe_named){.axes = 1U << axis};
     named->relation = pe_relate(&lists, predicted, &named->related);
     return named->relation;
@@ -154,6 +159,68 @@ static bool is_alike(const struct pe_named *a, const struct pe_named *b)
     const struct pe_related *x = &a->related, *y = &b->related;
     return a->relation == b->relation && (x->numbers == 0 || x->found == y->found ||
                                           fabs((x->found - x->believed) - (y->found - y->believed)) < 1e-9);
+}
+
+/* One relation that holds, alike, on each of these axes. false: there is none that costs less than `below`; one of all
+ * axes may cost as much. Writes the axes' lists into named->predicted. */
+static bool relate_together(const struct pe_measured *m, unsigned axes, unsigned below, struct pe_named *named)
+{
+    size_t n = m->found.n_rows;
+    bool are_all = axes == (1U << m->found.n_axes) - 1;
+    for (const struct pe_relation *row = pe_coordinate_relations; row != pe_listed(); row++) {
+        unsigned n_alike = 0, of_axes = 0;
+        struct pe_named first = {0};
+        bool is_cheap = pe_relation_is_of_all(row) ? are_all : row->cost < below;
+        for (unsigned a = 0; is_cheap && n_alike == of_axes && a < m->found.n_axes; a++) {
+            const struct pe_lists lists = lists_of(m, a);
+            struct pe_named one = {.relation = row, .axes = 1U << a};
+            if (!(axes & 1U << a))
+                continue;
+            of_axes++;
+            n_alike +=
+                row->test(&lists, named->predicted + a * n, &one.related) && (of_axes == 1 || is_alike(&first, &one));
+            first = of_axes == 1 ? one : first;
+        }
+        if (!is_cheap || n_alike < of_axes)
+            continue;
+        named->relation = row;
+        named->related = first.related;
+        named->axes = axes;
+        return true;
+    }
+    return false;
+}
+
+/* Several relations, or one of all axes: is there one that says it? A list of rows that moved is one mistake in the
+ * rows, not one in each axis. */
+static size_t join_alike(struct pe_diagnosis *d, const struct pe_measured *m, struct pe_named **parts, size_t n_parts)
+{
+    unsigned axes = 0, cost = 0;
+    size_t n = m->found.n_axes * m->found.n_rows;
+    for (size_t i = 0; i < n_parts; i++) {
+        axes |= parts[i]->axes;
+        cost += parts[i]->relation->cost;
+    }
+    if (n_parts == 0 || m->found.n_axes == 1 || (n_parts == 1 && axes != (1U << m->found.n_axes) - 1))
+        return n_parts;
+    struct pe_named *named = pe_named_new(d, n);
+    if (!named)
+        return n_parts;
+    double *predicted = named->predicted;
+    memcpy(predicted, m->believed.x, n * sizeof *predicted);
+    d->work += 64.0 * (double)n;
+    if (!relate_together(m, axes, cost, named)) {
+        free(predicted);
+        d->naming->n--;
+        return n_parts;
+    }
+    named->n_axes = m->found.n_axes;
+    for (unsigned a = 0; a < m->found.n_axes; a++) /* other relations were tried in their room */
+        if (!(axes & 1U << a))
+            memcpy(predicted + a * m->found.n_rows, m->believed.x + a * m->found.n_rows,
+                   m->found.n_rows * sizeof *predicted);
+    parts[0] = named;
+    return 1;
 }
 
 /* Gathers the relations of all axes, alike ones as one. Returns their number, 0 also without memory. */
@@ -184,6 +251,7 @@ static size_t relate_axes(struct pe_diagnosis *d, const struct pe_measured *m, s
         memcpy(parts[i]->predicted + a * n, predicted, n * sizeof *predicted);
     }
     free(predicted);
+    n_parts = join_alike(d, m, parts, n_parts);
     return d->no_memory ? 0 : n_parts;
 }
 

@@ -209,7 +209,9 @@ static void add_pair(struct pe_own *o, const struct pair *p, double position)
     const double *e = p->e, *f = p->f;
     bool is_rotated = j->id == PE_OF_ROTATED, is_16 = o->u > 0x1p-24;
     double length = hypot(e[0], e[1]), found = hypot(f[0], f[1]), least = j->dtype == PE_F16 ? 0x1p-23 : 0;
-    double size = o->m->plan->scheme->magnitude ? fmax(length, j->largest) : length; /* powers of a scale lose more */
+    double size = length;
+    if (o->m->plan->scheme->magnitude) /* powers of a scale lose more, in float32 */
+        size = fmax(length, 0x1p-24 / o->u * j->largest);
     double amplitude = is_rotated ? 1 : o->m->columns[p->couple->wave].ah, n = is_rotated || amplitude != 1 ? 8 : 4;
     double roundings = n * o->u * size + least, of_angle = roundings;
     if (!is_rotated && is_16 && length > 0)

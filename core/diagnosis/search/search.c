@@ -59,6 +59,20 @@ static void try_single(struct pe_search *s, size_t fault, size_t choice, bool is
     pe_trial_close(&t);
 }
 
+/* Does the belief explain every number? Then no other positions do, and reading those of all rows is for nothing. */
+static bool belief_holds(struct pe_search *s)
+{
+    struct pe_comparison all;
+    struct pe_failure err;
+    bool may = pe_fits(s->d->of_belief.score.verdict) && !s->d->as_believed && !s->d->evidence.is_typed;
+    return may && pe_compare_all(s->d, s->d->belief.model, false, &all, &err) == PE_OK && pe_fits(all.verdict);
+}
+
+static bool reads_positions(const struct pe_fault *f)
+{
+    return f->kind == PE_KIND_POSITIONS || f->combines_as == PE_KIND_POSITIONS;
+}
+
 size_t pe_search_count(const struct pe_diagnosis *d, size_t fault)
 {
     const struct pe_fault *f = pe_fault_row(fault);
@@ -83,12 +97,15 @@ static void level_one(struct pe_search *s)
     struct pe_hypothesis belief = {.n = 0};
     struct pe_trial as_is = {.model = s->d->belief.model};
     s->d->of_belief = pe_search_judge(s, &belief, &as_is);
+    bool holds = belief_holds(s);
     for (size_t i = 0; i < pe_n_faults(); i++) {
         const struct pe_fault *fault = pe_fault_row(i);
         size_t n = pe_search_count(s->d, i);
-        for (size_t j = 0; pe_fault_applies(s->d, i) && j < n; j++)
-            if (pe_search_tries(s->d, i, j))
-                try_single(s, i, j, fault->n_fits && j + fault->n_fits >= n);
+        for (size_t j = 0; pe_fault_applies(s->d, i) && j < n; j++) {
+            bool is_fit = fault->n_fits && j + fault->n_fits >= n;
+            if (pe_search_tries(s->d, i, j) && !(holds && is_fit && reads_positions(fault)))
+                try_single(s, i, j, is_fit);
+        }
     }
 }
 

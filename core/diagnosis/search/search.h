@@ -300,7 +300,8 @@ void pe_answer_sentence(struct pe_diagnosis *d, struct pe_node *node, const stru
 void pe_answer_differences(struct pe_diagnosis *d, const struct pe_value *candidate, struct pe_node *root);
 
 /* cure.c: the member `cure` of a finding that has its other members; fault NULL: it is of none. */
-void pe_answer_cure(struct pe_diagnosis *d, const struct pe_fault *fault, struct pe_node *finding);
+void pe_answer_cure(struct pe_diagnosis *d, const struct pe_fault *fault, const struct pe_named *named,
+                    struct pe_node *finding);
 /* where.c: a finding of a part of the tensor, which points to tensor t; a pattern with each %s replaced by the next
  * part; its sentence in each language, whose first letter becomes a capital. */
 enum { PE_PART_SENTENCE = 1600 };

@@ -74,8 +74,9 @@ static void put_map_changes(struct pe_node *list, const struct pe_transforms *t)
 
 static void put_kernel(struct pe_node *list, const struct pe_kernel *k)
 {
-    static const char *const kinds[] = {NULL, "nearest", "linear", "cubic"}, *const rules[] = {"half_pixel", "corners",
-                                                                                               "asymmetric"};
+    static const char *const kinds[] = {NULL, "nearest", "linear", "cubic"}, *const rules[] = {
+                                                                                 "half_pixel", "corners", "asymmetric",
+                                                                                 "first_rows", "middle_rows"};
     if (!k->kind)
         return;
     struct pe_node *node = put_transform(list, "resized");
@@ -86,6 +87,7 @@ static void put_kernel(struct pe_node *list, const struct pe_kernel *k)
     pe_put_real(node, "offset", k->offset);
     pe_put_boolean(node, "antialias", k->is_wide);
     pe_put_boolean(node, "by_column", k->by_column);
+    pe_put_boolean(node, "table_by_column", k->table_by_column);
 }
 
 static void put_strides(struct pe_node *list, const struct pe_strides *s)

@@ -151,7 +151,8 @@ static enum pe_status choose_channels(struct pe_plan *plan, struct pe_rotary_res
 static enum pe_status check_segments(const struct pe_plan *plan, const struct pe_rotary_resolved *now,
                                      struct pe_failure *err)
 {
-    bool has_channels = pe_plan_gave(plan, "channels") || pe_rotary_sections(now->given)->n;
+    bool has_channels =
+        now->channels != PE_UNSET_WORD && (pe_plan_gave(plan, "channels") || pe_rotary_sections(now->given)->n);
     bool has_style = plan->seq.blocks.rules.style >= PE_ERNIE4_5_VL;
     if (!plan->seq.has_segments || has_style || (has_channels && has_sections(now->channels)))
         return PE_OK;

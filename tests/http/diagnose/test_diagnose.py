@@ -252,7 +252,8 @@ def test_sentences_for_a_person(server):
     q, q_out = np.ones((2, 8), "f4"), np.ones((2, 8), "f4")
     q_out[0, 0] = np.inf
     body, headers = multipart(request='{"scheme":"rope","format":"text"}', q=npy(q), q_out=npy(q_out))
-    first, second = server.post("/check", body, headers).body.decode().splitlines()
+    first, *cure, second = server.post("/check", body, headers).body.decode().splitlines()
+    assert all(line.startswith("    ") for line in cure)
     assert "infinite: 1, in 1 of 2 rows" in first, "a row that is not finite is told, the others are compared"
     assert second == f"first difference: q_out[1,0] is 1, expected {np.cos(1) - np.sin(1):.4g}"
 

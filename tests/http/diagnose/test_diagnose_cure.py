@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, finding
+import test_diagnose_measured as measured
 
 N, D = 24, 32
 Q = np.random.default_rng(4).normal(size=(2, 3, N, D))
@@ -77,6 +78,75 @@ def test_the_lines_mend_it(server, name, what):
         assert np.abs(after[key] - truth[key]).max() < 1e-6, (cure, key)
 
 
+P = np.array([3, 9, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2, 6, 4])
+LISTS = {"off_by_one": P + 1, "offset_other": P + 400, "offset_other real": P - 3.5, "positions_reversed": P[::-1], "positions_scaled": P * 1.3,
+         "rotated_twice": P * 2, "position_stride": P * 3}
+
+
+def mends_positions(cure, wrong, right):
+    compile(cure["torch"], "torch", "exec")
+    after = {"position_ids": np.array(wrong), "np": np}
+    exec(cure["numpy"], after)  # pylint: disable=exec-used
+    assert np.abs(after["position_ids"] - right).max() < 1e-9, cure
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_positions_that_are_no_run(server, name):
+    tables = {key: x.astype("f4") for key, x in port(LISTS[name]).items() if key in ("cos", "sin")}
+    answer = ask(server, {"scheme": "rope", "head_dim": D, "layout": "half", "form": "pairs", "positions": P.tolist()}, **tables)
+    mends_positions(finding(answer, name.split()[0])["cure"], LISTS[name], P)
+
+
+@pytest.mark.parametrize("belief", ["mrope", "video"])
+@pytest.mark.parametrize("change", ["24/16", "half", "twice", "next", "-3.5", "backwards"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_positions_of_one_axis(server, belief, change, axis):
+    fields, right, w, of_pair = measured.BELIEFS[belief]
+    wrong, (changed, codes) = right.copy(), measured.CHANGES[change]
+    wrong[axis] = changed(right[axis])
+    cos, sin = measured.tables(wrong, w, of_pair)
+    found = ask(server, {"scheme": "rope", "form": "pairs", **fields}, cos=cos, sin=sin)["findings"]  # angles_f32 may follow
+    assert found[0]["code"] in codes | measured.ALSO
+    if found[0]["code"] in codes:
+        mends_positions(found[0]["cure"], wrong, right)
+
+
+def test_a_shift_beside_a_factor_has_no_line(server):
+    """Its factor alone does not mend it."""
+    fields, right, w, of_pair = measured.BELIEFS["mrope"]
+    wrong = np.concatenate([right[:1], 1.5 * right[1:2] + 2, right[2:]])
+    cos, sin = measured.tables(wrong, w, of_pair)
+    assert finding(ask(server, {"scheme": "rope", "form": "pairs", **fields}, cos=cos, sin=sin), "positions_scaled")["cure"] is None
+
+
+ANGLES = np.arange(N)[:, None] * PLAIN
+COLUMNS = {"half": np.concatenate([np.sin(ANGLES), np.cos(ANGLES)], -1), "interleaved": np.stack([np.sin(ANGLES), np.cos(ANGLES)], -1).reshape(N, D)}
+FAR = np.subtract.outer(np.arange(12.0), np.arange(12.0))
+ALIBI = np.where(FAR < 0, -np.inf, -(2.0 ** -np.arange(2, 10, 2))[:, None, None] * FAR)
+SCORES = rotate(Q, np.cos(ANGLES), np.sin(ANGLES), "half") @ np.swapaxes(rotate(Q, np.cos(ANGLES), np.sin(ANGLES), "half"), -1, -2)
+OTHERS = {  # code: belief, the tensor under its name, what the line makes of it
+    "layout_swapped half": ({"scheme": "sinusoidal", "dim": D, "layout": "half"}, {"encoding": COLUMNS["interleaved"]}, COLUMNS["half"]),
+    "layout_swapped interleaved": ({"scheme": "sinusoidal", "dim": D, "layout": "interleaved"}, {"encoding": COLUMNS["half"]}, COLUMNS["interleaved"]),
+    "inverted": ({"scheme": "rope", "head_dim": D}, {"inv_freq": 1 / PLAIN}, PLAIN),
+    "inv_freq_f16": ({"scheme": "rope", "head_dim": D}, {"inv_freq": PLAIN.astype("f2").astype(float)}, PLAIN),
+    "mask_value": ({"scheme": "alibi", "num_heads": 4, "causal": True}, {"bias": np.maximum(ALIBI, -1e9)}, ALIBI),
+    "softmax_scale_missing": ({"scheme": "rope", "head_dim": D, "layout": "half"}, {"scores": SCORES, "q": Q, "k": Q}, D ** -0.5),
+    "softmax_scale_twice": ({"scheme": "rope", "head_dim": D, "layout": "half"}, {"scores": SCORES / D, "q": Q, "k": Q}, D ** -0.5),
+    "softmax_scale_other": ({"scheme": "rope", "head_dim": D, "layout": "half"}, {"scores": SCORES / 3, "q": Q, "k": Q}, D ** -0.5),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_lines_mend_other_tensors(server, name):
+    belief, sent, right = OTHERS[name]
+    said = ask(server, belief, **{key: x.astype("f4") for key, x in sent.items()})
+    cure = finding(said, name.split()[0])["cure"]
+    compile(cure["torch"], "torch", "exec")
+    after = {**sent, "np": np}
+    exec(cure["numpy"], after)  # pylint: disable=exec-used
+    assert np.allclose(after["softmax_scale" if "scores" in sent else next(iter(sent))], right, 1e-12, 0), cure
+
+
 def test_every_finding_has_the_member(server):
     """Of a scaling by YaRN there is no short line of NumPy, of what is right none at all."""
     tables = {name: port()[name].astype("f4") for name in ("cos", "sin")}
@@ -89,6 +159,19 @@ def test_every_finding_has_the_member(server):
     after = {**expanded, "np": np}
     exec(cure["numpy"], after)  # pylint: disable=exec-used
     assert all(np.array_equal(after[name], np.concatenate([x, x], -1)) for name, x in tables.items())
+
+
+def test_texts_have_the_lines_below_the_sentence(server):
+    """Indented, as PyTorch has them, for the command and for a log; where there is nothing to mend, none."""
+    body = {"scheme": "rope", "head_dim": D, "layout": "half", "format": "text"}
+    wrong = port(layout="interleaved")["q_out"]
+    for q_out, n_lines in ((wrong, 2), (port()["q_out"], 0)):
+        sent = {"q": Q.astype("f4").tolist(), "q_out": q_out.astype("f4").tolist()}
+        said = finding(server.post("/diagnose", {**body, **sent, "format": "json"}).json(), "layout_swapped" if n_lines else "as_believed")
+        lines = [f"    {line}" for line in (said["cure"] or {"torch": ""})["torch"].splitlines()]
+        assert len(lines) == n_lines
+        assert server.post("/diagnose", {**body, **sent}).body.decode().splitlines() == [f"explained: {said['detail']}", *lines]
+        assert server.post("/check", {**body, **sent}).body.decode().splitlines()[1:1 + n_lines] == lines
 
 
 def test_identified_says_what_it_is(server):

@@ -355,3 +355,27 @@ def test_nearly_what_is_believed(server):
     finding = one(ask(server, {"scheme": "rope", "head_dim": 64}, cos=cos, sin=np.sin(angle).astype("f4")), "unexplained")
     assert "nearly what you believe" in finding["detail"] and "cos[17, 5]" in finding["detail"] and "0.02" in finding["detail"]
     assert finding["worst"]["index"] == [17, 5] and "cos[17, 5]" in finding["detail_zh"]
+
+
+def rotated(q):
+    angle = np.arange(q.shape[-2])[:, None] * 1e4 ** (-np.arange(0, 64, 2) / 64)
+    a, b = np.split(q, 2, -1)
+    return np.concatenate([a * np.cos(angle) - b * np.sin(angle), b * np.cos(angle) + a * np.sin(angle)], -1)
+
+
+@pytest.mark.parametrize("steps", [16, 64, 256, 1024])
+def test_numbers_of_few_steps_are_no_scheme_of_another_size(server, steps):
+    """Numbers in fixed point are float16's too; the tolerance of xPos in 16 bits is not that of the largest number."""
+    q = np.random.default_rng(7).normal(size=(2, 4, 96, 64)).astype("f4")
+    belief = {"scheme": "rope", "head_dim": 64, "layout": "half"}
+    answer = ask(server, belief, q=q, q_out=(np.round(rotated(q) * steps) / steps).astype("f4"))
+    assert not answer["explained"] and codes_of(answer) == ["unexplained"]
+
+
+def test_four_bits_are_no_single_numbers(server):
+    """Every number of float8 (e4m3) is off: the sentence has the farthest, and not one that is right."""
+    q = np.random.default_rng(7).normal(size=(2, 4, 96, 64)).astype("f4")
+    right = rotated(q)
+    step = 2.0 ** (np.floor(np.log2(np.maximum(abs(right), 2.0**-6))) - 3)
+    said = one(ask(server, {"scheme": "rope", "head_dim": 64, "layout": "half"}, q=q, q_out=(np.round(right / step) * step).astype("f4")), "unexplained")
+    assert "single numbers" not in said["detail"] and abs(said["worst"]["found"] - said["worst"]["expected"]) > 0.1, said

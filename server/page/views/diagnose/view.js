@@ -26,6 +26,18 @@ const example = () => ({ a: EXAMPLE });
 /* A text that the server gives in both languages. */
 const told = (row) => live(() => (language() === 'zh' && row.detail_zh) || row.detail);
 
+/* The lines that mend a finding, of each library; once where they are the same. */
+function cures(cure) {
+  if (!cure) return [];
+  const same = cure.torch === cure.numpy;
+  const rows = [['torch', same ? 'PyTorch, NumPy' : 'PyTorch'], ['numpy', 'NumPy']];
+  return rows.filter(([kind]) => cure[kind] && !(same && kind === 'numpy')).map(([kind, library]) => make(
+    'div', { class: 'cure' }, make('p', { class: 'hint' }, phrase('diagnose.cure', { library: name(library) })),
+    make('pre', {
+      'data-cure': kind, translate: 'no', tabindex: 0, class: 'scroll', role: 'group', 'aria-label': word('diagnose.lines'),
+    }, cure[kind])));
+}
+
 class Diagnose {
   #file = null;        /* { title, blob, tensors, files } of #of */
   #of;                 /* the files of the user that it is; null: the example */
@@ -265,7 +277,7 @@ class Diagnose {
     const { findings, candidates, belief, searched, unseen } = this.#answer;
     this.figure.stage.replaceChildren(
       make('ul', { class: 'findings' },
-        findings.map((row) => make('li', { 'data-finding': row.code }, told(row), ' ', code(row.code)))),
+        findings.map((row) => make('li', { 'data-finding': row.code }, told(row), ' ', code(row.code), cures(row.cure)))),
       belief?.first_bad ? this.#first(belief.first_bad) : '',
       unseen?.length ? this.#unseen(unseen) : '',
       make('ol', { class: 'cards candidates' }, candidates.map((row, i) => this.#candidate(row, i))));
