@@ -328,6 +328,15 @@ static bool differ_in_several(const struct pe_lists *l)
     return l->n_axes == 1;
 }
 
+/* The same of a bound, which may also be a coordinate that some row has anyway. */
+static bool is_bound(const struct pe_lists *l, double bound)
+{
+    bool is_had = false;
+    for (size_t i = 0; i < l->n; i++)
+        is_had |= l->believed[i] == bound;
+    return is_had || differ_in_several(l);
+}
+
 /* m is the smallest jump of believed over found. */
 static bool wrapped(const struct pe_lists *l, double *out, struct pe_related *r)
 {
@@ -348,7 +357,7 @@ static bool clamped(const struct pe_lists *l, double *out, struct pe_related *r)
     for (size_t i = 0; i < l->n; i++)
         out[i] = fmin(l->believed[i], most);
     *r = (struct pe_related){most, largest_of(l->believed, l->n), 0, 1};
-    return l->n > 2 && holds(l, out) && differ_in_several(l);
+    return l->n > 2 && holds(l, out) && is_bound(l, most);
 }
 
 static bool clamped_below(const struct pe_lists *l, double *out, struct pe_related *r)
@@ -357,7 +366,7 @@ static bool clamped_below(const struct pe_lists *l, double *out, struct pe_relat
     for (size_t i = 0; i < l->n; i++)
         out[i] = fmax(l->believed[i], least);
     *r = (struct pe_related){least, least_of(l->believed, l->n), 0, 1};
-    return l->n > 2 && holds(l, out) && differ_in_several(l);
+    return l->n > 2 && holds(l, out) && is_bound(l, least);
 }
 
 /* The other sign, of one axis of several; of all of them it would be the direction. */
