@@ -4,7 +4,18 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+struct pe_shown pe_shown(double x)
+{
+    struct pe_shown out;
+    int digits = 15; /* as many as every decimal keeps */
+    do
+        snprintf(out.text, sizeof out.text, "%.*g", digits, x);
+    while (strtod(out.text, NULL) != x && ++digits <= 17);
+    return out;
+}
 
 __attribute__((format(printf, 3, 0))) static void fail(struct pe_failure *err, const char *pointer, const char *format,
                                                        va_list args)

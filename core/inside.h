@@ -47,6 +47,12 @@ struct pe_failure {
     const char *about; /* the name that the advice is about, static; or NULL */
 };
 
+/* A number as a client may have written it: in the fewest digits that are read as this double. */
+struct pe_shown {
+    char text[32];
+};
+struct pe_shown pe_shown(double x);
+
 /* Fill *err and return its status: a failing function ends with `return pe_fail(err, …)`. pe_fail names the field by
  * its pointer; the others need none. The format is English, and printed in the language of pe_speak_in. */
 enum pe_status pe_fail(struct pe_failure *err, const char *pointer, const char *format, ...)

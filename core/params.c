@@ -23,7 +23,7 @@ static void show_value(const struct pe_value *v, char *out, size_t room)
     case PE_NULL: snprintf(out, room, "null"); break;
     case PE_BOOLEAN: snprintf(out, room, "%s", v->boolean ? "true" : "false"); break;
     case PE_INTEGER: snprintf(out, room, "%lld", (long long)v->integer); break;
-    case PE_REAL: snprintf(out, room, "%.17g", v->real); break;
+    case PE_REAL: snprintf(out, room, "%s", pe_shown(v->real).text); break;
     case PE_STRING: snprintf(out, room, strlen(v->string) > 40 ? "\"%.40s…\"" : "\"%s\"", v->string); break;
     case PE_LIST: snprintf(out, room, pe_text("a list of %zu"), v->list.n); break;
     case PE_OBJECT: snprintf(out, room, "%s", pe_text("an object")); break;
@@ -94,6 +94,37 @@ static enum pe_status refuse(const struct pe_param *row, const struct pe_value *
 
 /* ---- One value into its field ---- */
 
+bool pe_value_find_odd(const struct pe_value *v, char *index, size_t n_index, const struct pe_value **odd)
+{
+    for (size_t i = 0; v->kind == PE_LIST && i < v->list.n; i++) {
+        const struct pe_value *item = &v->list.items[i];
+        char inner[64];
+        if (item->kind == PE_LIST && pe_value_find_odd(item, inner, sizeof inner, odd)) {
+            snprintf(index, n_index, "%zu, %s", i, inner);
+            return true;
+        }
+        if (item->kind == PE_NULL || item->kind == PE_BOOLEAN || item->kind == PE_STRING || item->kind == PE_OBJECT) {
+            snprintf(index, n_index, "%zu", i);
+            *odd = item;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is no list of numbers, or has an element that is none. */
+static enum pe_status refuse_list(const struct pe_param *row, const struct pe_value *v, const char *pointer,
+                                  struct pe_failure *err)
+{
+    char index[64], found[SHOWN_MAX], allowed[128];
+    const struct pe_value *odd;
+    if (!pe_value_find_odd(v, index, sizeof index, &odd))
+        return refuse(row, v, pointer, err);
+    show_value(odd, found, sizeof found);
+    show_range(row, allowed, sizeof allowed);
+    return pe_fail(err, pointer, "%s has %s at index %s; allowed: %s", row->name, found, index, allowed);
+}
+
 static bool value_number(const struct pe_value *v, double *out)
 {
     if (v->kind == PE_INTEGER)
@@ -154,7 +185,7 @@ static enum pe_status read_reals(const struct pe_param *row, const struct pe_val
         return pe_fail(err, pointer, "%s is empty; allowed: at least one number (%s)", row->name,
                        pe_summary_in(pe_spoken(), &row->about));
     if (!is_array)
-        return refuse(row, v, pointer, err);
+        return refuse_list(row, v, pointer, err);
     struct pe_reals list = {.array = v->array, .n = n};
     for (uint64_t i = 0; i < n; i++) {
         double x = pe_real_at(&list, i);
@@ -164,8 +195,8 @@ static enum pe_status read_reals(const struct pe_param *row, const struct pe_val
             continue;
         char allowed[128];
         show_range(row, allowed, sizeof allowed);
-        return pe_fail(err, pointer, "%s has %.17g at index %llu; allowed: %s", row->name, x, (unsigned long long)i,
-                       allowed);
+        return pe_fail(err, pointer, "%s has %s at index %llu; allowed: %s", row->name, pe_shown(x).text,
+                       (unsigned long long)i, allowed);
     }
     *field = list;
     return PE_OK;

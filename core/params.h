@@ -87,6 +87,9 @@ void pe_pointer_join(char *out, size_t room, const char *prefix, const char *nam
 static inline bool pe_same(const char *a, const char *b) { return *a == *b && strcmp(a, b) == 0; }
 
 /* The value of the field of that name; NULL if there is none. */
+/* The first element of a list, and of lists in it, that is no number, and its index: "1", "1, 0". */
+bool pe_value_find_odd(const struct pe_value *v, char *index, size_t n_index, const struct pe_value **odd);
+
 const struct pe_value *pe_field_find(const struct pe_field *fields, size_t n, const char *name);
 
 /* Is word one of the alternatives "a|b|c"? */

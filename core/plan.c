@@ -159,6 +159,11 @@ static enum pe_status check_axes(const struct pe_plan *plan, struct pe_failure *
                        plan->scheme->info.name);
     if (has_axes)
         return PE_OK;
+    if (plan->scheme->is_neutral)
+        return pe_fail(err, pointer,
+                       "%s gives %u axes, and this configuration has no positions on any (scheme %s); give len, for as "
+                       "many rows of zeros",
+                       pointer + 1, plan->seq.n_axes, plan->scheme->info.name);
     return pe_fail(err, pointer,
                    "%s gives %u axes, %s has one; give len or positions [n], or, for positions of each row of a batch, "
                    "positions_layout batch",

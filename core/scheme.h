@@ -176,6 +176,8 @@ const char *pe_field_meant(const char *word);
 /* Does the request give this parameter, under any of its names? Only while planning. */
 bool pe_plan_gave(const struct pe_plan *plan, const char *name);        /* or the model it names */
 bool pe_plan_gave_itself(const struct pe_plan *plan, const char *name); /* in its own fields */
+/* Refuses the request's sequence, where a model has so many axes and the sequence has others. */
+enum pe_status pe_plan_wrong_axes(const struct pe_plan *plan, unsigned n_axes, struct pe_failure *err);
 
 /* Does the request have a field of this name? */
 bool pe_request_has(const struct pe_request *request, const char *name);

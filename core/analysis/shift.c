@@ -353,7 +353,7 @@ static enum pe_status check(const struct pe_analysis *study, const struct pe_sub
         char pointer[32];
         snprintf(pointer, sizeof pointer, "/k/%zu", i);
         if (k != floor(k))
-            return pe_fail(err, pointer, "k has %.17g; allowed: integers", k);
+            return pe_fail(err, pointer, "k has %s; allowed: integers", pe_shown(k).text);
         if (k >= (double)subject->n)
             return pe_fail(err, pointer, "k has %.0f, and the sequence %llu positions; allowed: at most %llu", k,
                            (unsigned long long)subject->n, (unsigned long long)subject->n - 1);

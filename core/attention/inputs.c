@@ -416,12 +416,15 @@ struct pe_sequence_sizes pe_attention_sizes(const struct pe_plan *plan)
     struct pe_sequence_sizes sizes = {.k_tensor = t->x.rank ? "x" : "k"};
     if (t->q.tensor.data) {
         sizes.q = t->q.n > n ? t->q.n - n : t->q.n;
+        sizes.prefix = t->q.n > n && t->k.n > n ? n : 0;
         sizes.k = t->k.n > n ? t->k.n - n : t->k.n;
     } else if (t->x.rank && !plan->scheme->info.is_additive) {
         sizes.k = t->x.shape[t->x.rank - 2];
-        sizes.k = sizes.k > n ? sizes.k - n : sizes.k;
+        sizes.prefix = sizes.k > n ? n : 0;
+        sizes.k -= sizes.prefix;
     } else if (t->x.rank) {
         sizes.k = pe_absolute_n(plan);
+        sizes.prefix = pe_absolute_n_prefix(plan);
     }
     return sizes;
 }

@@ -13,7 +13,7 @@ static enum pe_sequence_kind kind(const struct pe_plan *plan)
 
 static struct pe_sequence_sizes sizes(const struct pe_plan *plan)
 {
-    return (struct pe_sequence_sizes){.k = pe_absolute_n(plan), .k_tensor = "x"};
+    return (struct pe_sequence_sizes){.k = pe_absolute_n(plan), .k_tensor = "x", .prefix = pe_absolute_n_prefix(plan)};
 }
 
 static enum pe_status begin(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)

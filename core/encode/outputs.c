@@ -320,9 +320,9 @@ enum pe_status pe_check_phases(const struct pe_plan *plan, const struct pe_wave 
     if (fastest * farthest < PE_PHASE_MAX)
         return PE_OK;
     return pe_fail(err, "",
-                   "the largest angle is %.3g quarter turns (position %.17g, frequency %.3g); allowed: below 2^51; "
+                   "the largest angle is %.3g quarter turns (position %s, frequency %.3g); allowed: below 2^51; "
                    "choose smaller positions or frequencies",
-                   fastest * farthest, farthest, fastest);
+                   fastest * farthest, pe_shown(farthest).text, fastest);
 }
 
 enum { PADDING = 32 }; /* extra columns in the table of an axis */

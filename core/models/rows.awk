@@ -8,7 +8,7 @@ BEGIN {
     keys["names"] = "words means"
     keys["types"] = "aliases kind fields gives chosen ignores reads refuses needs inner inner_type without layers none none_if " \
                     "mixed period masks extra_rows row_offset first layout channels position_style head_dim base " \
-                    "local_base rope_if axes form buckets distance interpolate positions scale cap sinks indexer traits " \
+                    "local_base rope_if axes form buckets distance interpolate positions send scale cap sinks indexer traits " \
                     "source certainty"
     needed["types"] = "kind source certainty"
     split("checkpoint:PE_SEEN_CHECKPOINT|class default:PE_CLASS_DEFAULT|unverified:PE_UNVERIFIED", pairs, "|")
@@ -272,7 +272,7 @@ function begin_types(    text, part) {
     } while ((getline text <list) > 0)
     is_integer["extra_rows"] = is_integer["row_offset"] = is_integer["first"] = 1
     only["inner"] = only["inner_type"] = only["without"] = "nested"
-    only["positions"] = "other"
+    only["positions"] = only["send"] = "other"
     only["form"] = "alibi mpt falcon"
     only["buckets"] = only["distance"] = "buckets t5"
     only["interpolate"] = "patches beit"
@@ -283,7 +283,8 @@ function begin_types(    text, part) {
     only["channels"] = only["head_dim"] = "rope"
     only["chosen"] = "grid"
     only["layout"] = "rope grid cogvideox"
-    only["position_style"] = only["base"] = "rope grid"
+    only["position_style"] = "rope grid"
+    only["base"] = "rope grid detr"
     only["rope_if"] = "rope sines"
     only["axes"] = "grid cogvideox"
     only["local_base"] = only["mixed"] = only["period"] = only["none_if"] = "rope"
@@ -341,7 +342,7 @@ function print_type_key(key, text, at) {
             fail(at, "masks of \"" name "\" is \"" text "\"; allowed: alike, differ")
         printf "     .masks = PE_HF_MASKS_%s,\n", text == "alike" ? "ALIKE" : "DIFFER"
     } else {
-        if (text ~ / / && key != "positions" && key != "source")
+        if (text ~ / / && key != "positions" && key != "send" && key != "source")
             text = spaceless(text)
         printf "     .%s = %s,\n", key, quoted(text)
     }

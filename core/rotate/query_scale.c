@@ -66,8 +66,8 @@ enum pe_status pe_query_scale_check(const struct pe_query_scale *s, unsigned n_a
     uint64_t n = q->list ? pe_positions_count(q) : 1; /* a run begins with its smallest */
     for (uint64_t i = 0; i < n && !pe_is_cancelled_at(i); i++)
         if (pe_position_at(q, i) < 0)
-            return pe_fail(err, "/query_scale", "query_scale is for positions from 0 on; a query is at %.17g",
-                           pe_position_at(q, i));
+            return pe_fail(err, "/query_scale", "query_scale is for positions from 0 on; a query is at %s",
+                           pe_shown(pe_position_at(q, i)).text);
     return PE_OK;
 }
 

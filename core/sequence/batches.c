@@ -165,12 +165,12 @@ static enum pe_status wrong_end(const struct pe_reals *ends, uint64_t i, struct 
 {
     double x = pe_real_at(ends, i), before = i ? pe_real_at(ends, i - 1) : 0;
     if (x != floor(x))
-        return pe_fail(err, "/cu_seqlens", "cu_seqlens has %.17g at index %llu; allowed: integers", x,
+        return pe_fail(err, "/cu_seqlens", "cu_seqlens has %s at index %llu; allowed: integers", pe_shown(x).text,
                        (unsigned long long)i);
     if (i == 0)
-        return pe_fail(err, "/cu_seqlens", "cu_seqlens begins with %.17g; it must begin with 0", x);
-    return pe_fail(err, "/cu_seqlens", "cu_seqlens falls from %.17g to %.17g at index %llu; it may not fall", before, x,
-                   (unsigned long long)i);
+        return pe_fail(err, "/cu_seqlens", "cu_seqlens begins with %s; it must begin with 0", pe_shown(x).text);
+    return pe_fail(err, "/cu_seqlens", "cu_seqlens falls from %s to %s at index %llu; it may not fall",
+                   pe_shown(before).text, pe_shown(x).text, (unsigned long long)i);
 }
 
 enum pe_status pe_sequence_read_cu_seqlens(struct pe_sequence *seq, struct pe_sequence_fields *f,
@@ -195,8 +195,8 @@ enum pe_status pe_sequence_read_cu_seqlens(struct pe_sequence *seq, struct pe_se
             return pe_cancelled(err);
     }
     if (n == 0)
-        return pe_fail(err, "/cu_seqlens",
-                       "cu_seqlens has no sequence: its last number, %.17g, is the number of tokens", before);
+        return pe_fail(err, "/cu_seqlens", "cu_seqlens has no sequence: its last number, %s, is the number of tokens",
+                       pe_shown(before).text);
     f->lens = (struct pe_reals){{PE_F64, 1, {n}, lens}, n};
     return PE_OK;
 }

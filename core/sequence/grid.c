@@ -20,7 +20,8 @@ static enum pe_status read_grid(struct pe_sequence *seq, const struct pe_reals *
     for (unsigned a = 0; a < grid->n; a++) {
         double x = pe_real_at(grid, a);
         if (x != floor(x))
-            return pe_fail(err, "/grid", "grid has %.17g at index %u; allowed: integers of at least 1", x, a);
+            return pe_fail(err, "/grid", "grid has %s at index %u; allowed: integers of at least 1", pe_shown(x).text,
+                           a);
         seq->grid[a] = (uint64_t)x;
         if ((double)*n * x > PE_POSITION_MAX)
             return pe_fail(err, "/grid", "grid has more than 2^40 (1099511627776) positions");
@@ -126,8 +127,8 @@ static enum pe_status read_grid_coords(struct pe_sequence *seq, const struct pe_
         for (uint64_t i = 0; i < size; i++)
             if (!(fabs(list[i]) <= PE_POSITION_MAX))
                 return pe_fail(err, "/grid_coords",
-                               "grid_coords has %.17g on axis %u; allowed: magnitudes up to 2^40 (1099511627776)",
-                               list[i], a);
+                               "grid_coords has %s on axis %u; allowed: magnitudes up to 2^40 (1099511627776)",
+                               pe_shown(list[i]).text, a);
         if ((double)*n * (double)size > PE_POSITION_MAX)
             return pe_fail(err, "/grid_coords", "grid_coords has more than 2^40 (1099511627776) positions");
         *n *= size;

@@ -232,8 +232,8 @@ static enum pe_status lay_blocks(struct layout *l, const struct pe_segment_block
             continue;
         char pointer[PE_POINTER_MAX];
         snprintf(pointer, sizeof pointer, "/segments/%zu", i);
-        return pe_fail(err, pointer, "the ids of this segment run up to %.17g; allowed: up to 2^40 (1099511627776)",
-                       largest);
+        return pe_fail(err, pointer, "the ids of this segment run up to %s; allowed: up to 2^40 (1099511627776)",
+                       pe_shown(largest).text);
     }
     return PE_OK;
 }

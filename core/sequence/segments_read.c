@@ -228,8 +228,8 @@ static enum pe_status check_grid(struct reader *r, const struct segment *s)
                        (unsigned long long)grid->n, grid->array.rank, examples[s->type]);
     for (uint64_t i = 0; i < 3; i++)
         if (pe_real_at(grid, i) != floor(pe_real_at(grid, i)))
-            return pe_fail(r->err, field_at(r, "grid"), "grid has %.17g at index %llu; allowed: integers from 1",
-                           pe_real_at(grid, i), (unsigned long long)i);
+            return pe_fail(r->err, field_at(r, "grid"), "grid has %s at index %llu; allowed: integers from 1",
+                           pe_shown(pe_real_at(grid, i)).text, (unsigned long long)i);
     return PE_OK;
 }
 
@@ -388,7 +388,7 @@ static enum pe_status check_rate(const char *name, double rate, struct pe_failur
 {
     if (rate >= 0 && rate <= PE_POSITION_MAX)
         return PE_OK;
-    return pe_fail_at(err, "", name, "%s is %.17g; allowed: a number from 0 to 2^40", name, rate);
+    return pe_fail_at(err, "", name, "%s is %s; allowed: a number from 0 to 2^40", name, pe_shown(rate).text);
 }
 
 /* The caller's parameter rows are stricter; these ranges are the minimum that computing the ids needs. */

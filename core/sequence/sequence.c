@@ -43,10 +43,11 @@ static enum pe_status run_lengths(const struct pe_sequence_fields *f, struct pe_
     int64_t q = pe_given(f->len) ? f->len : f->q_len, k = pe_given(f->len) ? f->len : f->k_len;
     *q_len = pe_given(q) ? (uint64_t)q : sizes.q ? sizes.q : pe_given(k) ? (uint64_t)k : sizes.k;
     *k_len = pe_given(k) ? (uint64_t)k : sizes.k ? sizes.k : *q_len;
-    enum pe_status status = pe_sequence_check_size(pe_given(f->len) ? "/len" : "/q_len", *q_len, sizes.q, "q", err);
+    enum pe_status status =
+        pe_sequence_check_size(pe_given(f->len) ? "/len" : "/q_len", *q_len, sizes.q, "q", sizes.prefix, err);
     return status ? status
                   : pe_sequence_check_size(pe_given(f->len) ? "/len" : "/k_len", *k_len, sizes.k,
-                                           sizes.k_tensor ? sizes.k_tensor : "k", err);
+                                           sizes.k_tensor ? sizes.k_tensor : "k", sizes.prefix, err);
 }
 
 /* Key j is at offset + j, query i at offset + q_offset + i. */
@@ -156,10 +157,10 @@ static enum pe_status init_two_lists(struct pe_sequence *seq, const struct pe_se
         return pe_fail(err, "/q_positions", "q_positions has %u axes, k_positions %u; give the same", q_axes,
                        seq->n_axes);
     if (!status)
-        status = pe_sequence_check_size("/q_positions", seq->q->n, sizes.q, "q", err);
-    return status
-               ? status
-               : pe_sequence_check_size("/k_positions", seq->k->n, sizes.k, sizes.k_tensor ? sizes.k_tensor : "k", err);
+        status = pe_sequence_check_size("/q_positions", seq->q->n, sizes.q, "q", sizes.prefix, err);
+    return status ? status
+                  : pe_sequence_check_size("/k_positions", seq->k->n, sizes.k, sizes.k_tensor ? sizes.k_tensor : "k",
+                                           sizes.prefix, err);
 }
 
 /* ---- Packed sequences, segments, tokens ---- */
@@ -173,7 +174,7 @@ static enum pe_status count_lens(const struct pe_reals *lens, const char *pointe
         if (pe_is_cancelled_at(i))
             return pe_cancelled(err);
         if (x != floor(x))
-            return pe_fail(err, "/lens", "lens has %.17g at index %llu; allowed: integers of at least 1", x,
+            return pe_fail(err, "/lens", "lens has %s at index %llu; allowed: integers of at least 1", pe_shown(x).text,
                            (unsigned long long)i);
         sum += x;
     }

@@ -159,6 +159,7 @@ enum pe_sequence_kind {
 struct pe_sequence_sizes {
     uint64_t q, k;
     const char *k_tensor; /* the name of the tensor that fixes k; NULL: "k" */
+    uint64_t prefix;      /* rows of the tensors before those of the sequence, which q and k do not count */
 };
 
 struct pe_sequence {
@@ -270,9 +271,13 @@ static inline bool pe_given(int64_t field) { return field != PE_UNSET_INT; }
 enum pe_status pe_sequence_check(const struct pe_sequence_fields *f, enum pe_sequence_kind kind, bool fixed,
                                  struct pe_failure *err);
 
-/* A length that tensors fix need not be given, but may not be contradicted. fixed = 0: none does. */
+/* The field that gives the sequence. */
+const char *pe_sequence_pointer(const struct pe_sequence_fields *fields);
+
+/* A length that tensors fix need not be given, but may not be contradicted. fixed = 0: none does. prefix: rows of the
+ * tensor before the fixed ones. */
 enum pe_status pe_sequence_check_size(const char *pointer, uint64_t n, uint64_t fixed, const char *tensor,
-                                      struct pe_failure *err);
+                                      uint64_t prefix, struct pe_failure *err);
 
 /* The same for a sequence that queries and keys share. */
 enum pe_status pe_sequence_check_sizes(const char *pointer, uint64_t n, struct pe_sequence_sizes sizes,

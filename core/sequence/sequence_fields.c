@@ -167,6 +167,13 @@ static int count_ways(const struct pe_sequence_fields *f, const char **last)
     return n;
 }
 
+const char *pe_sequence_pointer(const struct pe_sequence_fields *f)
+{
+    const char *last = "/len";
+    count_ways(f, &last);
+    return last;
+}
+
 #define WAYS                                                                                                           \
     "len, positions, attention_mask, grid, grid_coords, lens, cu_seqlens, shard, segments, tokens, q_len and k_len, "  \
     "q_positions "                                                                                                     \
@@ -265,10 +272,17 @@ enum pe_status pe_sequence_check(const struct pe_sequence_fields *f, enum pe_seq
 /* ---- Sizes that tensors fix ---- */
 
 enum pe_status pe_sequence_check_size(const char *pointer, uint64_t n, uint64_t fixed, const char *tensor,
-                                      struct pe_failure *err)
+                                      uint64_t prefix, struct pe_failure *err)
 {
     if (!fixed || n == fixed)
         return PE_OK;
+    if (prefix)
+        return pe_fail(
+            err, pointer,
+            "%s gives %llu positions, which with the rows in front of them, %llu, are %llu; the tensor %s has "
+            "%llu rows",
+            pointer + 1, (unsigned long long)n, (unsigned long long)prefix, (unsigned long long)(n + prefix), tensor,
+            (unsigned long long)(fixed + prefix));
     pe_fail(err, pointer, "%s gives %llu positions, the tensor %s has %llu; give the same number", pointer + 1,
             (unsigned long long)n, tensor, (unsigned long long)fixed);
     return pe_leave_out(err, ", or leave %s out", pointer + 1);
@@ -277,6 +291,8 @@ enum pe_status pe_sequence_check_size(const char *pointer, uint64_t n, uint64_t 
 enum pe_status pe_sequence_check_sizes(const char *pointer, uint64_t n, struct pe_sequence_sizes sizes,
                                        struct pe_failure *err)
 {
-    enum pe_status status = pe_sequence_check_size(pointer, n, sizes.q, "q", err);
-    return status ? status : pe_sequence_check_size(pointer, n, sizes.k, sizes.k_tensor ? sizes.k_tensor : "k", err);
+    enum pe_status status = pe_sequence_check_size(pointer, n, sizes.q, "q", sizes.prefix, err);
+    return status
+               ? status
+               : pe_sequence_check_size(pointer, n, sizes.k, sizes.k_tensor ? sizes.k_tensor : "k", sizes.prefix, err);
 }

@@ -126,6 +126,8 @@ static void print_turns(const struct pe_hf_model *row)
 static void print_what(const struct pe_hf_model *row)
 {
     printf("%s%s", kinds[row->kind], row->kind == PE_HF_OTHER ? row->positions : "");
+    if (row->send)
+        printf("; send %s", row->send);
     if (row->kind == PE_HF_NESTED)
         print_nested(row);
     if (row->kind == PE_HF_ROPE)

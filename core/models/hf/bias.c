@@ -4,6 +4,7 @@
 #include "core/models/hf/hf.h"
 #include "core/params.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- ALiBi ---- */
@@ -295,7 +296,7 @@ static enum pe_status read_element(const struct pe_hf_reader *r, const char *nam
         return PE_OK;
     struct pe_reals list = {.array = field->value.array};
     if (field->value.kind != PE_ARRAY || list.array.rank != 1)
-        return pe_hf_wrong(&r->config, field, "a list of integers, one for each stage", r->err);
+        return pe_hf_wrong_list(&r->config, field, "a list of integers, one for each stage", r->err);
     if (stage >= list.array.shape[0])
         return pe_fail(r->err, "/layer_type", "layer_type is \"%.40s\"; %s of the config has %llu stages",
                        r->layer_type, name, (unsigned long long)list.array.shape[0]);
@@ -396,6 +397,10 @@ enum pe_status pe_hf_beit(struct pe_hf_reader *r)
         pe_hf_flag(&r->config, "use_shared_relative_position_bias", &shared, r->err) ||
         pe_hf_flag(&r->config, "use_absolute_position_embeddings", &table, r->err))
         return r->err->status;
+    if (!own && !shared && !table)
+        snprintf(pe_hf_note(r), PE_DETAIL_MAX, "%s",
+                 pe_text("Without use_relative_position_bias, use_shared_relative_position_bias or "
+                         "use_absolute_position_embeddings the class adds no positions."));
     if (!own && !shared)
         return table ? pe_hf_patches(r) : pe_hf_nothing(r);
     pe_hf_put_word(r->out, "scheme", "beit");
@@ -424,7 +429,7 @@ static enum pe_status read_sides(const struct pe_hf_reader *r, const char *name,
         out[a] = pe_real_at(&list, a);
         is_pair = out[a] >= 1 && out[a] <= PE_HF_SIDE_MAX && out[a] == floor(out[a]);
     }
-    return is_pair ? PE_OK : pe_hf_wrong(&r->config, field, "a number, or two: rows and columns", r->err);
+    return is_pair ? PE_OK : pe_hf_wrong_list(&r->config, field, "a number, or two: rows and columns", r->err);
 }
 
 /* The table of patches beside them, which is all that a config without them has. */

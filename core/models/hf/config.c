@@ -140,8 +140,7 @@ static enum pe_status unknown_type(const struct pe_hf_reader *r)
         return pe_fail_at(r->err, r->config.at, r->type_key, "\"%.64s\" is no %s but a %s; write it so", r->model_type,
                           r->type_key, strcmp(r->type_key, "model_type") == 0 ? "_class_name" : "model_type");
     if (strcmp(r->type_key, "_class_name") == 0)
-        return pe_fail_at(r->err, r->config.at, r->type_key, "unknown class \"%.64s\"%s%s", r->model_type,
-                          *nearest ? pe_text("; nearest: ") : "", nearest);
+        return pe_hf_refuse_class(&r->config, r->model_type, r->err);
     if (r->model)
         return pe_fail(
             r->err, pointer,
@@ -158,6 +157,10 @@ static enum pe_status unknown_type(const struct pe_hf_reader *r)
 
 static enum pe_status other_positions(const struct pe_hf_reader *r)
 {
+    if (r->model->send)
+        return pe_fail_at(r->err, r->config.at, r->type_key,
+                          "%s \"%.64s\" is not read here; its positions are %s. In place of hf_config send %s",
+                          r->type_key, r->model_type, pe_text(r->model->positions), pe_text(r->model->send));
     return pe_fail_at(r->err, r->config.at, r->type_key, "%s \"%.64s\" has positions that no scheme here gives: %s",
                       r->type_key, r->model_type, pe_text(r->model->positions));
 }

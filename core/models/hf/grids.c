@@ -48,7 +48,7 @@ static enum pe_status read_list(struct pe_hf_reader *r, const char *name, const 
     if (!field)
         return pe_fail_at(r->err, r->config.at, name, "%s is missing; needed: %zu %s", name, of->n, pe_text(of->what));
     if (field->value.kind != PE_ARRAY || list->array.rank != 1)
-        return pe_hf_wrong(&r->config, field, "a list of numbers", r->err);
+        return pe_hf_wrong_list(&r->config, field, "a list of numbers", r->err);
     if (list->n != of->n)
         return pe_fail_at(r->err, r->config.at, name, "%s has %llu numbers; needed: %zu %s", name,
                           (unsigned long long)list->n, of->n, pe_text(of->what));
@@ -253,8 +253,10 @@ static enum pe_status put_sines(struct pe_hf_reader *r)
 
 enum pe_status pe_hf_sines(struct pe_hf_reader *r)
 {
-    if (r->model->rope_if && !pe_hf_says(&r->config, r->model->rope_if))
+    if (r->model->rope_if && !pe_hf_says(&r->config, r->model->rope_if)) {
+        snprintf(pe_hf_note(r), PE_DETAIL_MAX, pe_text("Without %s the class adds no positions."), r->model->rope_if);
         return pe_hf_nothing(r);
+    }
     return put_sines(r);
 }
 

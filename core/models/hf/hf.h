@@ -98,7 +98,7 @@ struct pe_hf_model {
     int64_t extra_rows, row_offset, first; /* PE_HF_AFTER_PADDING: pad_token_id + 1 */
     const char *layout, *channels, *position_style, *head_dim, *base, *local_base, *rope_if;
     const char *axes; /* grid: how the head is shared among axes */
-    const char *form, *buckets, *distance, *interpolate, *positions;
+    const char *form, *buckets, *distance, *interpolate, *positions, *send;
     const char *indexer; /* of sparse attention: how its heads turn, half, interleaved, or last|interleaved */
     const char *scale, *cap, *sinks; /* of scores; scale NULL: the attention code was not read */
     const char *source;              /* files and symbols, below transformers' models/ */
@@ -136,6 +136,8 @@ void pe_hf_nearest_of(const char *name, const char *(*names)(size_t i), char *ou
 /* Is it a config.json of timm? Then it is refused with the words that say what its model has. */
 bool pe_hf_is_timm(const struct pe_hf_place *config);
 enum pe_status pe_hf_refuse_timm(const struct pe_hf_place *config, struct pe_failure *err);
+/* A class of diffusers without a row. */
+enum pe_status pe_hf_refuse_class(const struct pe_hf_place *config, const char *class, struct pe_failure *err);
 void pe_hf_nearest_types(const char *model_type, char *out, size_t room);
 
 /* An object of the config and the pointer to it. */
@@ -183,6 +185,10 @@ bool pe_hf_says(const struct pe_hf_place *place, const char *names); /* does the
 bool pe_hf_has_default(const struct pe_hf_model *row, const char *name);
 /* Does the object, or the class, have "name=true", "name=word", or "name" with any value but null? */
 bool pe_hf_holds(const struct pe_hf_place *place, const char *condition);
+
+/* Of a list of numbers: names the element that is none. */
+enum pe_status pe_hf_wrong_list(const struct pe_hf_place *place, const struct pe_field *field, const char *allowed,
+                                struct pe_failure *err);
 
 /* A field that is a list of numbers; none if it is anything else. */
 struct pe_reals pe_hf_numbers(const struct pe_hf_place *place, const char *name);
@@ -313,6 +319,7 @@ enum pe_status pe_hf_patches(struct pe_hf_reader *r);                   /* a tab
 enum pe_status pe_hf_learned_or_other(struct pe_hf_reader *r);          /* in BERT's family a word chooses the kind */
 enum pe_status pe_hf_sinusoidal(struct pe_hf_reader *r);
 enum pe_status pe_hf_detr(struct pe_hf_reader *r);
+enum pe_status pe_hf_same_temperature(struct pe_hf_reader *r);
 enum pe_status pe_hf_rt_detr(struct pe_hf_reader *r);
 enum pe_status pe_hf_nothing(struct pe_hf_reader *r); /* no positions */
 

@@ -103,7 +103,7 @@ static enum pe_status check_numbers(const struct pe_hf_reader *r, const char *na
     const struct pe_field *field = pe_hf_find(&r->config, name);
     bool is_list = field && field->value.kind == PE_ARRAY && field->value.array.rank == 1;
     bool is_empty = field && field->value.kind == PE_LIST && field->value.list.n == 0;
-    return !field || is_list || is_empty ? PE_OK : pe_hf_wrong(&r->config, field, "a list of numbers", r->err);
+    return !field || is_list || is_empty ? PE_OK : pe_hf_wrong_list(&r->config, field, "a list of numbers", r->err);
 }
 
 /* A period of the row; EXAONE 4 writes it as "LLLG". */

@@ -67,6 +67,8 @@ TRAIT(then, resized_from_sample, "; resized from the sample", "diffusers: models
 TRAIT(then, resized_by_scale, "; resized from the sample, divided by interpolation_scale",
       "diffusers: pixart_transformer_2d.py")
 TRAIT(then, windowed, "; the middle of pos_embed_max_size", "diffusers: models/embeddings.py: cropped_pos_embed")
+TRAIT(then, same_temperature, "; refused if its two temperatures differ",
+      "dab_detr/modeling_dab_detr.py: DabDetrSinePositionEmbedding")
 TRAIT(then, table_scaled, "; tables scaled", "layoutlmv3/modeling_layoutlmv3.py")
 TRAIT(then, ntk_beyond, "; dynamic NTK by rotary_scaling_factor beyond max_trained_positions",
       "the vendor's modeling_hf_nomic_bert.py: NomicBertDynamicNTKRotaryEmbedding")

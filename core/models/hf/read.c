@@ -142,6 +142,18 @@ enum pe_status pe_hf_wrong(const struct pe_hf_place *place, const struct pe_fiel
     return pe_fail_at(err, place->at, field->name, "%.64s is %s; allowed: %s", field->name, found, pe_text(allowed));
 }
 
+enum pe_status pe_hf_wrong_list(const struct pe_hf_place *place, const struct pe_field *field, const char *allowed,
+                                struct pe_failure *err)
+{
+    char found[64], index[64];
+    const struct pe_value *odd;
+    if (!pe_value_find_odd(&field->value, index, sizeof index, &odd))
+        return pe_hf_wrong(place, field, allowed, err);
+    pe_value_show(odd, found, sizeof found);
+    return pe_fail_at(err, place->at, field->name, "%.64s has %s at index %s; allowed: %s", field->name, found, index,
+                      pe_text(allowed));
+}
+
 enum pe_status pe_hf_number(const struct pe_hf_place *place, const char *names, double *out, struct pe_failure *err)
 {
     const struct pe_field *field = pe_hf_find(place, names);
@@ -229,6 +241,8 @@ enum pe_status pe_hf_needed(const struct pe_hf_place *place, const char *names, 
     const struct pe_field *field = pe_hf_find(place, names);
     char spelled[160];
     pe_hf_spell(names, spelled, sizeof spelled);
+    if (!field && !strchr(names, '|'))
+        return pe_fail_at(err, place->at, names, "%s is missing; looked for %s", pe_text(what), spelled);
     if (!field)
         return pe_fail(err, place->at, "%s is missing; looked for %s", pe_text(what), spelled);
     if (pe_hf_integer(place, names, out, err))

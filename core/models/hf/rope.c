@@ -291,7 +291,8 @@ static enum pe_status put_mrope(struct pe_hf_reader *r, const struct pe_field *s
     if (pe_hf_flag(&r->rope, "mrope_interleaved", &interleaved, r->err))
         return r->err->status;
     if (section && section->value.kind != PE_ARRAY)
-        return pe_hf_wrong(&r->rope, section, "three numbers: pairs of channels for time, height and width", r->err);
+        return pe_hf_wrong_list(&r->rope, section, "three numbers: pairs of channels for time, height and width",
+                                r->err);
     pe_hf_put_word(r->out, "channels", interleaved ? "mrope_interleaved" : "mrope");
     if (section)
         pe_hf_put(r->out, "mrope_section", section->value);

@@ -2,6 +2,7 @@
 #include "core/models/hf/hf.h"
 #include "core/params.h"
 
+#include <math.h>
 #include <string.h>
 
 /* A number, or a list of two that are equal. */
@@ -14,29 +15,54 @@ static enum pe_status read_side(const struct pe_hf_reader *r, const char *name, 
     bool is_pair = list.array.rank == 1 && list.array.shape[0] == 2;
     double side = is_pair ? pe_real_at(&list, 0) : 0;
     if (!is_pair || !(side >= 1 && side <= PE_HF_SIDE_MAX) || side != pe_real_at(&list, 1))
-        return pe_hf_wrong(&r->config, field, "a number, or two that are equal", r->err);
+        return pe_hf_wrong_list(&r->config, field, "a number, or two that are equal", r->err);
     *out = (int64_t)side;
+    return PE_OK;
+}
+
+/* SigLIP 2 states how many patches its square table has. */
+static enum pe_status root_of_patches(const struct pe_hf_reader *r, int64_t *side)
+{
+    int64_t n = 0;
+    if (pe_hf_needed(&r->config, "num_patches", "rows of the table", &n, r->err))
+        return r->err->status;
+    *side = (int64_t)sqrt((double)n);
+    if (*side * *side != n || *side > PE_HF_SIDE_MAX)
+        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "num_patches"), "a square, up to 65536^2", r->err);
     return PE_OK;
 }
 
 enum pe_status pe_hf_side(const struct pe_hf_reader *r, int64_t *side)
 {
     int64_t image = 0, patch = 1;
-    if (read_side(r, "image_size", &image) || read_side(r, "patch_size", &patch))
+    const char *step = pe_hf_has_default(r->model, "patch_stride") ? "patch_stride" : "patch_size";
+    if (pe_hf_has_default(r->model, "num_patches"))
+        return root_of_patches(r, side);
+    if (read_side(r, "image_size", &image) || read_side(r, step, &patch))
         return r->err->status;
     *side = image / patch;
     if (*side < 1 || *side > PE_HF_SIDE_MAX)
-        return pe_fail(r->err, r->config.at, "image_size %lld / patch_size %lld is %lld; allowed: 1 to %d patches",
-                       (long long)image, (long long)patch, (long long)*side, PE_HF_SIDE_MAX);
+        return pe_fail(r->err, r->config.at, "image_size %lld / %s %lld is %lld; allowed: 1 to %d patches",
+                       (long long)image, step, (long long)patch, (long long)*side, PE_HF_SIDE_MAX);
     return PE_OK;
 }
 
-/* dim of the table; ALBERT's and ELECTRA's are narrower than the model. */
+/* The field of the width of what positions are added to. ALBERT's and ELECTRA's tables are narrower than the model;
+ * those that decode masks have a width for each part. */
+static const char *width_names(const struct pe_hf_reader *r)
+{
+    static const char *const of_parts[] = {"hidden_dim", "feature_size", "conv_dim"};
+    for (size_t i = 0; i < sizeof of_parts / sizeof *of_parts; i++)
+        if (pe_hf_has_default(r->model, of_parts[i]))
+            return of_parts[i];
+    bool own = pe_hf_find(&r->config, "embedding_size|input_embedding_size") != NULL;
+    return own ? "embedding_size|input_embedding_size" : PE_HF_WIDTH;
+}
+
 static enum pe_status put_dim(struct pe_hf_reader *r)
 {
     int64_t dim = 0;
-    bool own = pe_hf_find(&r->config, "embedding_size|input_embedding_size") != NULL;
-    const char *names = own ? "embedding_size|input_embedding_size" : PE_HF_WIDTH;
+    const char *names = width_names(r);
     if (pe_hf_needed(&r->config, names, "dim", &dim, r->err))
         return r->err->status;
     pe_hf_put_integer(r->out, "dim", dim);
@@ -128,7 +154,28 @@ enum pe_status pe_hf_sinusoidal(struct pe_hf_reader *r)
 enum pe_status pe_hf_detr(struct pe_hf_reader *r)
 {
     bool scaled = false;
-    return put_sinusoids(r, &scaled);
+    double temperature = 10000;
+    if (put_sinusoids(r, &scaled) || (r->model->base && pe_hf_number(&r->config, r->model->base, &temperature, r->err)))
+        return r->err->status;
+    if (r->model->base)
+        pe_hf_put_number(r->out, "temperature", temperature);
+    return PE_OK;
+}
+
+/* DAB-DETR: a temperature for each axis, and the number that positions are multiplied by. */
+enum pe_status pe_hf_same_temperature(struct pe_hf_reader *r)
+{
+    double rows = 0, columns = 0, scale = 0;
+    if (pe_hf_number(&r->config, "temperature_height", &rows, r->err) ||
+        pe_hf_number(&r->config, "temperature_width", &columns, r->err) ||
+        pe_hf_number(&r->config, "sine_position_embedding_scale", &scale, r->err))
+        return r->err->status;
+    if (columns != rows)
+        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "temperature_width"),
+                           "temperature_height, because style detr has one temperature", r->err);
+    if (scale != 0)
+        pe_hf_put_number(r->out, "angle_scale", scale);
+    return PE_OK;
 }
 
 /* RT-DETR's code adds them to the last map of its encoder. */

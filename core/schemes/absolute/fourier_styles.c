@@ -78,7 +78,8 @@ static enum pe_status set_resolution(struct pe_plan *p, const double *lengths, s
     for (unsigned a = 0; !status && a < axes; a++) {
         double x = list->n ? pe_real_at(list, a) : lengths[a];
         if (x != floor(x))
-            return pe_fail(err, "/max_resolution", "max_resolution has %.17g at index %u; allowed: integers", x, a);
+            return pe_fail(err, "/max_resolution", "max_resolution has %s at index %u; allowed: integers",
+                           pe_shown(x).text, a);
         c->resolution[a] = (int64_t)x;
     }
     list->array = (struct pe_tensor){.dtype = PE_I64, .rank = 1, .shape = {axes}, .data = c->resolution};
@@ -169,7 +170,8 @@ enum pe_status pe_fourier_gaussian(struct pe_plan *p, struct pe_failure *err)
     pe_weights_read(&p->weights[PE_FOURIER_B], 0, n, t->four);
     for (size_t i = 0; i < n; i++) {
         if (!(fabs(t->four[i]) < PE_PHASE_MAX / 4))
-            return pe_fail(err, "/b", "b has %.17g at index %zu; allowed: finite numbers below 2^49", t->four[i], i);
+            return pe_fail(err, "/b", "b has %s at index %zu; allowed: finite numbers below 2^49",
+                           pe_shown(t->four[i]).text, i);
         t->four[i] *= 4;
     }
     t->exact = true;

@@ -60,7 +60,7 @@ static enum pe_status integer_plan(struct pe_plan *p, struct pe_failure *err)
     if (isnan(scale))
         return pe_fail(err, "/pe_scale", "pe_scale is neither a number nor \"sqrt_dim\"");
     if (!(fabs(scale) <= SCALE_MAX))
-        return pe_fail(err, "/pe_scale", "pe_scale is %.17g; allowed: from -1e12 to 1e12", scale);
+        return pe_fail(err, "/pe_scale", "pe_scale is %s; allowed: from -1e12 to 1e12", pe_shown(scale).text);
     c->scale = (struct pe_value){.kind = PE_REAL, .real = scale};
     c->pe_scale = &c->scale;
     return PE_OK;

@@ -98,9 +98,10 @@ static enum pe_status fail_row(const struct learned *c, const char *tensor, doub
     char pointer[24] = "/";
     strncat(pointer, tensor, sizeof pointer - 2);
     return pe_fail(err, pointer,
-                   "%s has %.0f rows, position %.17g%s needs row %.17g; send a longer table, or choose out_of_range: "
+                   "%s has %.0f rows, position %s%s needs row %s; send a longer table, or choose out_of_range: "
                    "clamp, wrap, zero, interpolate",
-                   tensor, rows, id - (double)c->row_offset, c->row_offset ? pe_text(" with row_offset") : "", id);
+                   tensor, rows, pe_shown(id - (double)c->row_offset).text,
+                   c->row_offset ? pe_text(" with row_offset") : "", pe_shown(id).text);
 }
 
 static enum pe_status check_whole(const struct learned *c, const struct pe_positions *p, struct pe_failure *err)

@@ -72,8 +72,9 @@ static const struct pe_param params[] = {
     OF_STYLE(
         valid, REALS, struct pe_reals, "detr", .min = 1, .max = PE_POSITION_MAX,
         .about = {"real rows and columns",
-                  "[h,w] of an image that a batch pads to the grid: padding has the last real row and column, or 0 "
-                  "where its whole line is padding, and normalize divides by these"},
+                  "[h,w] of an image that a batch pads to the grid: padding has the last real row and column, or a "
+                  "count of 0 where its whole line is padding, and normalize divides by these; coords one_based (DETR) "
+                  "or half_centered (Deformable DETR, which subtracts 1/2 from the count)"},
         .level = PE_MORE, .group = PE_G_AXES),
     OF_STYLE(interleave_sin_cos, BOOL, bool, "timm", .max = 1,
              .about = {"interleave the axes", "sin(h) cos(h) sin(w) cos(w) instead of sin(h) sin(w) cos(h) cos(w)"},
@@ -133,6 +134,8 @@ static enum pe_status one_axis(struct pe_plan *p, struct pe_sinusoid_block *bloc
 {
     struct sinusoidal *c = p->config;
     struct pe_sinusoid how = pe_sinusoid_of(c);
+    if (c->style != PE_AXIAL && !pe_plan_gave_itself(p, "style"))
+        return pe_plan_wrong_axes(p, c->style == PE_COGVIDEOX ? 3 : 2, err);
     if (c->style != PE_AXIAL)
         return pe_fail(err, "/style", "style %s encodes several axes; give a grid, or positions [axes][n]",
                        pe_sinusoidal_styles[c->style]);
@@ -240,6 +243,15 @@ static enum pe_status make_columns(struct pe_plan *p, struct pe_failure *err)
     return pe_coords_set(&c->at, &p->seq, c->arith == PE_ARITH_FLOAT32, &t->at, err);
 }
 
+/* What Deformable DETR has where a whole line is padding: a count of 0 less 1/2, and with `normalize` divided by that
+ * line's own last count, (0 - 1/2)/(0 + 1e-6). The block divides by length + 1e-6, which is undone here. */
+static double no_count(const struct sinusoidal *c, double length)
+{
+    if (c->at.coords == PE_COORDS_one_based)
+        return 0;
+    return c->normalize ? -(length * 1e6 + 1) / 2 : -0.5;
+}
+
 /* DETR counts real rows above a place in its column, and real columns before it in its row. */
 static enum pe_status pad(struct pe_plan *p, struct pe_failure *err)
 {
@@ -250,11 +262,12 @@ static enum pe_status pad(struct pe_plan *p, struct pe_failure *err)
     double *list = c->valid.n ? t->padded = malloc(2 * n * sizeof *list) : NULL;
     if (!list)
         return c->valid.n ? pe_no_memory(err) : PE_OK;
+    double h = pe_real_at(&c->valid, 0), w = pe_real_at(&c->valid, 1);
+    double before = c->at.coords == PE_COORDS_half_centered ? 0.5 : 0;
     for (uint64_t i = 0; i < n && !pe_is_cancelled_at(i); i++) {
-        double row = pe_position_at(&k[0], i), column = pe_position_at(&k[1], i); /* from 1 on */
-        double h = pe_real_at(&c->valid, 0), w = pe_real_at(&c->valid, 1);
-        list[i] = column <= w ? fmin(row, h) : 0;
-        list[n + i] = row <= h ? fmin(column, w) : 0;
+        double row = pe_position_at(&k[0], i), column = pe_position_at(&k[1], i); /* from 1 or 1/2 on */
+        list[i] = column <= w ? fmin(row, h - before) : no_count(c, h);
+        list[n + i] = row <= h ? fmin(column, w - before) : no_count(c, w);
     }
     for (unsigned a = 0; a < 2; a++)
         k[a] = (struct pe_positions){.n = n, .list = list + a * n};

@@ -34,6 +34,8 @@ static enum pe_status need_axes(const struct pe_plan *p, unsigned least, unsigne
     unsigned n = p->seq.n_axes;
     if (n >= least && n <= most)
         return PE_OK;
+    if (!pe_plan_gave_itself(p, "style"))
+        return pe_plan_wrong_axes(p, least, err);
     return pe_fail(err, "/style", "style %s encodes %s axes, the sequence has %u; style axial takes any number",
                    style_name(p->config), least == most ? "2" : pe_text("2 or 3"), n);
 }
@@ -63,7 +65,7 @@ static enum pe_status read_list(struct pe_reals *list, const char *name, const c
     for (unsigned a = 0; !status && a < n; a++) {
         double x = pe_real_at(list, a);
         if (x != floor(x))
-            return pe_fail(err, pointer, "%s has %.17g at index %u; allowed: integers", name, x, a);
+            return pe_fail(err, pointer, "%s has %s at index %u; allowed: integers", name, pe_shown(x).text, a);
         numbers[a] = (int64_t)x;
     }
     return status;
@@ -158,15 +160,18 @@ static enum pe_status check_valid(const struct pe_plan *p, struct pe_failure *er
     const struct sinusoidal *c = p->config;
     if (!c->valid.n)
         return PE_OK;
-    if (!p->seq.n_grid || c->at.coords != PE_COORDS_one_based)
-        return pe_fail(err, "/valid", "valid is for a grid [h,w] with coords one_based, whose places are counted");
+    if (!p->seq.n_grid || (c->at.coords != PE_COORDS_one_based && c->at.coords != PE_COORDS_half_centered))
+        return pe_fail(err, "/valid",
+                       "valid is for a grid [h,w] with coords one_based or half_centered, whose places are counted");
+    if (c->at.axis_scale.n || c->at.axis_divisor.n || c->at.axis_shift.n)
+        return pe_fail(err, "/valid", "valid counts places, which axis_scale, axis_divisor and axis_shift would move");
     enum pe_status status = pe_reals_expect(&c->valid, 2, "valid", "rows and columns", err);
     for (uint64_t a = 0; a < 2 && !status; a++) {
         double side = pe_real_at(&c->valid, a);
         if (side != floor(side) || side > (double)p->seq.grid[a])
             return pe_fail(err, "/valid",
-                           "valid has %.17g at index %llu; allowed: integers from 1 to those of the grid, %llu", side,
-                           (unsigned long long)a, (unsigned long long)p->seq.grid[a]);
+                           "valid has %s at index %llu; allowed: integers from 1 to those of the grid, %llu",
+                           pe_shown(side).text, (unsigned long long)a, (unsigned long long)p->seq.grid[a]);
     }
     return status;
 }
@@ -288,6 +293,8 @@ static enum pe_status cogvideox(struct pe_plan *p, struct blocks *b, struct pe_f
     const struct sinusoidal *c = p->config;
     struct pe_sinusoid how = plain(c, PE_SINES_HALF);
     size_t first = 0;
+    if (p->seq.n_axes != 3 && !pe_plan_gave_itself(p, "style"))
+        return pe_plan_wrong_axes(p, 3, err);
     if (p->seq.n_axes != 3)
         return pe_fail(err, "/style", "style cogvideox encodes 3 axes, the sequence has %u", p->seq.n_axes);
     if (need_multiple(c, 16, "a quarter for time, 3/8 for column and row, half of each sines", err))

@@ -13,8 +13,9 @@ const char *pe_whole_pointer(const struct pe_plan *plan)
 
 static enum pe_status refuse(const struct pe_plan *plan, double p, uint64_t i, struct pe_failure *err)
 {
-    return pe_fail(err, pe_whole_pointer(plan), "position %.17g (index %llu) is %s; %s allows whole numbers from 0 on",
-                   p, (unsigned long long)i, pe_text(p < 0 ? "negative" : "fractional"), plan->scheme->info.name);
+    return pe_fail(err, pe_whole_pointer(plan), "position %s (index %llu) is %s; %s allows whole numbers from 0 on",
+                   pe_shown(p).text, (unsigned long long)i, pe_text(p < 0 ? "negative" : "fractional"),
+                   plan->scheme->info.name);
 }
 
 enum pe_status pe_whole_check(const struct pe_plan *plan, struct pe_failure *err)

@@ -75,8 +75,8 @@ static enum pe_status read_heads(const struct kerple *c, const struct pe_value *
     for (uint64_t h = 0; h < n_heads; h++) {
         double x = number_at(v, is_list ? h : 0);
         if (!(x >= min && x <= max))
-            return pe_fail(err, pointer, "%s is %.17g for head %llu; allowed: from %g to %g", pointer + 1, x,
-                           (unsigned long long)h, min, max);
+            return pe_fail(err, pointer, "%s is %s for head %llu; allowed: from %g to %g", pointer + 1,
+                           pe_shown(x).text, (unsigned long long)h, min, max);
         *(double *)((char *)&t->heads[h] + offset) = x;
     }
     return PE_OK;

@@ -66,7 +66,8 @@ static enum pe_status resolve_pretrained(struct swinv2 *c, const struct pe_windo
     for (unsigned a = 0; a < 2; a++) {
         double p = list->n ? pe_real_at(list, a) : 0;
         if (p != floor(p))
-            return pe_fail(err, "/pretrained_grid", "pretrained_grid has %.17g at index %u; allowed: integers", p, a);
+            return pe_fail(err, "/pretrained_grid", "pretrained_grid has %s at index %u; allowed: integers",
+                           pe_shown(p).text, a);
         c->pretrained[a] = p > 0 ? (int64_t)p : own[a];
     }
     list->n = 2;

@@ -190,8 +190,8 @@ static enum pe_status read_table_grid(struct pe_plan *plan, struct pe_window *t,
     for (uint64_t a = 0; a < n && !status; a++) {
         double side = pe_real_at(&c->table_grid, a);
         if (side != floor(side))
-            return pe_fail(err, "/table_grid", "table_grid has %.17g at index %llu; allowed: integers", side,
-                           (unsigned long long)a);
+            return pe_fail(err, "/table_grid", "table_grid has %s at index %llu; allowed: integers",
+                           pe_shown(side).text, (unsigned long long)a);
         t->from[3 - n + a] = 2 * (uint64_t)side - 1;
     }
     c->interpolate = c->interpolate == PE_UNSET_WORD ? PE_BICUBIC : c->interpolate;

@@ -17,8 +17,8 @@ static enum pe_status check_list(const struct pe_positions *p, const char *point
     for (uint64_t i = 0; p->list && i < pe_positions_count(p); i++)
         if (p->list[i] != floor(p->list[i]))
             return pe_fail(err, pointer,
-                           "%s has %.17g at index %llu; allowed: integers, since %s has a row for each distance",
-                           pointer + 1, p->list[i], (unsigned long long)i, scheme);
+                           "%s has %s at index %llu; allowed: integers, since %s has a row for each distance",
+                           pointer + 1, pe_shown(p->list[i]).text, (unsigned long long)i, scheme);
     return PE_OK;
 }
 

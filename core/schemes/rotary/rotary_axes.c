@@ -71,6 +71,8 @@ static enum pe_status spread(struct pe_plan *plan, unsigned n_axes, const char *
     pe_sequence_spread(&plan->seq, n_axes);
     if (plan->seq.n_axes == n_axes)
         return PE_OK;
+    if (!pe_plan_gave_itself(plan, field))
+        return pe_plan_wrong_axes(plan, n_axes, err);
     return pe_fail(err, pointer, "%s is for %u axes, the sequence has %u", field, n_axes, plan->seq.n_axes);
 }
 
@@ -86,8 +88,8 @@ static enum pe_status check_axes_dim(const struct pe_rotary_fields *given, doubl
         double width = pe_real_at(&given->axes_dim, a);
         if (width != 2 * floor(width / 2))
             return pe_fail(err, "/axes_dim",
-                           "axes_dim has %.17g at index %llu; allowed: even numbers, channels are rotated in pairs",
-                           width, (unsigned long long)a);
+                           "axes_dim has %s at index %llu; allowed: even numbers, channels are rotated in pairs",
+                           pe_shown(width).text, (unsigned long long)a);
         sum += width;
     }
     if (sum > (double)given->head_dim)

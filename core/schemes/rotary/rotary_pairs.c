@@ -93,7 +93,8 @@ static enum pe_status read_sections(struct pe_rotary_resolved *now, struct pe_fa
     for (size_t i = 0; i < list->n; i++) {
         double x = pe_real_at(list, i);
         if (x != floor(x))
-            return pe_fail(err, "/mrope_section", "mrope_section has %.17g at index %zu; allowed: integers", x, i);
+            return pe_fail(err, "/mrope_section", "mrope_section has %s at index %zu; allowed: integers",
+                           pe_shown(x).text, i);
         now->pairs[i] = (size_t)x;
         sum += x;
     }
@@ -128,8 +129,8 @@ static enum pe_status check_list(const struct pe_rotary_resolved *now, struct pe
         return err->status;
     for (uint64_t c = 0; c < list->n; c++)
         if (pe_real_at(list, c) != floor(pe_real_at(list, c)))
-            return pe_fail(err, "/channel_axis", "channel_axis has %.17g at index %llu; allowed: integers from -1",
-                           pe_real_at(list, c), (unsigned long long)c);
+            return pe_fail(err, "/channel_axis", "channel_axis has %s at index %llu; allowed: integers from -1",
+                           pe_shown(pe_real_at(list, c)).text, (unsigned long long)c);
     return PE_OK;
 }
 

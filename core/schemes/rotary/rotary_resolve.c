@@ -18,7 +18,8 @@ static enum pe_status resolve_base(const struct pe_plan *plan, const struct pe_r
     if (isnan(pasted))
         return PE_OK;
     if (pe_plan_gave(plan, "base") && given->base != pasted)
-        return pe_fail(err, "/scaling/rope_theta", "rope_theta is %.17g, base is %.17g; give one", pasted, given->base);
+        return pe_fail(err, "/scaling/rope_theta", "rope_theta is %s, base is %s; give one", pe_shown(pasted).text,
+                       pe_shown(given->base).text);
     *base = pasted;
     return PE_OK;
 }

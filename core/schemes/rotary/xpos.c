@@ -66,7 +66,7 @@ static enum pe_status resolve_center(struct pe_plan *plan, double *center, struc
     else if (v)
         return pe_fail(err, "/center", "center is neither a number nor \"torchscale\" nor \"lucidrains\"");
     if (!(fabs(*center) <= PE_POSITION_MAX))
-        return pe_fail(err, "/center", "center is %.17g; allowed: magnitudes up to 2^40", *center);
+        return pe_fail(err, "/center", "center is %s; allowed: magnitudes up to 2^40", pe_shown(*center).text);
     c->resolved_center = (struct pe_value){.kind = PE_REAL, .real = *center};
     c->center = &c->resolved_center;
     return PE_OK;

@@ -10,7 +10,8 @@ static enum pe_status axis(const struct pe_coord_grid *grid, unsigned a, struct 
     double ref = pe_real_at(grid->ref, a);
     if (ref != floor(ref) || ref > REF_MAX)
         return pe_fail(err, "/ref_grid",
-                       "ref_grid has %.17g on axis %u; with coords resized_floor allowed: integers up to 2^32", ref, a);
+                       "ref_grid has %s on axis %u; with coords resized_floor allowed: integers up to 2^32",
+                       pe_shown(ref).text, a);
     line->step = ref;
     line->denominator = (double)grid->size[a];
     line->is_floor = true;

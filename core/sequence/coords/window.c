@@ -8,9 +8,9 @@ static enum pe_status axis(const struct pe_coord_grid *grid, unsigned a, struct 
     double ref = pe_real_at(grid->ref, a), g = (double)grid->size[a];
     if (g > ref)
         return pe_fail(err, "/ref_grid",
-                       "ref_grid has %.17g on axis %u, grid has %.0f; coords window is a part of ref_grid, so a grid "
+                       "ref_grid has %s on axis %u, grid has %.0f; coords window is a part of ref_grid, so a grid "
                        "is at most as long",
-                       ref, a, g);
+                       pe_shown(ref).text, a, g);
     line->first = floor((ref - g) / 2);
     return PE_OK;
 }
