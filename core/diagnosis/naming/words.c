@@ -29,17 +29,10 @@ static void write_axes(enum pe_lang lang, const struct pe_named *named, char *te
     }
 }
 
-/* The plain factor has a sentence of its own where it is a ratio. */
-static const char *text_of(enum pe_lang lang, const struct pe_named *named, bool is_ratio)
-{
-    return is_ratio ? pe_text_in(lang, "The positions are {found} times ({meaning}) those of the configuration.")
-                    : pe_text_in(lang, named->relation->text);
-}
-
-static void write_sentence(enum pe_lang lang, const struct pe_named *named, bool is_ratio, char *text, size_t room)
+static void write_sentence(enum pe_lang lang, const struct pe_named *named, char *text, size_t room)
 {
     char axes[160];
-    const char *sentence = text_of(lang, named, is_ratio);
+    const char *sentence = pe_text_in(lang, named->relation->text);
     if (named->axes == (1U << named->n_axes) - 1) {
         snprintf(text, room, "%s", sentence);
         return;
@@ -67,12 +60,11 @@ void pe_named_put(struct pe_diagnosis *d, const struct pe_named *named, struct p
     const char *texts[PE_N_LANGS];
     char text[PE_N_LANGS][400], ratio[32];
     const struct pe_related *r = &named->related;
-    bool is_factor = named->relation->fault == &pe_fault_positions_scaled && named->relation->cost == 1,
-         is_ratio = is_factor && write_ratio(r->found, ratio, sizeof ratio);
+    bool is_ratio = strstr(named->relation->text, "{meaning}") && write_ratio(r->found, ratio, sizeof ratio);
     int64_t axes[PE_AXES_MAX];
     size_t n = 0;
     for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
-        write_sentence(lang, named, is_ratio, text[lang], sizeof text[lang]);
+        write_sentence(lang, named, text[lang], sizeof text[lang]);
         texts[lang] = text[lang];
     }
     for (unsigned a = 0; a < named->n_axes; a++)
