@@ -5,6 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Their sentences state what is measured. */
+#define SIZE(name, label, summary)                                                                                     \
+    const struct pe_fault pe_fault_##name = {FAULT_TEXT(#name, "finding", FINDING, 0, label, summary, summary)}
+SIZE(rows_extra, "more than believed",
+     "The tensor has more rows, batch rows, heads or channels than the configuration.");
+SIZE(rows_missing, "fewer than believed",
+     "The tensor has fewer rows, batch rows, heads or channels than the configuration.");
+
 /* What is left out of the longer one, before and behind what is compared. */
 static void put_left(struct pe_node *node, const struct pe_size *s, uint64_t n, uint64_t n_longer)
 {
