@@ -53,6 +53,8 @@ enum pe_role {
     PE_ROLE_RUNG_HIGHER,      /* each pair has the frequency of the one before it */
     PE_ROLE_RUNG_LOWER,       /* … of the next one */
     PE_ROLE_PLACE_OF_QUERIES, /* beside the keys */
+    PE_ROLE_DIRECTION,        /* of the rotation */
+    PE_ROLE_NOT_RESIZED,      /* a table */
     PE_ROLE_ANY_FIELD         /* a field that has no fault of its own */
 };
 

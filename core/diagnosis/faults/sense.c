@@ -23,6 +23,7 @@ const struct pe_fault pe_fault_direction_reversed = {
     .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(BUCKETS) | PE_EVIDENCE_BIT(MAPS),
     .n_alternatives = 1,
     .apply = reverse_direction,
+    .role = PE_ROLE_DIRECTION,
     .cures = pe_cures_direction};
 
 /* A sinusoidal encoding has a parameter for it. */

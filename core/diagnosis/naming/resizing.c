@@ -17,7 +17,7 @@ const struct pe_fault pe_fault_interpolation_other = {
 const struct pe_fault pe_fault_not_resized = {
     FAULT_TEXT("not_resized", "size", SIZE, 2, "table not resized", "A learned table was not resized to the grid.",
                "The table was not resized: its rows are unchanged."),
-    .pointer = "interpolate", .schemes = "learned", .evidence = PE_EVIDENCE_BIT(ENCODING)};
+    .role = PE_ROLE_NOT_RESIZED, .pointer = "interpolate", .schemes = "learned", .evidence = PE_EVIDENCE_BIT(ENCODING)};
 
 /* ---- Kernels ---- */
 

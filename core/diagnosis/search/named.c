@@ -193,7 +193,7 @@ static bool relate_together(const struct pe_measured *m, unsigned axes, unsigned
     return false;
 }
 
-/* Several relations, or one of all axes: is there one that says it? A list of rows that moved is one mistake in the
+/* Several relations, or one of all axes: is there one for all? A list of rows that moved is one mistake in the
  * rows, not one in each axis. */
 static size_t join_alike(struct pe_diagnosis *d, const struct pe_measured *m, struct pe_named **parts, size_t n_parts)
 {
@@ -346,7 +346,7 @@ static bool is_sign_of_list(const struct pe_hypothesis *base, const struct pe_na
 {
     bool reverses = false;
     for (unsigned i = 0; i < base->n; i++)
-        reverses |= base->fault[i] == index_of(&pe_fault_direction_reversed);
+        reverses |= pe_fault_row(base->fault[i])->role == PE_ROLE_DIRECTION;
     return reverses && part->relation == pe_listed() && part->axes == (1U << part->n_axes) - 1;
 }
 

@@ -103,7 +103,7 @@ static void put_grid(struct pe_diagnosis *d, const struct pe_size *s, struct pe_
                                                                                                 n_believed};
     const char *const *parts = s->of == PE_SIZE_OF_TABLE ? of_sides : s->of == PE_SIZE_OF_GRID ? of_rows : of_rows + 3;
     const char *sentence = s->of == PE_SIZE_OF_TABLE ? of_table : s->of == PE_SIZE_OF_GRID ? of_grid : of_map;
-    const struct pe_fault *fault = s->of == PE_SIZE_OF_TABLE    ? &pe_fault_not_resized
+    const struct pe_fault *fault = s->of == PE_SIZE_OF_TABLE    ? pe_fault_of(PE_ROLE_NOT_RESIZED)
                                    : s->n_found > s->n_believed ? &pe_fault_rows_extra
                                                                 : &pe_fault_rows_missing;
     struct pe_node *node = pe_part_finding(d, list, fault, 0);
