@@ -6,6 +6,7 @@
  * plan knows, from estimates beside the code that does the work (core/request/request.h), which of the two it is. */
 #include "core/encode/encode.h"
 #include "core/operation.h"
+#include "core/sequence/coords/coords.h"
 #include "core/waves/waves.h"
 #include "core/slice.h"
 
@@ -371,3 +372,16 @@ const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i)
 enum pe_pace pe_plan_pace(const struct pe_plan *plan) { return plan->pace; }
 
 const struct pe_value *pe_plan_config(const struct pe_plan *plan) { return &plan->resolved; }
+
+/* ---- Coordinates ---- */
+
+double pe_coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i)
+{
+    const struct pe_positions *p = &plan->seq.k[axis];
+    return plan->scheme->coords ? pe_coords_at(plan->scheme->coords(plan), p, axis, i) : pe_position_at(p, i);
+}
+
+double pe_coordinate_unit(const struct pe_plan *plan, unsigned axis)
+{
+    return plan->scheme->coords ? plan->scheme->coords(plan)->unit[axis].hi : 1;
+}

@@ -179,6 +179,10 @@ bool pe_plan_gave_itself(const struct pe_plan *plan, const char *name); /* in it
 /* Refuses the request's sequence, where a model has so many axes and the sequence has others. */
 enum pe_status pe_plan_wrong_axes(const struct pe_plan *plan, unsigned n_axes, struct pe_failure *err);
 
+/* The coordinate of position i of the keys on an axis, and what a unit of the plan's positions is in coordinates. */
+double pe_coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i);
+double pe_coordinate_unit(const struct pe_plan *plan, unsigned axis);
+
 /* Does the request have a field of this name? */
 bool pe_request_has(const struct pe_request *request, const char *name);
 

@@ -422,7 +422,7 @@ static void put_own_of(const struct pe_diagnosed_side *side, const char *name, s
 
 static void put_sides_differ(const struct pe_diagnosis *d, struct pe_node *list)
 {
-    const struct pe_fault_info *info = &pe_fault_sides_differ.info;
+    const struct pe_fault_info *info = &pe_fault_of(PE_ROLE_SIDES_DIFFER)->info;
     struct pe_node *node = pe_put_object(list, NULL);
     pe_put_string(node, "code", info->code);
     pe_put_null(node, "pointer");

@@ -1,4 +1,4 @@
-"""A checker that cannot fail checks nothing: feeds layers.py, rooms.py, texts.py, words.py, named.py and core/models/rows.awk what
+"""A checker that cannot fail checks nothing: feeds layers.py, rooms.py, texts.py, words.py, named.py, faults.py and core/models/rows.awk what
 breaks one rule each, and what breaks none.
 
 Each line of selftest.jsonl is a small tree of `files`, which of CHECKS judges it, and the `words` that it must print; null: it must accept
@@ -77,6 +77,7 @@ CHECKS = {
     "texts": lambda root: python("texts", root),
     "words": lambda root: python("words", root),
     "named": lambda root: python("named", root),
+    "faults": lambda root: python("faults", root),
     "blocks": of_blocks,
 }
 

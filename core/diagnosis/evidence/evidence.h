@@ -293,9 +293,6 @@ enum pe_status pe_sizes_place(struct pe_diagnosis *d, struct pe_failure *err);
 /* The tensor has another number of rotated channels than the belief, which takes it over. */
 void pe_sizes_take_width(struct pe_diagnosis *d, const char *field, uint64_t value, uint64_t n_found,
                          uint64_t n_believed);
-/* The coordinate of row i on an axis of a plan, in the unit of a list. */
-double pe_coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i);
-double pe_coordinate_unit(const struct pe_plan *plan, unsigned axis); /* of the plan's positions */
 /* The element of the tensor sent that is number i of the tensor in the order of the belief. */
 uint64_t pe_moved_element(const struct pe_evidence *e, uint64_t i);
 /* The first order, not that of the tensor, in which its axes have this shape; false: there is none. And the one that

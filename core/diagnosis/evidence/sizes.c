@@ -5,22 +5,10 @@
  * rows match, the first ones are compared, so that whatever else is wrong can be found. What was left out is stated as
  * a finding of its own (../search/where.c). */
 #include "core/diagnosis/diagnosis.h"
-#include "core/sequence/coords/coords.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-double pe_coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i)
-{
-    const struct pe_positions *p = &plan->seq.k[axis];
-    return plan->scheme->coords ? pe_coords_at(plan->scheme->coords(plan), p, axis, i) : pe_position_at(p, i);
-}
-
-double pe_coordinate_unit(const struct pe_plan *plan, unsigned axis)
-{
-    return plan->scheme->coords ? plan->scheme->coords(plan)->unit[axis].hi : 1;
-}
 
 /* ---- Which rows match ---- */
 

@@ -186,6 +186,7 @@ static const char *const of_axes[] = {SIDES,   SIDES,   SIDES,     SIDES,     SI
 /* Positions are not fitted, but exchanged after the faults that choose them. */
 const struct pe_fault pe_fault_axes_swapped = {FAULT_TEXTS("axes_swapped", "axes", AXES, 2, "axes exchanged",
                                                            "Two axes of the positions have changed places.", of_axes),
+                                               .role = PE_ROLE_AXES_EXCHANGED,
                                                .schemes = "rope|sinusoidal|fourier",
                                                .evidence = OF_WAVES | PE_EVIDENCE_BIT(IDS),
                                                .count = count_orders,

@@ -213,51 +213,6 @@ const struct pe_fault pe_fault_positions_layout_other = {
 
 /* ---- Tables with fewer rows than there are positions ---- */
 
-static double *room_of_rule(struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_fit *f)
-{
-    (void)d;
-    return pe_edit_room(edit, f->n * sizeof(double));
-}
-
-/* Gathered with a clamp: all positions behind the last row of the table have that row. */
-static double last_row(const struct pe_fit *f)
-{
-    size_t far = 0, n_behind = 0;
-    double last;
-    for (size_t i = 1; i < f->n; i++)
-        far = f->position[i] > f->position[far] ? i : far;
-    if (!pe_fit_row(f, far, &last) || last != floor(last) || last < 0 || last >= f->position[far])
-        return -1;
-    for (size_t i = 0; i < f->n; i++)
-        n_behind += f->position[i] > last;
-    return n_behind > 0 && n_behind < f->n ? last : -1;
-}
-
-static bool clamp(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    struct pe_fit f;
-    (void)i;
-    bool is_open = pe_fit_open(d, edit, &f) && f.n > 1;
-    double last = is_open ? last_row(&f) : -1, *x = last >= 0 ? room_of_rule(d, edit, &f) : NULL;
-    for (size_t j = 0; x && j < f.n; j++)
-        x[j] = fmin(f.position[j], last);
-    pe_fit_close(&f);
-    return x && pe_edit_positions(d, edit, x);
-}
-
-const struct pe_fault pe_fault_positions_clamped = {
-    FAULT_TEXT("positions_clamped", "positions", POSITIONS, 3, "clamped positions",
-               "Positions beyond a table's last row are computed at that row.",
-               "The table that the code looks rows up in ends: every position behind its last row is computed at that "
-               "row."),
-
-    .evidence = PE_OF_POSITIONS,
-    .n_alternatives = 1,
-    .apply = clamp,
-    .n_fits = 1,
-    .fit_rank = 1,
-    .cures = pe_cures_positions};
-
 /* By how much row i is before where it is believed to be. */
 static bool is_behind(const struct pe_fit *f, size_t i, double *by)
 {
@@ -293,29 +248,16 @@ static double period_of(const struct pe_fit *f)
     return last - first;
 }
 
-static bool wrap(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+bool pe_fit_period(struct pe_diagnosis *d, struct pe_edit *edit)
 {
     struct pe_fit f;
-    (void)i;
     bool is_open = pe_fit_open(d, edit, &f) && f.n > 1;
-    double period = is_open ? period_of(&f) : 0, *x = period > 1 ? room_of_rule(d, edit, &f) : NULL;
+    double period = is_open ? period_of(&f) : 0, *x = period > 1 ? pe_edit_room(edit, f.n * sizeof *x) : NULL;
     for (size_t j = 0; x && j < f.n; j++)
         x[j] = fmod(f.position[j], period);
     pe_fit_close(&f);
     return x && pe_edit_positions(d, edit, x);
 }
-
-const struct pe_fault pe_fault_positions_wrapped = {
-    FAULT_TEXT("positions_wrapped", "positions", POSITIONS, 4, "wrapped positions",
-               "Positions begin again behind a table's last row.",
-               "Positions begin again at 0 behind the last row of the table that the code looks rows up in."),
-
-    .evidence = PE_OF_POSITIONS,
-    .n_alternatives = 1,
-    .apply = wrap,
-    .n_fits = 1,
-    .fit_rank = 1,
-    .cures = pe_cures_positions};
 
 /* ---- Shards ---- */
 

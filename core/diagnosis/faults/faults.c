@@ -18,7 +18,8 @@ const char *const pe_fault_kind_names[PE_N_FAULT_KINDS] = {
 const struct pe_fault pe_fault_table_dtype = {
     FAULT_TEXT("table_dtype", "arithmetic", ARITHMETIC, 1, "table of lower precision",
                "The numbers are those of the configuration, rounded to a smaller dtype.",
-               "The numbers were rounded to {found}; apart from that they are right.")};
+               "The numbers were rounded to {found}; apart from that they are right."),
+    .role = PE_ROLE_NARROW};
 /* Of a grid or a run; of keys that are counted. */
 static const char *const of_coordinates_f32[] = {
     ("The table was resized at coordinates computed in float32, as in most code: the largest difference is {largest}, "
@@ -28,48 +29,42 @@ static const char *const of_coordinates_f32[] = {
 };
 const struct pe_fault pe_fault_coordinates_f32 = {
     FAULT_TEXTS("coordinates_f32", "arithmetic", ARITHMETIC, 1, "float32 coordinates",
-                "A table is read between its rows at coordinates that are computed in float32.", of_coordinates_f32)};
-const struct pe_fault pe_fault_axes_moved = {FAULT_TEXT(
-    "axes_moved", "axes", AXES, 2, "axes in another order",
-    "The axes of the tensor are in an order that no configuration has.",
-    "The axes of the tensor are in another order: axis i of what the configuration gives is axis found[i] of "
-    "the tensor.")};
+                "A table is read between its rows at coordinates that are computed in float32.", of_coordinates_f32),
+    .role = PE_ROLE_NARROW_PLACES};
+const struct pe_fault pe_fault_axes_moved = {
+    FAULT_TEXT(
+        "axes_moved", "axes", AXES, 2, "axes in another order",
+        "The axes of the tensor are in an order that no configuration has.",
+        "The axes of the tensor are in another order: axis i of what the configuration gives is axis found[i] of "
+        "the tensor."),
+    .role = PE_ROLE_AXES_MOVED};
 const struct pe_fault pe_fault_as_believed = {FAULT_TEXT("as_believed", "finding", FINDING, 0, "as configured",
                                                          "The configuration gives the tensor.",
-                                                         "The tensor is what the configuration gives.")};
+                                                         "The tensor is what the configuration gives."),
+                                              .role = PE_ROLE_AS_BELIEVED};
 const struct pe_fault pe_fault_identified = {
     FAULT_TEXT("identified", "finding", FINDING, 0, "identified",
                "No configuration was sent; one that gives the tensor was found.",
-               "No configuration was sent; the tensor is {found.summary}.")};
-const struct pe_fault pe_fault_undecided = {FAULT_TEXT(
-    "undecided", "finding", FINDING, 0, "undecided", "Two configurations give the tensor, but differ elsewhere.",
-    "Candidate {candidate} gives the tensor too; a row at position {position} tells them apart.")};
-const struct pe_fault pe_fault_sides_differ = {FAULT_TEXT(
-    "sides_differ", "finding", FINDING, 0, "q and k differ", "Queries and keys are not rotated alike.",
-    "q and k are not rotated alike, so scores no longer depend on the distance of their positions alone; `sides` "
-    "says what each of them is.")};
-const struct pe_fault pe_fault_uninitialised = {FAULT_TEXT(
-    "uninitialised", "finding", FINDING, 0, "uninitialised memory", "The frequencies look like uninitialised memory.",
-    "The frequencies look like uninitialised memory, as of a buffer that was created empty and never filled: `found` "
-    "has the pair that cannot be right.")};
-static const char *const of_not_finite[] = {
-    "Numbers that are NaN or infinite: {found.count}, in {found.n_rows} of {found.of_rows} rows, the first in row "
-    "{found.first}; the other rows were compared.",
-    "Every row has numbers that are NaN or infinite, {found.count} in all, so nothing could be compared."};
-const struct pe_fault pe_fault_not_finite = {FAULT_TEXTS("not_finite", "finding", FINDING, 0, "NaN or infinite numbers",
-                                                         "The tensor has NaN or infinities.", of_not_finite)};
-/* Their sentences state what is measured: ../search/where.c. */
-#define PART(name, label, summary)                                                                                     \
-    const struct pe_fault pe_fault_##name = {FAULT_TEXT(#name, "finding", FINDING, 0, label, summary, summary)}
-PART(rows_extra, "more than believed",
-     "The tensor has more rows, batch rows, heads or channels than the configuration.");
-PART(rows_missing, "fewer than believed",
-     "The tensor has fewer rows, batch rows, heads or channels than the configuration.");
-PART(rows_zero, "rows of zeros", "Rows are zero.");
-PART(rows_other, "rows differ", "Some rows are as believed, others are not.");
-PART(batch_rows_other, "batch rows differ", "Some rows of the batch are as believed, others are not.");
-PART(heads_other, "heads differ", "Some heads are as believed, others are not.");
-PART(pairs_other, "pairs differ", "Some pairs are as believed in every row, others are not.");
+               "No configuration was sent; the tensor is {found.summary}."),
+    .role = PE_ROLE_IDENTIFIED};
+const struct pe_fault pe_fault_undecided = {
+    FAULT_TEXT("undecided", "finding", FINDING, 0, "undecided",
+               "Two configurations give the tensor, but differ elsewhere.",
+               "Candidate {candidate} gives the tensor too; a row at position {position} tells them apart."),
+    .role = PE_ROLE_UNDECIDED};
+const struct pe_fault pe_fault_sides_differ = {
+    FAULT_TEXT(
+        "sides_differ", "finding", FINDING, 0, "q and k differ", "Queries and keys are not rotated alike.",
+        "q and k are not rotated alike, so scores no longer depend on the distance of their positions alone; `sides` "
+        "says what each of them is."),
+    .role = PE_ROLE_SIDES_DIFFER};
+const struct pe_fault pe_fault_uninitialised = {FAULT_TEXT("uninitialised", "finding", FINDING, 0,
+                                                           "uninitialised memory",
+                                                           "The frequencies look like uninitialised memory.",
+                                                           "The frequencies look like uninitialised memory, as of a "
+                                                           "buffer that was created empty and never filled: `found` "
+                                                           "has the pair that cannot be right."),
+                                                .role = PE_ROLE_UNINITIALISED};
 
 /* Far; nearly the belief; nearly something else; too few numbers; the belief but for single numbers. */
 static const char *const of_unexplained[] = {
@@ -87,7 +82,8 @@ static const char *const of_unexplained[] = {
 
 const struct pe_fault pe_fault_unexplained = {FAULT_TEXTS("unexplained", "finding", FINDING, 0, "unexplained",
                                                           "No configuration that was tried gives the tensor.",
-                                                          of_unexplained)};
+                                                          of_unexplained),
+                                              .role = PE_ROLE_UNEXPLAINED};
 
 /* ---- The table ---- */
 
@@ -110,6 +106,23 @@ const struct pe_fault_info *pe_fault_at(size_t i)
 const struct pe_fault *pe_fault_row(size_t i)
 {
     assert(i < N_FAULTS);
+    return rows[i];
+}
+
+const struct pe_fault *pe_fault_of(enum pe_role role)
+{
+    size_t i = 0;
+    while (rows[i]->role != role)
+        i++;
+    return rows[i];
+}
+
+const struct pe_fault *pe_fault_that_is(struct pe_transformed transform)
+{
+    size_t i = 0;
+    while (!rows[i]->transforms || rows[i]->transforms->what != transform.what ||
+           rows[i]->transforms->to != transform.to)
+        i++;
     return rows[i];
 }
 
@@ -260,7 +273,7 @@ void pe_fault_change(struct pe_diagnosis *d, const struct pe_edit *edit, const s
 {
     *change = (struct pe_change){"", NULL, NULL};
     /* The layout that it sets is only a part of it. */
-    bool is_order = edit->transforms.channels.order && fault == &pe_fault_channels_permuted;
+    bool is_order = edit->transforms.channels.order && fault->is_of_tensor && fault->kind == PE_KIND_LAYOUT;
     const char *own = fault->pointer;
     if (own && *own)
         set_removed(d, edit, own, change);

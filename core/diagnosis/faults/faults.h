@@ -32,6 +32,55 @@ enum pe_fault_kind {
     PE_N_FAULT_KINDS
 };
 
+/* What a fault is to code that states it without a hypothesis, or relates something to it: no file but that of its row
+ * knows it by its name (tests/lint/faults.py). */
+enum pe_role {
+    PE_ROLE_NONE,
+    PE_ROLE_AS_BELIEVED,
+    PE_ROLE_IDENTIFIED,
+    PE_ROLE_UNDECIDED,
+    PE_ROLE_SIDES_DIFFER,
+    PE_ROLE_UNINITIALISED,
+    PE_ROLE_UNEXPLAINED,
+    PE_ROLE_AXES_MOVED,     /* of the tensor, whatever is believed */
+    PE_ROLE_NARROW,         /* numbers that are rounded to fewer bits */
+    PE_ROLE_NARROW_PLACES,  /* places in a table that are rounded */
+    PE_ROLE_NARROW_ANGLES,  /* angles that are: no mistake */
+    PE_ROLE_PAIRING,        /* which channels are a pair */
+    PE_ROLE_AXES_EXCHANGED, /* axes, or sides, have changed places */
+    PE_ROLE_AXES_FORGOTTEN, /* several axes are believed to be one */
+    PE_ROLE_BASE,
+    PE_ROLE_RUNG_HIGHER,      /* each pair has the frequency of the one before it */
+    PE_ROLE_RUNG_LOWER,       /* … of the next one */
+    PE_ROLE_PLACE_OF_QUERIES, /* beside the keys */
+    PE_ROLE_DIRECTION,        /* of the rotation */
+    PE_ROLE_NOT_RESIZED,      /* a table */
+    PE_ROLE_ANY_FIELD         /* a field that has no fault of its own */
+};
+
+/* A transform that an alternative is, as data. */
+struct pe_transformed {
+    enum {
+        PE_NO_TRANSFORM,
+        PE_TO_RECIPE,
+        PE_TO_TURN,
+        PE_TO_BIAS,
+        PE_TO_SINUSOID,
+        PE_TO_STILL,
+        PE_TO_TILED,
+        PE_TO_INVERTED
+    } what;
+    int to;
+};
+
+/* A rule of positions, as data: row i is at scale·position(row) + shift + first·(the first position), where row is i or
+ * counted from the end. */
+struct pe_position_map {
+    double scale, shift, first;
+    bool is_reversed;
+    enum { PE_ANY_POSITIONS, PE_OF_A_RUN, PE_OF_NO_RUN, PE_OF_A_MOVED_RUN } of; /* moved: it does not begin at 0 */
+};
+
 /* Lines of Python that mend what the fault is; of a row's, the first that applies (cures.c). */
 struct pe_cure {
     unsigned evidence;         /* PE_EVIDENCE_BIT; 0: any */
@@ -51,6 +100,7 @@ extern const struct pe_cure pe_cures_positions[], pe_cures_ladder[], pe_cures_sc
 struct pe_fault {
     struct pe_fault_info info; /* the texts; its kind has another name than `kind` where two kinds have one mistake */
     enum pe_fault_kind kind;
+    enum pe_role role;
     int plausibility;    /* how surprising it is: list.h */
     const char *schemes; /* "rope|xpos"; NULL: any */
     unsigned evidence;   /* PE_EVIDENCE_BIT of those it applies to, and of those like them; 0: any */
@@ -59,8 +109,16 @@ struct pe_fault {
                             the field that it sets */
     bool is_of_tensor;   /* it changes the tensor rather than the plan, or reads it whatever the alternative */
     bool is_no_rotation; /* what it gives is no rotation: it is combined with one more mistake at most */
+    bool is_factor;      /* its value is a factor, which may have a meaning */
+    bool is_free_list;   /* a list of free numbers, which explains anything */
+    bool is_of_masks;    /* which keys are seen */
+    bool reads_typed;    /* its fits read numbers that were typed, too */
     size_t n_alternatives;
     const struct pe_field *values; /* of each alternative a field and its other value, PE_NULL: none; or NULL: … */
+    const struct pe_transformed *transforms; /* … the transform that it is; or NULL: … */
+    const struct pe_position_map *maps; /* … the rule of positions, n_maps; any alternative behind them is the fit */
+    size_t n_maps;
+    bool (*fit)(struct pe_diagnosis *d, struct pe_edit *edit); /* or NULL: … */
     size_t (*count)(const struct pe_diagnosis *d); /* those that are tried, if that depends on the belief; else NULL */
     /* Changes the edit as the alternative states. false: it does not apply, or changes nothing. */
     bool (*apply)(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit);
@@ -79,6 +137,13 @@ struct pe_fault {
 #define PE_VALUES(...)                                                                                                 \
     .values = (const struct pe_field[]){__VA_ARGS__},                                                                  \
     .n_alternatives = sizeof((const struct pe_field[]){__VA_ARGS__}) / sizeof(struct pe_field)
+#define PE_TRANSFORMS(...)                                                                                             \
+    .transforms = (const struct pe_transformed[]){__VA_ARGS__},                                                        \
+    .n_alternatives = sizeof((const struct pe_transformed[]){__VA_ARGS__}) / sizeof(struct pe_transformed)
+#define PE_MAPS(...)                                                                                                   \
+    .maps = (const struct pe_position_map[]){__VA_ARGS__},                                                             \
+    .n_maps = sizeof((const struct pe_position_map[]){__VA_ARGS__}) / sizeof(struct pe_position_map),                  \
+    .n_alternatives = sizeof((const struct pe_position_map[]){__VA_ARGS__}) / sizeof(struct pe_position_map)
 #define PE_WORD_OF(name, word)                                                                                         \
     {                                                                                                                  \
         name, { .kind = PE_STRING, .string = word }                                                                    \
@@ -117,6 +182,10 @@ bool pe_fault_apply(struct pe_diagnosis *d, const struct pe_fault *fault, size_t
 
 /* The table, in the order of list.h (pe_n_faults rows). */
 const struct pe_fault *pe_fault_row(size_t i);
+/* The one of a role. */
+const struct pe_fault *pe_fault_of(enum pe_role role);
+/* The one that is this transform. */
+const struct pe_fault *pe_fault_that_is(struct pe_transformed transform);
 enum pe_fault_kind pe_fault_kind_of(size_t i);
 extern const char *const pe_fault_kind_names[PE_N_FAULT_KINDS];
 bool pe_fault_applies(const struct pe_diagnosis *d, size_t i);
@@ -166,8 +235,8 @@ double *pe_edit_positions_by_row(const struct pe_diagnosis *d, struct pe_edit *e
 bool pe_edit_coordinates(const struct pe_diagnosis *d, struct pe_edit *edit, unsigned axes, const double *coordinates);
 /* A list for one axis, copied. */
 bool pe_edit_positions(const struct pe_diagnosis *d, struct pe_edit *edit, const double *positions);
-/* From row to row, of an alternative of position_stride; NaN: it is fitted. */
-double pe_stride_of(size_t alternative);
+/* As an alternative that is such a rule. false: it is none of these positions, or changes nothing. */
+bool pe_edit_by_map(const struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_position_map *map);
 /* A run from first on; false if first is not an integer. */
 bool pe_edit_run(const struct pe_diagnosis *d, struct pe_edit *edit, double first);
 
@@ -256,10 +325,7 @@ struct pe_solved pe_measured_shift(const struct pe_reading *r, const struct pe_m
 /* Does no wave turn evenly from row to row? Then rows that are equally far apart do not explain the evidence, whatever
  * the frequencies are. */
 bool pe_is_uneven(const struct pe_reading *r);
-/* Are all rows at one position? */
-bool pe_is_still(const struct pe_reading *r);
-/* The same for frequencies w [n_waves] that no model has yet. */
-struct pe_solved pe_stride_at(const struct pe_reading *r, const double *w);
+/* By how much rows are beyond position[i], at frequencies w [n_waves] that no model has yet. */
 struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const double *position, size_t first,
                              size_t n);
 
@@ -292,6 +358,12 @@ bool pe_fit_open(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_fit *fi
 void pe_fit_close(struct pe_fit *fit);
 /* By how much row `first` and the n - 1 after it are beyond position[i] (NULL: beyond 0). */
 struct pe_solved pe_fit_shift(const struct pe_fit *fit, const double *position, size_t first, size_t n);
+/* positions.c, batches.c: fits of rows of faults (../naming/coordinates.c). The first position; the position of each
+ * row; runs that begin again at the first; modulo a number. */
+bool pe_fit_offset(struct pe_diagnosis *d, struct pe_edit *edit);
+bool pe_fit_rows(struct pe_diagnosis *d, struct pe_edit *edit);
+bool pe_fit_lens(struct pe_diagnosis *d, struct pe_edit *edit);
+bool pe_fit_period(struct pe_diagnosis *d, struct pe_edit *edit);
 /* The nearest integer if x is one within its error; else x. */
 double pe_fit_tidy(struct pe_solved s);
 /* The position of row i. One that is set aside has no phases: it stays where it is believed. */

@@ -302,6 +302,7 @@ const struct pe_fault pe_fault_layout_swapped = {
     FAULT_TEXTS("layout_swapped", "layout", LAYOUT, 1, "other layout",
                 "Channels are paired by another layout, e.g. half instead of interleaved.", of_layouts),
 
+    .role = PE_ROLE_PAIRING,
     .schemes = "rope|xpos",
     .n_alternatives = N_LAYOUTS,
     .count = count_layouts,

@@ -8,25 +8,10 @@
 
 /* ---- The bias ---- */
 
-static bool change_bias(struct pe_edit *edit, enum pe_bias_change change)
-{
-    edit->transforms.bias = change;
-    return true;
-}
-
 #define BIAS_FAULT(name, change, surprise, label, summary, detail)                                                     \
-    static bool name(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)                                           \
-    {                                                                                                                  \
-        (void)d;                                                                                                       \
-        (void)i;                                                                                                       \
-        return change_bias(edit, change);                                                                              \
-    }                                                                                                                  \
     const struct pe_fault pe_fault_##name = {FAULT_TEXT(#name, "bias", BIAS, surprise, label, summary, detail),        \
-                                             .pointer = "scheme",                                                      \
-                                             .schemes = "alibi|t5|kerple|sandwich|fire",                               \
-                                             .evidence = OF_SCORES,                                                    \
-                                             .n_alternatives = 1,                                                      \
-                                             .apply = name}
+                                             .pointer = "scheme", .schemes = "alibi|t5|kerple|sandwich|fire",          \
+                                             .evidence = OF_SCORES, PE_TRANSFORMS({PE_TO_BIAS, change})}
 
 BIAS_FAULT(bias_missing, PE_BIAS_MISSING, 2, "missing bias", "No bias was added to the scores.",
            "The scores have no bias; the configuration adds one.");

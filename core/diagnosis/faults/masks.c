@@ -51,7 +51,11 @@ const struct pe_fault pe_fault_alignment_other = {
                "The first query stands at another position relative to the keys.",
                "The first query is at position {found}; the configuration puts it at {believed}."),
 
-    .evidence = OF_MAPS, .n_alternatives = 4, .apply = alignment_other, .combines_as = PE_KIND_AXES};
+    .role = PE_ROLE_PLACE_OF_QUERIES,
+    .evidence = OF_MAPS,
+    .n_alternatives = 4,
+    .apply = alignment_other,
+    .combines_as = PE_KIND_AXES};
 
 /* ---- Distances ---- */
 
@@ -132,11 +136,15 @@ static const char *const not_hidden[] = {
      "elsewhere."),
 };
 
-const struct pe_fault pe_fault_mask_missing = {
-    FAULT_TEXTS("mask_missing", "bias", BIAS, 1, "missing mask", "Keys that the configuration hides are visible.",
-                not_hidden),
+const struct pe_fault pe_fault_mask_missing = {FAULT_TEXTS("mask_missing", "bias", BIAS, 1, "missing mask",
+                                                           "Keys that the configuration hides are visible.",
+                                                           not_hidden),
 
-    .evidence = OF_BIAS, .n_alternatives = N_HIDING + 2, .apply = mask_missing, .combines_as = PE_KIND_IDS};
+                                               .evidence = OF_BIAS,
+                                               .n_alternatives = N_HIDING + 2,
+                                               .apply = mask_missing,
+                                               .is_of_masks = true,
+                                               .combines_as = PE_KIND_IDS};
 
 /* What the tensor's own infinities say of query i and key j. A transposed tensor has a row for each key. */
 static bool is_hidden(const struct pe_diagnosis *d, uint64_t i, uint64_t j)
@@ -252,6 +260,7 @@ const struct pe_fault pe_fault_mask_extra = {FAULT_TEXTS("mask_extra", "bias", B
                                              .evidence = OF_BIAS,
                                              .n_alternatives = 4,
                                              .apply = mask_extra,
+                                             .is_of_masks = true,
                                              .n_fits = 2,
                                              .fit_rank = 2,
                                              .fit_cost = 3,
@@ -275,8 +284,12 @@ static bool window_other(struct pe_diagnosis *d, size_t alternative, struct pe_e
         return change_window(d, "window_right", by, 0, edit);
     return pe_edit_has(d, edit, "window") && read_window(d, edit);
 }
-const struct pe_fault pe_fault_window_other = {
-    FAULT_TEXT("window_other", "bias", BIAS, 3, "other window", "The window of visible keys has another size.",
-               "The window is {found}; the configuration says {believed}."),
+const struct pe_fault pe_fault_window_other = {FAULT_TEXT("window_other", "bias", BIAS, 3, "other window",
+                                                          "The window of visible keys has another size.",
+                                                          "The window is {found}; the configuration says {believed}."),
 
-    .evidence = OF_BIAS, .n_alternatives = 5, .apply = window_other, .combines_as = PE_KIND_IDS};
+                                               .evidence = OF_BIAS,
+                                               .n_alternatives = 5,
+                                               .apply = window_other,
+                                               .is_of_masks = true,
+                                               .combines_as = PE_KIND_IDS};

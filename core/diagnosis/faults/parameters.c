@@ -146,9 +146,37 @@ static bool set_field(const struct pe_diagnosis *d, struct pe_edit *edit, const 
     return is_other;
 }
 
+/* A list of frequencies shows to how many bits they were rounded. */
+static bool may_have(const struct pe_diagnosis *d, enum pe_recipe recipe)
+{
+    enum pe_dtype dtype = recipe == PE_RECIPE_F16_INV_FREQ ? PE_F16 : PE_BF16;
+    return d->evidence.kind->id != PE_OF_LADDER || d->evidence.narrow == dtype || d->evidence.is_typed;
+}
+
+static bool set_transform(struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_transformed *one)
+{
+    struct pe_transforms *t = &edit->transforms;
+    switch (one->what) {
+    case PE_TO_RECIPE: t->recipe = (enum pe_recipe)one->to; return may_have(d, t->recipe);
+    case PE_TO_TURN: t->turn = (enum pe_turn)one->to; return true;
+    case PE_TO_BIAS: t->bias = (enum pe_bias_change)one->to; return true;
+    case PE_TO_SINUSOID: t->sinusoid = (enum pe_sinusoid_change)one->to; return d->belief.model->plan->seq.n_axes == 1;
+    case PE_TO_INVERTED: return t->inverted = true;
+    case PE_TO_STILL: return t->is_still[one->to] = true;
+    case PE_TO_TILED: return t->is_tiled = d->evidence.kind->id == PE_OF_MAPS && pe_tiled_keys(d);
+    default: return false;
+    }
+}
+
 bool pe_fault_apply(struct pe_diagnosis *d, const struct pe_fault *fault, size_t i, struct pe_edit *edit)
 {
-    return fault->values ? set_field(d, edit, &fault->values[i]) : fault->apply(d, i, edit);
+    if (fault->values)
+        return set_field(d, edit, &fault->values[i]);
+    if (fault->transforms)
+        return set_transform(d, edit, &fault->transforms[i]);
+    if (i < fault->n_maps)
+        return pe_edit_by_map(d, edit, &fault->maps[i]);
+    return fault->fit ? fault->fit(d, edit) : fault->apply(d, i, edit);
 }
 
 static bool exchange(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
@@ -173,7 +201,7 @@ static bool parameter_other(struct pe_diagnosis *d, size_t i, struct pe_edit *ed
 const struct pe_fault pe_fault_parameter_other = {
     FAULT_TEXT("parameter_other", "parameter", PARAMETER, 3, "other parameter", "A parameter has another value.",
                "{pointer} is {found}; the configuration says {believed}."),
-    .count = count_parameters, .apply = parameter_other};
+    .role = PE_ROLE_ANY_FIELD, .count = count_parameters, .apply = parameter_other};
 
 const struct pe_fault pe_fault_parameters_swapped = {
     FAULT_TEXT("parameters_swapped", "parameter", PARAMETER, 3, "parameters exchanged",

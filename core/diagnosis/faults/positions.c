@@ -114,11 +114,6 @@ struct pe_solved pe_fit_shift(const struct pe_fit *f, const double *position, si
 /* Are rows of the evidence not equally far apart? */
 static bool is_uneven(const struct pe_fit *f) { return f->reading && pe_is_uneven(f->reading); }
 
-static struct pe_solved stride_of(const struct pe_fit *f)
-{
-    return f->reading ? pe_measured_stride(f->reading, f->model) : (struct pe_solved){f->found[1] - f->found[0], 1, 0};
-}
-
 void pe_fit_close(struct pe_fit *f)
 {
     pe_model_free(f->model);
@@ -188,7 +183,7 @@ static bool fit_typed(struct pe_diagnosis *d, struct pe_edit *edit)
     return best != 0 && pe_edit_shift(d, edit, best);
 }
 
-static bool fit_offset(struct pe_diagnosis *d, struct pe_edit *edit)
+bool pe_fit_offset(struct pe_diagnosis *d, struct pe_edit *edit)
 {
     if (d->evidence.is_typed)
         return fit_typed(d, edit);
@@ -202,120 +197,6 @@ static bool fit_offset(struct pe_diagnosis *d, struct pe_edit *edit)
     double by = pe_fit_tidy(s);
     return s.score >= PE_FIT_SCORE_MIN && by != 0 && fabs(by) < PE_POSITION_MAX && pe_edit_shift(d, edit, by);
 }
-
-static bool other_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    static const double by[] = {2, -2, 3, -3};
-    if (i < 4)
-        return pe_edit_shift(d, edit, by[i]);
-    if (i == 4)
-        return is_one_axis(d) && pe_belief_position(d, 0) != 0 && pe_edit_shift(d, edit, -pe_belief_position(d, 0));
-    return fit_offset(d, edit);
-}
-
-const struct pe_fault pe_fault_offset_other = {
-    FAULT_TEXT("offset_other", "positions", POSITIONS, 2, "other offset", "The sequence begins at another position.",
-               "The tensor begins at position {found}; the configuration begins at {believed}."),
-
-    .evidence = PE_OF_POSITIONS,
-    .n_alternatives = 6,
-    .apply = other_offset,
-    .n_fits = 1,
-    .fit_rank = 1,
-    .cures = pe_cures_shifted};
-
-/* ---- Rules for all rows ---- */
-
-/* offset + s·i, s a common stride, or fitted and an integer from 2 on; the first is believed, or fitted with it.
- */
-static bool set_stride(struct pe_diagnosis *d, const struct pe_fit *f, bool fits_first, struct pe_edit *edit)
-{
-    struct pe_solved s = stride_of(f), first = {0, 1, 0};
-    double stride = pe_fit_tidy(s);
-    if (s.score < PE_FIT_SCORE_MIN || stride != floor(stride) || stride < 2)
-        return false;
-    for (size_t i = 0; i < f->n; i++)
-        f->position[i] = pe_belief_position(d, 0) + stride * (double)i;
-    if (fits_first)
-        first = pe_fit_shift(f, f->position, 0, f->n);
-    double shift = fits_first ? pe_fit_tidy(first) : 0;
-    for (size_t i = 0; i < f->n; i++)
-        f->position[i] += shift;
-    return first.score >= PE_FIT_SCORE_MIN && !(fits_first && shift == 0) && pe_edit_positions(d, edit, f->position);
-}
-
-static const double strides[] = {2, 3, 4, 8};
-enum { N_STRIDES = sizeof strides / sizeof *strides };
-
-double pe_stride_of(size_t i) { return i < N_STRIDES ? strides[i] : (double)NAN; }
-
-static bool stride(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    struct pe_fit f;
-    if (i < N_STRIDES)
-        return pe_belief_is_run(d) &&
-               pe_edit_map(d, edit, strides[i], (1 - strides[i]) * pe_belief_position(d, 0), false);
-    if (i == N_STRIDES) /* the belief has twice the coordinates; a run would be a scaling */
-        return !pe_belief_is_run(d) && pe_edit_map(d, edit, 0.5, 0, false);
-    bool done = pe_fit_open(d, edit, &f) && f.n > 1 && set_stride(d, &f, i > N_STRIDES + 1, edit);
-    pe_fit_close(&f);
-    return done;
-}
-
-/* The last alternative fits the first position, too. */
-static int surprise_of_stride(const struct pe_diagnosis *d, size_t i)
-{
-    (void)d;
-    return i > N_STRIDES + 1 ? 3 : 0;
-}
-
-const struct pe_fault pe_fault_position_stride = {
-    FAULT_TEXT("position_stride", "positions", POSITIONS, 3, "other stride",
-               "Positions advance by another step than the configuration's.",
-               "Positions advance by another step than in the configuration."),
-    .evidence = PE_OF_POSITIONS,
-    .n_alternatives = N_STRIDES + 3,
-    .apply = stride,
-    .surprise = surprise_of_stride,
-    .n_fits = 2,
-    .fit_rank = 1,
-    .cures = pe_cures_stretched};
-
-/* All rows where the first one is believed to be. */
-static bool first_for_all(struct pe_diagnosis *d, struct pe_edit *edit)
-{
-    double p = is_one_axis(d) ? pe_belief_position(d, 0) : 0;
-    return p != 0 && d->belief.n > 1 && pe_edit_map(d, edit, 0, p, false);
-}
-
-static bool constant(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    struct pe_fit f;
-    struct pe_solved s = {0, -2, 0};
-    if (i == 0)
-        return first_for_all(d, edit);
-    bool opened = pe_fit_open(d, edit, &f) && !is_uneven(&f);
-    for (size_t j = 0; opened && j < f.n; j++)
-        f.position[j] = 0;
-    if (opened)
-        s = pe_fit_shift(&f, f.position, 0, f.n);
-    pe_fit_close(&f);
-    double p = pe_fit_tidy(s);
-    return s.score >= PE_FIT_SCORE_MIN && p != 0 && fabs(p) < PE_POSITION_MAX && d->belief.n > 1 &&
-           pe_edit_map(d, edit, 0, p, false);
-}
-
-const struct pe_fault pe_fault_positions_constant = {FAULT_TEXT("positions_constant", "positions", POSITIONS, 3,
-                                                                "constant position",
-                                                                "All rows are computed at one and the same position.",
-                                                                "All rows are computed at one and the same position."),
-
-                                                     .evidence = PE_OF_POSITIONS,
-                                                     .n_alternatives = 2,
-                                                     .apply = constant,
-                                                     .n_fits = 1,
-                                                     .fit_rank = 1,
-                                                     .cures = pe_cures_positions};
 
 /* ---- Row by row ---- */
 
@@ -378,46 +259,19 @@ static bool set_lens(struct pe_diagnosis *d, const struct pe_fit *f, struct pe_e
     return n > 1 && first == floor(first);
 }
 
-static bool reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+bool pe_fit_lens(struct pe_diagnosis *d, struct pe_edit *edit)
 {
     struct pe_fit f;
     double first = pe_belief_position(d, 0);
-    (void)i;
     bool done = pe_fit_open(d, edit, &f) && pe_belief_is_run(d) && read_rows(&f, &first) && set_lens(d, &f, edit);
     pe_fit_close(&f);
     return done;
 }
 
-const struct pe_fault pe_fault_position_reset = {
-    FAULT_TEXT("position_reset", "positions", POSITIONS, 2, "positions restart",
-               "Positions restart at 0 inside the sequence, as for packed sequences.",
-               "Positions restart inside the sequence; in the configuration they run on."),
-
-    .evidence = PE_OF_POSITIONS,
-    .n_alternatives = 1,
-    .apply = reset,
-    .n_fits = 1,
-    .fit_rank = 1,
-    .cures = pe_cures_positions};
-
-static bool list_rows(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+bool pe_fit_rows(struct pe_diagnosis *d, struct pe_edit *edit)
 {
     struct pe_fit f;
-    (void)i;
     bool done = pe_fit_open(d, edit, &f) && read_rows(&f, NULL) && pe_edit_positions(d, edit, f.position);
     pe_fit_close(&f);
     return done;
 }
-
-const struct pe_fault pe_fault_positions_other = {
-    FAULT_TEXT("positions_other", "positions", POSITIONS, 8, "other positions",
-               "The positions of the rows, fitted one by one, are not the configuration's.",
-               "The rows have other positions than in the configuration."),
-
-    .evidence = PE_OF_POSITIONS,
-    .n_alternatives = 1,
-    .apply = list_rows,
-    .n_fits = 1,
-    .fit_rank = 1,
-    .fit_cost = 3,
-    .cures = pe_cures_positions};

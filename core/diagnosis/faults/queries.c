@@ -146,49 +146,24 @@ const struct pe_fault pe_fault_query_scale_other = {
 
 /* ---- Heads and sides ---- */
 
-static bool tile_heads(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    edit->transforms.is_tiled = d->evidence.kind->id == PE_OF_MAPS && pe_tiled_keys(d);
-    return edit->transforms.is_tiled;
-}
-
 const struct pe_fault pe_fault_kv_heads_tiled = {
     FAULT_TEXT("kv_heads_tiled", "axes", AXES, 2, "key heads repeated in another order",
                "Query head h reads key head h modulo their number, not the one of its group.",
                "The key heads were repeated one after another (tile), so query head h reads key head h modulo their "
                "number; neighbouring query heads should share one (repeat_interleave)."),
-    .pointer = "num_kv_heads", .evidence = PE_EVIDENCE_BIT(MAPS), .n_alternatives = 1, .apply = tile_heads};
-
-static bool stop_queries(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)d;
-    (void)i;
-    return edit->transforms.is_still[PE_QUERIES] = true;
-}
-
-static bool stop_keys(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)d;
-    (void)i;
-    return edit->transforms.is_still[PE_KEYS] = true;
-}
+    .pointer = "num_kv_heads", .evidence = PE_EVIDENCE_BIT(MAPS), PE_TRANSFORMS({PE_TO_TILED, true})};
 
 /* They may be wrong together, so one of them counts as another kind. */
-const struct pe_fault pe_fault_q_not_rotated = {FAULT_TEXT("q_not_rotated", "positions", POSITIONS, 2,
-                                                           "queries not rotated", "The queries were not rotated.",
-                                                           "The queries were not rotated."),
-                                                .pointer = "scheme",
-                                                .schemes = "rope",
-                                                .evidence = PE_EVIDENCE_BIT(MAPS),
-                                                .n_alternatives = 1,
-                                                .apply = stop_queries};
+const struct pe_fault pe_fault_q_not_rotated = {
+    FAULT_TEXT("q_not_rotated", "positions", POSITIONS, 2, "queries not rotated", "The queries were not rotated.",
+               "The queries were not rotated."),
+    .pointer = "scheme", .schemes = "rope", .evidence = PE_EVIDENCE_BIT(MAPS),
+    PE_TRANSFORMS({PE_TO_STILL, PE_QUERIES})};
 const struct pe_fault pe_fault_k_not_rotated = {FAULT_TEXT("k_not_rotated", "positions", POSITIONS, 2,
                                                            "keys not rotated", "The keys were not rotated.",
                                                            "The keys were not rotated."),
                                                 .pointer = "scheme",
                                                 .schemes = "rope",
                                                 .evidence = PE_EVIDENCE_BIT(MAPS),
-                                                .n_alternatives = 1,
-                                                .apply = stop_keys,
+                                                PE_TRANSFORMS({PE_TO_STILL, PE_KEYS}),
                                                 .combines_as = PE_KIND_WIDTH};

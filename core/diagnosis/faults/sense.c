@@ -23,6 +23,7 @@ const struct pe_fault pe_fault_direction_reversed = {
     .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(BUCKETS) | PE_EVIDENCE_BIT(MAPS),
     .n_alternatives = 1,
     .apply = reverse_direction,
+    .role = PE_ROLE_DIRECTION,
     .cures = pe_cures_direction};
 
 /* A sinusoidal encoding has a parameter for it. */
@@ -49,19 +50,6 @@ const struct pe_fault pe_fault_sin_cos_swapped = {
     .n_alternatives = 1,
     .apply = swap_sin_cos,
     .cures = pe_cures_exchanged};
-
-static bool invert(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)d;
-    (void)i;
-    edit->transforms.inverted = !edit->transforms.inverted;
-    return true;
-}
-
-const struct pe_fault pe_fault_inverted = {
-    FAULT_TEXT("inverted", "sense", SENSE, 4, "reciprocals", "Every number is the reciprocal of the right one.",
-               "Every number is 1/x of the configuration's: timescales instead of frequencies."),
-    .evidence = PE_EVIDENCE_BIT(LADDER), .n_alternatives = 1, .apply = invert, .cures = pe_cures_inverted};
 
 static bool negate(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -95,5 +83,8 @@ const struct pe_fault pe_fault_transposed = {FAULT_TEXT("transposed", "sense", S
                                                         "The last two axes have changed places.",
                                                         "The last two axes of the tensor have changed places."),
 
-                                             .evidence = REAL_EVIDENCE | PE_EVIDENCE_BIT(BUCKETS), .n_alternatives = 1,
-                                             .apply = transpose, .cures = pe_cures_transposed};
+                                             .is_of_tensor = true,
+                                             .evidence = REAL_EVIDENCE | PE_EVIDENCE_BIT(BUCKETS),
+                                             .n_alternatives = 1,
+                                             .apply = transpose,
+                                             .cures = pe_cures_transposed};

@@ -167,106 +167,21 @@ bool pe_edit_run(const struct pe_diagnosis *d, struct pe_edit *edit, double firs
     return true;
 }
 
-/* ---- Faults that need no fit ---- */
-
-static bool shift_by_one(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+/* Of maps whose scheme rotates; the mask of a batch would be lost. */
+static bool may_move(const struct pe_diagnosis *d)
 {
-    return pe_edit_shift(d, edit, i == 0 ? 1 : -1);
+    bool is_map = d->evidence.kind->id == PE_OF_MAPS;
+    return !is_map || (d->belief.plan->scheme->rotate && pe_sequence_n_batches(sequence(d)) == 0);
 }
 
-const struct pe_fault pe_fault_off_by_one = {
-    FAULT_TEXT("off_by_one", "positions", POSITIONS, 1, "off by one", "All positions are larger or smaller by one.",
-               "The tensor begins at position {found}; the configuration begins at {believed}."),
-    .evidence = PE_OF_POSITIONS, .n_alternatives = 2, .apply = shift_by_one, .cures = pe_cures_shifted};
-
-static bool not_rotated(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+bool pe_edit_by_map(const struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_position_map *map)
 {
-    (void)i;
-    return pe_edit_map(d, edit, 0, 0, false);
+    bool is_one_axis = sequence(d)->n_axes == 1, is_run = pe_belief_is_run(d), is_even = map->scale == 1;
+    double first = is_one_axis ? pe_belief_position(d, 0) : 0, shift = map->shift + map->first * first;
+    if (!may_move(d) || (map->of == PE_OF_A_RUN && !is_run) || (map->of == PE_OF_NO_RUN && is_run) ||
+        (map->of == PE_OF_A_MOVED_RUN && first == 0) ||
+        (d->belief.n < 2 && (map->is_reversed || (map->scale == 0 && map->first != 0))))
+        return false;
+    return is_even && !map->is_reversed ? pe_edit_shift(d, edit, shift)
+                                        : pe_edit_map(d, edit, map->scale, shift, map->is_reversed);
 }
-
-const struct pe_fault pe_fault_not_rotated = {
-    FAULT_TEXT("not_rotated", "positions", POSITIONS, 2, "positions without effect",
-               "Every row is computed at position 0, so nothing is rotated.", "Every row is computed at position 0."),
-    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = not_rotated, .cures = pe_cures_positions};
-
-static bool rotated_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    bool is_map = d->evidence.kind->id == PE_OF_MAPS; /* of any scheme, and not all rotate */
-    (void)i;
-    bool is_batch = is_map && pe_sequence_n_batches(sequence(d)) > 0; /* whose mask must stay */
-    return !(is_map && !d->belief.plan->scheme->rotate) && !is_batch && pe_edit_map(d, edit, 2, 0, false);
-}
-
-/* Nothing has been applied to tables yet, so their positions are doubled for another reason. */
-static int surprise_of_twice(const struct pe_diagnosis *d, size_t i)
-{
-    (void)i;
-    return d->evidence.kind->id == PE_OF_TABLES ? 3 : 0;
-}
-
-const struct pe_fault pe_fault_rotated_twice = {
-    FAULT_TEXT("rotated_twice", "positions", POSITIONS, 2, "rotated twice",
-               "Every row is computed at twice its position, as when a rotation is applied two times.",
-               "Every row is computed at twice its position."),
-
-    .evidence = PE_OF_POSITIONS | PE_EVIDENCE_BIT(MAPS),
-    .n_alternatives = 1,
-    .apply = rotated_twice,
-    .surprise = surprise_of_twice,
-    .cures = pe_cures_twice};
-
-static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    return d->belief.n > 1 && pe_edit_map(d, edit, 1, 0, true);
-}
-
-const struct pe_fault pe_fault_positions_reversed = {
-    FAULT_TEXT("positions_reversed", "positions", POSITIONS, 4, "reversed positions",
-               "The rows have the positions in reverse order.",
-               "The positions run in reverse order: the first row has the last position."),
-    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = reverse, .cures = pe_cures_reversed};
-
-/* These are measured, never tried (../naming). */
-const struct pe_fault pe_fault_exponent_shifted = {
-    FAULT_TEXT("exponent_shifted", "ladder", LADDER, 3, "exponents begin too early",
-               "The exponents of the frequencies begin at -2/r, as where the index of a pair is one too small.",
-               "Every frequency is base^(2/r) = {found} times that of the configuration."),
-    .cures = pe_cures_ladder};
-
-const struct pe_fault pe_fault_exponent_lost = {
-    FAULT_TEXT("exponent_lost", "ladder", LADDER, 3, "exponents rounded to integers",
-               "Pair c has the frequency e^(-k·c) with a whole k: an integer division in the exponent.",
-               "Pair c has the frequency e^(-{found}·c)."),
-    .cures = pe_cures_ladder};
-
-const struct pe_fault pe_fault_frequencies_equal = {
-    FAULT_TEXT("frequencies_equal", "ladder", LADDER, 3, "equal frequencies", "All pairs have the same frequency.",
-               "Every pair has the frequency {found}."),
-    .cures = pe_cures_ladder};
-
-const struct pe_fault pe_fault_positions_scaled = {
-    FAULT_TEXT("positions_scaled", "positions", POSITIONS, 3, "scaled positions",
-               "Positions, of all axes or of one, are multiplied by a factor.",
-               "The positions are {found} times those of the configuration."),
-    .cures = pe_cures_stretched};
-
-const struct pe_fault pe_fault_positions_rounded = {
-    FAULT_TEXT("positions_rounded", "positions", POSITIONS, 3, "rounded positions",
-               "Positions, of all axes or of one, are rounded to few bits or to integers.",
-               "The positions are rounded: {found} in place of {believed}."),
-    .cures = pe_cures_positions};
-
-static bool no_reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)i;
-    bool is_packed = pe_edit_has(d, edit, "lens") || pe_edit_has(d, edit, "cu_seqlens");
-    return is_packed && pe_edit_run(d, edit, pe_belief_position(d, 0));
-}
-
-const struct pe_fault pe_fault_position_no_reset = {
-    FAULT_TEXT("position_no_reset", "positions", POSITIONS, 2, "positions run on",
-               "Positions run on through packed sequences instead of restarting in each.",
-               "Positions run on; in the configuration they restart in each packed sequence."),
-    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = no_reset};

@@ -413,6 +413,7 @@ const struct pe_fault pe_fault_axes_missing = {
     FAULT_TEXT("axes_missing", "axes", AXES, 2, "axes forgotten",
                "The positions are on several axes; the configuration has one.",
                "The positions are on several axes; the configuration has one."),
+    .role = PE_ROLE_AXES_FORGOTTEN,
     .schemes = "rope",
     .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED),
     .count = count_rules,

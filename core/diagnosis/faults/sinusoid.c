@@ -1,14 +1,6 @@
 /* Faults of sinusoidal encodings. */
 #include "core/diagnosis/diagnosis.h"
 
-/* 0, the paper, and 1, fairseq and others. */
-const struct pe_fault pe_fault_freq_shift_other = {
-    FAULT_TEXT("freq_shift_other", "sinusoid", SINUSOID, 2, "other freq_shift",
-               "The exponents of the frequencies have another divisor.",
-               "freq_shift is {found}; the configuration says {believed}."),
-
-    .schemes = "sinusoidal", PE_VALUES(PE_REAL_OF("freq_shift", 0), PE_REAL_OF("freq_shift", 1))};
-
 static size_t count_odd(const struct pe_diagnosis *d) { return pe_edit_integer(d, NULL, "dim", 0) % 2 ? 3 : 0; }
 
 /* fairseq has its own odd width and its own freq_shift, so both may differ at once: the former counts as a fault of
@@ -64,14 +56,8 @@ const struct pe_fault pe_fault_style_other = {FAULT_TEXT("style_other", "sinusoi
                                               .schemes = "sinusoidal", .n_alternatives = N_STYLES, .apply = set_style};
 
 #define CHANGE(name, change, texts)                                                                                    \
-    static bool name##_apply(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)                                   \
-    {                                                                                                                  \
-        (void)i;                                                                                                       \
-        edit->transforms.sinusoid = change;                                                                            \
-        return d->belief.model->plan->seq.n_axes == 1;                                                                 \
-    }                                                                                                                  \
     const struct pe_fault pe_fault_##name = {texts, .schemes = "sinusoidal", .not_of = PE_EVIDENCE_BIT(LADDER),        \
-                                             .n_alternatives = 1, .apply = name##_apply};
+                                             PE_TRANSFORMS({PE_TO_SINUSOID, change})};
 
 CHANGE(exponent_per_column, PE_EXPONENT_PER_COLUMN,
        FAULT_TEXT("exponent_per_column", "sinusoid", SINUSOID, 2, "exponent per column",

@@ -306,7 +306,7 @@ static struct pe_solved solve(const struct pe_reading *r, const double *w, const
     return pe_solve_phases(w, phase, weight, r->n_waves, r->noise, most);
 }
 
-struct pe_solved pe_stride_at(const struct pe_reading *r, const double *w)
+static struct pe_solved stride_at(const struct pe_reading *r, const double *w)
 {
     struct pe_solved none = {0, -2, (double)INFINITY};
     double *weight = malloc(r->n_waves * sizeof *weight), largest = 0;
@@ -401,7 +401,7 @@ struct pe_solved pe_measured_stride(const struct pe_reading *r, const struct pe_
 {
     struct pe_solved none = {0, -2, (double)INFINITY};
     double *w = frequencies(r, m);
-    struct pe_solved s = w ? pe_stride_at(r, w) : none;
+    struct pe_solved s = w ? stride_at(r, w) : none;
     free(w);
     return s;
 }
@@ -425,17 +425,6 @@ bool pe_is_uneven(const struct pe_reading *r)
         has_waves |= r->mean_weight[k] > 0;
     }
     return has_waves;
-}
-
-bool pe_is_still(const struct pe_reading *r)
-{
-    bool is_known = false;
-    for (size_t k = 0; k < r->n_waves; k++) {
-        is_known |= isfinite(r->step[k]);
-        if (isfinite(r->step[k]) && fabs(r->step[k]) > 8 * r->error[k])
-            return false;
-    }
-    return is_known;
 }
 
 bool pe_agrees(const struct pe_reading *r, const double *w, double stride, double relative)

@@ -1,14 +1,6 @@
 /* Faults of what is no rotation: cosines and sines that meet the wrong channels, or are not there. */
 #include "core/diagnosis/diagnosis.h"
 
-static bool keep_cosines(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)d;
-    (void)i;
-    edit->transforms.turn = PE_TURN_COSINES;
-    return true;
-}
-
 const struct pe_fault pe_fault_imaginary_lost = {
     FAULT_TEXT("imaginary_lost", "sense", SENSE, 3, "sines lost",
                "Only cosines multiply the vectors, or the table of sines is zero: complex numbers have lost their "
@@ -19,17 +11,8 @@ const struct pe_fault pe_fault_imaginary_lost = {
     .is_no_rotation = true,
     .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED),
     .not_of = PE_EVIDENCE_BIT(ANGLES),
-    .n_alternatives = 1,
-    .apply = keep_cosines,
+    PE_TRANSFORMS({PE_TO_TURN, PE_TURN_COSINES}),
     .cures = pe_cures_rotation};
-
-static bool lose_sign(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)d;
-    (void)i;
-    edit->transforms.turn = PE_TURN_UNSIGNED;
-    return true;
-}
 
 const struct pe_fault pe_fault_sign_lost = {
     FAULT_TEXT("sign_lost", "sense", SENSE, 3, "sign lost",
@@ -39,8 +22,7 @@ const struct pe_fault pe_fault_sign_lost = {
     .schemes = "rope|xpos",
     .is_no_rotation = true,
     .evidence = PE_EVIDENCE_BIT(ROTATED),
-    .n_alternatives = 1,
-    .apply = lose_sign,
+    PE_TRANSFORMS({PE_TO_TURN, PE_TURN_UNSIGNED}),
     .cures = pe_cures_rotation};
 
 static const char *const paired[] = {"half", "interleaved"};

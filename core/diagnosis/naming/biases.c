@@ -167,7 +167,7 @@ static const struct row {
     pe_apply apply; /* NULL: … */
     const char *field;
 } rows[] = {
-    {{&pe_fault_alignment_other, 1, NULL, NULL}, shifted, NULL, "q_offset"},
+    {{PE_OF_ROLE(PLACE_OF_QUERIES), 1, NULL, NULL}, shifted, NULL, "q_offset"},
     {{&pe_fault_bias_signed, 1, NULL,
       "The bias is slope·(query - key) and keeps the sign of the distance: it grows before the query, where that of "
       "the "

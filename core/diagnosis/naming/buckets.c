@@ -140,7 +140,7 @@ static bool find_shape(struct pe_diagnosis *d, const struct pe_edit *edit, const
 /* ---- The parts ---- */
 
 static const struct pe_relation of_farthest = {&pe_fault_max_distance_other, 1, NULL, NULL},
-                                of_count = {&pe_fault_parameter_other, 1, NULL, NULL};
+                                of_count = {PE_OF_ROLE(ANY_FIELD), 1, NULL, NULL};
 
 static void add(struct pe_diagnosis *d, const struct pe_relation *relation, int64_t found, const char *field,
                 struct pe_part *parts, size_t *n)

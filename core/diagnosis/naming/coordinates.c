@@ -129,6 +129,20 @@ static bool scaled(const struct pe_lists *l, double *out, struct pe_related *r)
     return l->n > 1 && factor > 0;
 }
 
+/* The same where it is a ratio of small integers, which words.c writes. */
+static bool by_ratio(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    enum { DENOMINATORS = 64 };
+    bool is_ratio = false;
+    if (!scaled(l, out, r) || r->found == nearbyint(r->found))
+        return false;
+    for (int below = 2; below <= DENOMINATORS && !is_ratio; below++) {
+        double above = nearbyint(r->found * below);
+        is_ratio = fabs(r->found * below - above) <= 1e-9 * fabs(above);
+    }
+    return is_ratio;
+}
+
 /* All frequencies begin one rung higher, or lower: base^(2/r). Those of positions times that are the same numbers. */
 static bool on_rung(const struct pe_lists *l, double rung, double *out, struct pe_related *r)
 {
@@ -328,6 +342,15 @@ static bool differ_in_several(const struct pe_lists *l)
     return l->n_axes == 1;
 }
 
+/* The same of a bound, which may also be a coordinate that some row has anyway. */
+static bool is_bound(const struct pe_lists *l, double bound)
+{
+    bool is_had = false;
+    for (size_t i = 0; i < l->n; i++)
+        is_had |= l->believed[i] == bound;
+    return is_had || differ_in_several(l);
+}
+
 /* m is the smallest jump of believed over found. */
 static bool wrapped(const struct pe_lists *l, double *out, struct pe_related *r)
 {
@@ -348,7 +371,7 @@ static bool clamped(const struct pe_lists *l, double *out, struct pe_related *r)
     for (size_t i = 0; i < l->n; i++)
         out[i] = fmin(l->believed[i], most);
     *r = (struct pe_related){most, largest_of(l->believed, l->n), 0, 1};
-    return l->n > 2 && holds(l, out) && differ_in_several(l);
+    return l->n > 2 && holds(l, out) && is_bound(l, most);
 }
 
 static bool clamped_below(const struct pe_lists *l, double *out, struct pe_related *r)
@@ -357,7 +380,7 @@ static bool clamped_below(const struct pe_lists *l, double *out, struct pe_relat
     for (size_t i = 0; i < l->n; i++)
         out[i] = fmax(l->believed[i], least);
     *r = (struct pe_related){least, least_of(l->believed, l->n), 0, 1};
-    return l->n > 2 && holds(l, out) && differ_in_several(l);
+    return l->n > 2 && holds(l, out) && is_bound(l, least);
 }
 
 /* The other sign, of one axis of several; of all of them it would be the direction. */
@@ -368,7 +391,7 @@ static bool scaled_back(const struct pe_lists *l, double *out, struct pe_related
     return l->n > 1 && l->n_axes > 1 && factor < 0;
 }
 
-/* s·p + c of one of several axes (of one axis: position_stride), by two rows that are far apart; c is s·k with a whole
+/* s·p + c, by two rows that are far apart; c is s·k with a whole
  * k where that is as near. */
 static bool linear(const struct pe_lists *l, double *out, struct pe_related *r)
 {
@@ -389,7 +412,17 @@ static bool linear(const struct pe_lists *l, double *out, struct pe_related *r)
     for (size_t i = 0; i < l->n; i++)
         out[i] = factor * l->believed[i] + plus;
     *r = (struct pe_related){factor, 1, 0, 2};
-    return l->n_axes > 1 && factor > 0 && holds(l, out);
+    return factor > 0 && holds(l, out);
+}
+
+static bool linear_on_an_axis(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    return l->n_axes > 1 && linear(l, out, r);
+}
+
+static bool stride_from_elsewhere(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    return l->n_axes == 1 && linear(l, out, r) && r->found >= 2 && r->found == nearbyint(r->found);
 }
 
 /* The measured list itself: integers where all are near one. */
@@ -467,6 +500,154 @@ static bool listed(const struct pe_lists *l, double *out, struct pe_related *r)
     return true;
 }
 
+/* ---- The faults ---- */
+
+/* Without alternatives: a relation alone finds it. */
+
+const struct pe_fault pe_fault_off_by_one = {
+    FAULT_TEXT("off_by_one", "positions", POSITIONS, 1, "off by one", "All positions are larger or smaller by one.",
+               "The tensor begins at position {found}; the configuration begins at {believed}."),
+    .evidence = PE_OF_POSITIONS, PE_MAPS({.scale = 1, .shift = 1}, {.scale = 1, .shift = -1}),
+    .cures = pe_cures_shifted};
+
+const struct pe_fault pe_fault_offset_other = {
+    FAULT_TEXT("offset_other", "positions", POSITIONS, 2, "other offset", "The sequence begins at another position.",
+               "The tensor begins at position {found}; the configuration begins at {believed}."),
+    .evidence = PE_OF_POSITIONS,
+    PE_MAPS({.scale = 1, .shift = 2}, {.scale = 1, .shift = -2}, {.scale = 1, .shift = 3}, {.scale = 1, .shift = -3},
+            {.scale = 1, .first = -1, .of = PE_OF_A_MOVED_RUN}) +
+        1,
+    .fit = pe_fit_offset,
+    .reads_typed = true,
+    .n_fits = 1,
+    .fit_rank = 1,
+    .cures = pe_cures_shifted};
+
+const struct pe_fault pe_fault_not_rotated = {
+    FAULT_TEXT("not_rotated", "positions", POSITIONS, 2, "positions without effect",
+               "Every row is computed at position 0, so nothing is rotated.", "Every row is computed at position 0."),
+    .evidence = PE_OF_POSITIONS, PE_MAPS({.scale = 0}), .cures = pe_cures_positions};
+
+/* Nothing has been applied to tables yet, so their positions are doubled for another reason. */
+static int surprise_of_twice(const struct pe_diagnosis *d, size_t i)
+{
+    (void)i;
+    return d->evidence.kind->id == PE_OF_TABLES ? 3 : 0;
+}
+
+const struct pe_fault pe_fault_rotated_twice = {
+    FAULT_TEXT("rotated_twice", "positions", POSITIONS, 2, "rotated twice",
+               "Every row is computed at twice its position, as when a rotation is applied two times.",
+               "Every row is computed at twice its position."),
+    .evidence = PE_OF_POSITIONS | PE_EVIDENCE_BIT(MAPS), PE_MAPS({.scale = 2}), .surprise = surprise_of_twice,
+    .cures = pe_cures_twice};
+
+const struct pe_fault pe_fault_positions_reversed = {
+    FAULT_TEXT("positions_reversed", "positions", POSITIONS, 4, "reversed positions",
+               "The rows have the positions in reverse order.",
+               "The positions run in reverse order: the first row has the last position."),
+    .evidence = PE_OF_POSITIONS, PE_MAPS({.scale = 1, .is_reversed = true}), .cures = pe_cures_reversed};
+
+#define STRIDE(s)                                                                                                      \
+    {                                                                                                                  \
+        .scale = s, .first = 1 - (s), .of = PE_OF_A_RUN                                                                \
+    }
+/* Of its rules, the last: rather rotated twice. It counts as fitted, since one row does not show it as a stride. */
+enum { TWICE_FROM_ELSEWHERE = 5 };
+
+static int surprise_of_stride(const struct pe_diagnosis *d, size_t i)
+{
+    (void)d;
+    return i == TWICE_FROM_ELSEWHERE ? 3 : 0;
+}
+
+/* The belief may have twice the coordinates; of a run that would be a scaling. */
+const struct pe_fault pe_fault_position_stride = {
+    FAULT_TEXT("position_stride", "positions", POSITIONS, 3, "other stride",
+               "Positions advance by another step than the configuration's.",
+               "Positions advance by another step than in the configuration."),
+    .evidence = PE_OF_POSITIONS,
+    PE_MAPS(STRIDE(2), STRIDE(3), STRIDE(4), STRIDE(8), {.scale = 0.5, .of = PE_OF_NO_RUN},
+            {.scale = 2, .of = PE_OF_A_MOVED_RUN}),
+    .surprise = surprise_of_stride,
+    .n_fits = 1,
+    .fit_rank = 1,
+    .cures = pe_cures_stretched};
+
+const struct pe_fault pe_fault_positions_constant = {
+    FAULT_TEXT("positions_constant", "positions", POSITIONS, 3, "constant position",
+               "All rows are computed at one and the same position.",
+               "All rows are computed at one and the same position."),
+    .evidence = PE_OF_POSITIONS, PE_MAPS({.scale = 0, .first = 1, .of = PE_OF_A_MOVED_RUN}),
+    .cures = pe_cures_positions};
+
+const struct pe_fault pe_fault_position_reset = {
+    FAULT_TEXT("position_reset", "positions", POSITIONS, 2, "positions restart",
+               "Positions restart at 0 inside the sequence, as for packed sequences.",
+               "Positions restart inside the sequence; in the configuration they run on."),
+    .evidence = PE_OF_POSITIONS,
+    .n_alternatives = 1,
+    .fit = pe_fit_lens,
+    .n_fits = 1,
+    .fit_rank = 1,
+    .cures = pe_cures_positions};
+
+static bool no_reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    bool is_packed = pe_edit_has(d, edit, "lens") || pe_edit_has(d, edit, "cu_seqlens");
+    return is_packed && pe_edit_run(d, edit, pe_belief_position(d, 0));
+}
+
+const struct pe_fault pe_fault_position_no_reset = {
+    FAULT_TEXT("position_no_reset", "positions", POSITIONS, 2, "positions run on",
+               "Positions run on through packed sequences instead of restarting in each.",
+               "Positions run on; in the configuration they restart in each packed sequence."),
+    .evidence = PE_OF_POSITIONS, .n_alternatives = 1, .apply = no_reset};
+
+const struct pe_fault pe_fault_positions_clamped = {
+    FAULT_TEXT("positions_clamped", "positions", POSITIONS, 3, "clamped positions",
+               "Positions beyond a table's last row are computed at that row.",
+               "The table that the code looks rows up in ends: every position behind its last row is computed at that "
+               "row."),
+    .cures = pe_cures_positions};
+
+const struct pe_fault pe_fault_positions_wrapped = {
+    FAULT_TEXT("positions_wrapped", "positions", POSITIONS, 4, "wrapped positions",
+               "Positions begin again behind a table's last row.",
+               "Positions begin again at 0 behind the last row of the table that the code looks rows up in."),
+    .evidence = PE_OF_POSITIONS,
+    .n_alternatives = 1,
+    .fit = pe_fit_period,
+    .n_fits = 1,
+    .fit_rank = 1,
+    .cures = pe_cures_positions};
+
+const struct pe_fault pe_fault_positions_scaled = {
+    FAULT_TEXT("positions_scaled", "positions", POSITIONS, 3, "scaled positions",
+               "Positions, of all axes or of one, are multiplied by a factor.",
+               "The positions are {found} times those of the configuration."),
+    .cures = pe_cures_stretched};
+
+const struct pe_fault pe_fault_positions_rounded = {
+    FAULT_TEXT("positions_rounded", "positions", POSITIONS, 3, "rounded positions",
+               "Positions, of all axes or of one, are rounded to few bits or to integers.",
+               "The positions are rounded: {found} in place of {believed}."),
+    .cures = pe_cures_positions};
+
+const struct pe_fault pe_fault_positions_other = {
+    FAULT_TEXT("positions_other", "positions", POSITIONS, 8, "other positions",
+               "The positions of the rows, fitted one by one, are not the configuration's.",
+               "The rows have other positions than in the configuration."),
+    .evidence = PE_OF_POSITIONS,
+    .n_alternatives = 1,
+    .fit = pe_fit_rows,
+    .is_free_list = true,
+    .n_fits = 1,
+    .fit_rank = 1,
+    .fit_cost = 3,
+    .cures = pe_cures_positions};
+
 /* ---- The table ---- */
 
 const struct pe_relation pe_coordinate_relations[] = {
@@ -476,24 +657,26 @@ const struct pe_relation pe_coordinate_relations[] = {
      "The tensor begins at position {found}; the configuration begins at {believed}."},
     {&pe_fault_positions_constant, 1, constant,
      "The positions are all {found}; in the configuration the last is {believed}."},
-    {&pe_fault_exponent_shifted, 1, rung_higher,
+    {PE_OF_ROLE(RUNG_HIGHER), 1, rung_higher,
      "The positions are multiplied by base^(2/r) = {found} in place of {believed}, as where the exponents of the "
      "frequencies begin at -2/r."},
-    {&pe_fault_ladder_from_one, 1, rung_lower,
+    {PE_OF_ROLE(RUNG_LOWER), 1, rung_lower,
      "The positions are multiplied by base^(-2/r) = {found} in place of {believed}, as where the exponents of the "
      "frequencies begin at 2/r."},
     {&pe_fault_rotated_twice, 1, twice, "The positions are {found} times those of the configuration."},
     {&pe_fault_position_stride, 1, whole_stride, "The positions are {found} times those of the configuration."},
+    {&pe_fault_positions_scaled, 1, by_ratio,
+     "The positions are {found} times ({meaning}) those of the configuration."},
     {&pe_fault_positions_scaled, 1, scaled, "The positions are {found} times those of the configuration."},
     {&pe_fault_positions_reversed, 1, reversed,
      "The positions run in reverse order: they begin at {found}, those of the configuration at {believed}."},
-    {&pe_fault_axes_swapped, 1, other_axis,
+    {PE_OF_ROLE(AXES_EXCHANGED), 1, other_axis,
      "The positions are those of axis {found}; the configuration has those of axis {believed}."},
-    {&pe_fault_axes_swapped, 1, other_axis_scaled,
+    {PE_OF_ROLE(AXES_EXCHANGED), 1, other_axis_scaled,
      "The positions are those of axis {found}, in a unit of its own; the configuration has those of axis {believed}."},
     {&pe_fault_position_no_reset, 1, goes_on,
      "The positions run on: the last is {found}, in the configuration {believed}."},
-    {&pe_fault_axes_missing, 1, index_of_axes,
+    {PE_OF_ROLE(AXES_FORGOTTEN), 1, index_of_axes,
      "The positions count the rows: the last is {found}, in the configuration {believed}."},
     {&pe_fault_positions_other, 3, ranked,
      "The positions count the believed values, as an index of a slot for the coordinate in it: the largest is {found}, "
@@ -514,7 +697,9 @@ const struct pe_relation pe_coordinate_relations[] = {
      "The positions are at least {found}; the smallest of the configuration is {believed}."},
     {&pe_fault_position_reset, 2, restarted,
      "The positions begin again: at {found} in place of {believed}, first in row {row}."},
-    {&pe_fault_positions_scaled, 2, linear,
+    {&pe_fault_position_stride, 2, stride_from_elsewhere,
+     "The positions begin elsewhere and are {found} times those of the configuration."},
+    {&pe_fault_positions_scaled, 2, linear_on_an_axis,
      "The positions begin elsewhere and are {found} times those of the configuration."},
     {&pe_fault_positions_scaled, 3, scaled_back, "The positions are {found} times those of the configuration."},
     {&pe_fault_positions_other, 3, in_blocks,

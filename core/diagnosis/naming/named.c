@@ -74,7 +74,7 @@ bool pe_named_apply(struct pe_diagnosis *d, const struct pe_named *named, struct
     if (named->is_ladder)
         return write_ladder(d, named, edit);
     if (is_run(d, named))
-        return pe_edit_run(d, edit, named->predicted[0]);
+        return pe_edit_shift(d, edit, named->predicted[0] - pe_belief_position(d, 0));
     return pe_edit_coordinates(d, edit, named->axes, named->predicted);
 }
 

@@ -51,12 +51,15 @@ struct pe_spellings {
 };
 
 struct pe_relation {
-    const struct pe_fault *fault; /* its code */
+    const struct pe_fault *fault; /* its code; see PE_OF_ROLE */
     unsigned cost;
     /* Writes the list that it predicts, [n]. false: it does not hold, within the errors. NULL: of frequencies. */
     bool (*test)(const struct pe_lists *l, double *predicted, struct pe_related *out);
     const char *text; /* what the positions are, with {found}, {believed} and {row}; NULL: the fault's own */
 };
+
+/* A fault whose row is in another file: by its role, or (without a code) by its transform. */
+#define PE_OF_ROLE(role_) (&(const struct pe_fault){.role = PE_ROLE_##role_})
 
 /* A relation of frequencies: fields that may give them, or a list. */
 struct pe_frequency_relation {

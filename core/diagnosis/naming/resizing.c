@@ -17,7 +17,7 @@ const struct pe_fault pe_fault_interpolation_other = {
 const struct pe_fault pe_fault_not_resized = {
     FAULT_TEXT("not_resized", "size", SIZE, 2, "table not resized", "A learned table was not resized to the grid.",
                "The table was not resized: its rows are unchanged."),
-    .pointer = "interpolate", .schemes = "learned", .evidence = PE_EVIDENCE_BIT(ENCODING)};
+    .role = PE_ROLE_NOT_RESIZED, .pointer = "interpolate", .schemes = "learned", .evidence = PE_EVIDENCE_BIT(ENCODING)};
 
 /* ---- Kernels ---- */
 
@@ -162,18 +162,18 @@ static const struct pe_relation
     unchanged = {&pe_fault_not_resized, 1, NULL, NULL},
     cut = {&pe_fault_not_resized, 1, NULL,
            "The table was not resized but cut: the tensor has its first {found} rows, unchanged, of {believed}."},
-    turned_grid = {&pe_fault_axes_swapped, 1, NULL,
+    turned_grid = {PE_OF_ROLE(AXES_EXCHANGED), 1, NULL,
                    "Height and width changed places: the grid has {found} rows; in the configuration it has "
                    "{believed}."},
-    turned_table = {&pe_fault_axes_swapped, 1, NULL,
+    turned_table = {PE_OF_ROLE(AXES_EXCHANGED), 1, NULL,
                     "Height and width of the table changed places: it was read as {found} rows; in the configuration "
                     "it has {believed}."},
-    other_sides = {&pe_fault_parameter_other, 1, NULL, NULL},
+    other_sides = {PE_OF_ROLE(ANY_FIELD), 1, NULL, NULL},
     by_column =
-        {&pe_fault_axes_swapped, 1, NULL,
+        {PE_OF_ROLE(AXES_EXCHANGED), 1, NULL,
          "The result is transposed, column by column: its second row is at column {found}; in the configuration "
          "at column {believed}."},
-    table_by_column = {&pe_fault_axes_swapped, 1, NULL,
+    table_by_column = {PE_OF_ROLE(AXES_EXCHANGED), 1, NULL,
                        "The table was read transposed, column by column: its second row is at column {found}; in the "
                        "configuration at column {believed}."};
 

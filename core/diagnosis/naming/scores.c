@@ -81,10 +81,10 @@ struct scores {
 
 static bool is_near(const struct scores *s, double x, double y) { return fabs(x - y) <= s->measured.error * fabs(y); }
 
-static void add(struct scores *s, const struct pe_fault *fault, size_t choice)
+static void add(struct scores *s, const struct pe_fault *fault)
 {
     if (s->n < PE_PARTS_MAX)
-        s->parts[s->n++] = (struct pe_part){fault, (uint16_t)choice};
+        s->parts[s->n++] = (struct pe_part){fault, 0};
 }
 
 /* ---- Numbers ---- */
@@ -97,7 +97,7 @@ static bool move_queries(struct pe_diagnosis *d, const struct pe_named *named, s
 }
 
 static const struct pe_relation of_cap = {&pe_fault_softcap_other, 1, NULL, NULL},
-                                of_place = {&pe_fault_alignment_other, 1, NULL,
+                                of_place = {PE_OF_ROLE(PLACE_OF_QUERIES), 1, NULL,
                                             "The first query is rotated to position {found}; the configuration has it "
                                             "at {believed}."};
 
@@ -150,37 +150,41 @@ static void relate_scale(struct scores *s)
 
 /* ---- The rest ---- */
 
+static const struct pe_fault still[] =
+    {[PE_QUERIES] = {PE_TRANSFORMS({PE_TO_STILL, PE_QUERIES})}, [PE_KEYS] = {PE_TRANSFORMS({PE_TO_STILL, PE_KEYS})}},
+                             tiled = {PE_TRANSFORMS({PE_TO_TILED, true})};
+
 static void relate_form(struct scores *s)
 {
     const struct pe_scores_form *form = &s->measured.form;
     double first = pe_position_at(s->d->belief.plan->seq.q, 0);
     if (form->is_still[PE_QUERIES])
-        add(s, &pe_fault_q_not_rotated, 0);
+        add(s, &still[PE_QUERIES]);
     if (form->is_still[PE_KEYS])
-        add(s, &pe_fault_k_not_rotated, 0);
+        add(s, &still[PE_KEYS]);
     if (form->is_tiled)
-        add(s, &pe_fault_kv_heads_tiled, 0);
+        add(s, &tiled);
     struct pe_named *moved = form->moved != 0 ? add_named(s, &of_place, first + form->moved, first, NULL) : NULL;
     if (moved)
         moved->apply = move_queries;
 }
 
+/* In the order of the factors below. */
+static const struct pe_fault of_bias[] = {{PE_TRANSFORMS({PE_TO_BIAS, PE_BIAS_MISSING})},
+                                          {PE_TRANSFORMS({PE_TO_BIAS, PE_BIAS_TWICE})},
+                                          {PE_TRANSFORMS({PE_TO_BIAS, PE_BIAS_BEFORE_SCALE})},
+                                          {PE_TRANSFORMS({PE_TO_BIAS, PE_BIAS_UNSIGNED})}};
+
 /* false: the factor has no name. */
 static bool relate_bias(struct scores *s)
 {
     double scale = pe_edit_real(s->d, s->edit, "softmax_scale", (double)NAN) * s->measured.scale;
-    const struct {
-        const struct pe_fault *fault;
-        double factor;
-    } named[] = {{&pe_fault_bias_missing, 0},
-                 {&pe_fault_bias_twice, 2},
-                 {&pe_fault_bias_before_scale, scale},
-                 {&pe_fault_bias_unsigned, -1}};
+    const double factors[] = {0, 2, scale, -1};
     if (fabs(s->measured.bias - 1) <= 1e-3)
         return true;
-    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-        if (fabs(s->measured.bias - named[i].factor) <= 1e-3 * fmax(fabs(named[i].factor), 1e-2)) {
-            add(s, named[i].fault, 0);
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
+        if (fabs(s->measured.bias - factors[i]) <= 1e-3 * fmax(fabs(factors[i]), 1e-2)) {
+            add(s, &of_bias[i]);
             return true;
         }
     return false;
@@ -190,7 +194,7 @@ static void relate_cap(struct scores *s)
 {
     double believed = pe_edit_real(s->d, s->edit, "softcap", (double)NAN), found = s->measured.cap;
     if (isnan(found) && !isnan(believed))
-        add(s, &pe_fault_softcap_missing, 0);
+        add(s, &pe_fault_softcap_missing);
     if (!isnan(found) && found != believed)
         add_named(s, &of_cap, pe_shortest_decimal(found, fmax(1e-3, 16 * s->measured.error)), believed, "softcap");
 }
@@ -216,7 +220,7 @@ static void relate_sinks(struct scores *s)
         return;
     struct pe_named *named = are_believed ? NULL : pe_part_add(s->d, &extra, (double)NAN, (double)NAN, s->parts, &s->n);
     if (are_believed)
-        add(s, &pe_fault_sinks_missing, 0);
+        add(s, &pe_fault_sinks_missing);
     else if (named)
         named->apply = set_sinks;
 }

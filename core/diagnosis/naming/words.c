@@ -35,13 +35,6 @@ static void write_axes(const struct pe_diagnosis *d, enum pe_lang lang, const st
     }
 }
 
-/* The plain factor has a sentence of its own where it is a ratio. */
-static const char *text_of(enum pe_lang lang, const struct pe_named *named, bool is_ratio)
-{
-    return is_ratio ? pe_text_in(lang, "The positions are {found} times ({meaning}) those of the configuration.")
-                    : pe_text_in(lang, named->relation->text);
-}
-
 /* The believed last step of an axis, axis_scale/axis_divisor. */
 static double step_of(const struct pe_diagnosis *d, unsigned axis, double *scale, double *divisor)
 {
@@ -104,10 +97,10 @@ static void add_segment(const struct pe_diagnosis *d, enum pe_lang lang, const s
 }
 
 static void write_sentence(const struct pe_diagnosis *d, enum pe_lang lang, const struct pe_named *named,
-                           bool is_factor, bool is_ratio, char *text, size_t room)
+                           bool is_factor, char *text, size_t room)
 {
     char axes[160];
-    const char *sentence = text_of(lang, named, is_ratio);
+    const char *sentence = pe_text_in(lang, named->relation->text);
     if (named->axes == (1U << named->n_axes) - 1)
         snprintf(text, room, "%s", sentence);
     else {
@@ -139,12 +132,12 @@ void pe_named_put(struct pe_diagnosis *d, const struct pe_named *named, struct p
     const char *texts[PE_N_LANGS];
     char text[PE_N_LANGS][600], ratio[32];
     const struct pe_related *r = &named->related;
-    bool is_factor = named->relation->fault == &pe_fault_positions_scaled && named->relation->cost == 1,
-         is_ratio = is_factor && write_ratio(r->found, ratio, sizeof ratio);
+    bool is_factor = named->relation->fault->is_factor && named->relation->cost == 1,
+         is_ratio = strstr(named->relation->text, "{meaning}") && write_ratio(r->found, ratio, sizeof ratio);
     int64_t axes[PE_AXES_MAX];
     size_t n = 0;
     for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
-        write_sentence(d, lang, named, is_factor, is_ratio, text[lang], sizeof text[lang]);
+        write_sentence(d, lang, named, is_factor, text[lang], sizeof text[lang]);
         texts[lang] = text[lang];
     }
     for (unsigned a = 0; a < named->n_axes; a++)

@@ -103,14 +103,12 @@ static double row_number(size_t i) { return i < PE_NEAR_ROWS ? (double)i : ldexp
  * of one number does not go on. */
 static double step_of_one(const struct pe_diagnosis *d, const struct pe_candidate *c)
 {
-    for (unsigned i = 0; i < c->explanation.h.n; i++) {
-        const struct pe_fault *fault = pe_fault_row(c->explanation.h.fault[i]);
-        if (fault == &pe_fault_not_rotated || fault == &pe_fault_positions_constant)
-            return 0;
-        if (fault == &pe_fault_rotated_twice)
-            return 2;
-        if (fault == &pe_fault_position_stride)
-            return pe_stride_of(c->explanation.h.choice[i]);
+    const struct pe_hypothesis *h = &c->explanation.h;
+    for (unsigned i = 0; i < h->n; i++) {
+        const struct pe_fault *fault = pe_fault_row(h->fault[i]);
+        size_t rule = fault->n_maps == 1 ? 0 : h->choice[i];
+        if (fault->n_maps && fault->maps[0].scale != 1)
+            return rule < fault->n_maps ? fault->maps[rule].scale : (double)NAN;
     }
     return pe_edit_has(d, &c->edit, "len") ? 1 : (double)NAN;
 }
@@ -318,8 +316,8 @@ static bool is_free_list(const struct pe_diagnosis *d, const struct pe_candidate
     bool is_free = false;
     for (unsigned i = 0; i < c->explanation.h.n; i++) {
         const struct pe_fault *fault = pe_fault_row(c->explanation.h.fault[i]);
-        is_free |= fault == &pe_fault_inv_freq_other;
-        is_free |= fault == &pe_fault_positions_other && (c->model->plan->seq.k[0].n < 2 || !extend(d, c, 0, rows));
+        bool goes_on = fault->kind == PE_KIND_POSITIONS && c->model->plan->seq.k[0].n > 1 && extend(d, c, 0, rows);
+        is_free |= fault->is_free_list && !goes_on;
     }
     return is_free;
 }

@@ -106,17 +106,17 @@ static const struct pe_value *first_positions(struct pe_diagnosis *d, const stru
     return first ? pe_values_keep(d->values, (struct pe_value){.kind = PE_ARRAY, .array = list}) : NULL;
 }
 
-/* What a fitted factor is, found over believed; the sentence that states it, NULL: there is none. */
-static const char *put_meaning(struct pe_diagnosis *d, const struct pe_candidate *c, const struct pe_fault_info *info,
+/* What a factor is: of the numbers, or of a field, found over believed; the sentence that states it, NULL: there is
+ * none. */
+static const char *put_meaning(struct pe_diagnosis *d, const struct pe_candidate *c, const struct pe_fault *fault,
                                const struct pe_change *change, struct pe_node *node)
 {
-    double found = c->edit.transforms.scaled, believed = 1;
-    bool is_factor = info == &pe_fault_scaled.info;
-    if (info == &pe_fault_attention_factor_other.info && change->found && change->believed) {
-        found = pe_value_number(change->found);
-        believed = pe_value_number(change->believed);
-        is_factor = !isnan(found) && !isnan(believed);
-    }
+    const struct pe_fault_info *info = &fault->info;
+    double found = change->found ? pe_value_number(change->found) : c->edit.transforms.scaled,
+           believed = change->believed ? pe_value_number(change->believed)
+                      : change->found  ? (double)NAN
+                                       : 1;
+    bool is_factor = fault->is_factor && !isnan(found) && !isnan(believed);
     const char *meaning = is_factor ? pe_factor_meaning(d, found / believed) : NULL;
     pe_put_string_or_null(node, "meaning", meaning);
     return meaning && info->n_details > 1 ? info->details[1] : NULL;
@@ -167,9 +167,16 @@ static double member_of(const struct pe_value *object, const char *name)
     return v ? pe_value_number(v) : (double)NAN;
 }
 
+static bool is_same_type(const struct pe_value *a, const struct pe_value *b)
+{
+    bool are_objects = a && b && a->kind == PE_OBJECT && b->kind == PE_OBJECT;
+    const struct pe_value *x = are_objects ? pe_field_find(a->object.fields, a->object.n, "type") : NULL,
+                          *y = are_objects ? pe_field_find(b->object.fields, b->object.n, "type") : NULL;
+    return x && y && pe_value_same(x, y);
+}
+
 /* A rule that goes by the sequence's length has another one: which list of longrope that is. False: it is none. */
-static bool put_other_length(struct pe_diagnosis *d, struct pe_node *node, const struct pe_fault_info *info,
-                             const struct pe_change *change)
+static bool put_other_length(struct pe_diagnosis *d, struct pe_node *node, const struct pe_change *change)
 {
     double found = member_of(change->found, "seq_len"), believed = member_of(change->believed, "seq_len");
     double original = member_of(change->found, "original_max_position_embeddings");
@@ -177,7 +184,7 @@ static bool put_other_length(struct pe_diagnosis *d, struct pe_node *node, const
     char text[PE_N_LANGS][240];
     bool has_lists = change->found && change->found->kind == PE_OBJECT &&
                      pe_field_find(change->found->object.fields, change->found->object.n, "long_factor");
-    if (info != &pe_fault_scaling_parameter.info || isnan(found) || found == believed)
+    if (!is_same_type(change->found, change->believed) || isnan(found) || found == believed)
         return false;
     for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
         size_t n =
@@ -232,9 +239,9 @@ static void put_change(struct pe_diagnosis *d, const struct pe_candidate *c, uns
     if (pe_same(info->code, "inv_freq_other"))
         pe_answer_nearest_ladder(d, c, node);
     const char *last = strrchr(change->pointer, '/');
-    const char *sentence = put_meaning(d, c, info, change, node);
+    const char *sentence = put_meaning(d, c, pe_fault_row(c->explanation.h.fault[i]), change, node);
     sentence = named && named->relation->text ? named->relation->text : sentence;
-    if (!put_other_length(d, node, info, change) && !put_member(d, node, change) &&
+    if (!put_other_length(d, node, change) && !put_member(d, node, change) &&
         !pe_scalings_put(d, node, change->found, change->believed))
         pe_answer_sentence(d, node, info, sentence ? sentence : sentence_of(info, c->explanation.h.choice[i]),
                            change->found && last ? last + 1 : "");
@@ -283,21 +290,23 @@ void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, stru
     pe_values_free(scratch);
 }
 
-static struct pe_node *put_finding(struct pe_node *list, const struct pe_fault_info *info, const char *pointer)
+static struct pe_node *put_finding(struct pe_node *list, enum pe_role role, const char *pointer)
 {
     struct pe_node *node = pe_put_object(list, NULL);
-    pe_put_string(node, "code", info->code);
+    pe_put_string(node, "code", pe_fault_of(role)->info.code);
     pe_put_string(node, "pointer", pointer);
     return node;
 }
 
-static void finish_finding(struct pe_diagnosis *d, struct pe_node *node, const char *sentence, const char *believed)
+/* sentence: which of the fault's. */
+static void finish_finding(struct pe_diagnosis *d, struct pe_node *node, enum pe_role role, size_t sentence,
+                           const char *believed)
 {
     if (!pe_node_find(node, "found") && !pe_node_child(node, "found"))
         pe_put_null(node, "found");
     pe_put_string_or_null(node, "believed", believed);
     pe_put_null(node, "meaning");
-    pe_put_detail(node, d->request->lang, sentence);
+    pe_put_detail(node, d->request->lang, pe_fault_of(role)->info.details[sentence]);
     pe_answer_cure(d, NULL, NULL, node);
 }
 
@@ -327,18 +336,17 @@ static void put_angles(struct pe_diagnosis *d, const struct pe_candidate *c, str
 {
     enum { EXPLAINED, BESIDE_EXACT, BESIDE_FLOAT32 } sentence = EXPLAINED;
     char pointer[32];
-    const struct pe_fault_info *info = &pe_fault_angles_f32.info;
     bool is_float32 = c->model->plan->arith != PE_ARITH_EXACT || !pe_edit_value(d, NULL, "arith"),
          is_recipe = c->edit.transforms.recipe != PE_RECIPE_NONE;
     snprintf(pointer, sizeof pointer, "/%s", is_float32 ? d->evidence.kind->tensors[0] : "arith");
-    struct pe_node *node = put_finding(list, info, pointer);
+    struct pe_node *node = put_finding(list, PE_ROLE_NARROW_ANGLES, pointer);
     if (c->all.is_beyond && c->all.verdict == PE_ROUNDING) {
         put_where(c, node);
         sentence = is_float32 || is_recipe ? BESIDE_FLOAT32 : BESIDE_EXACT;
     }
     if (!is_float32)
         pe_put_string(node, "found", "float32");
-    finish_finding(d, node, info->details[sentence], is_float32 || !d->belief.is_given ? NULL : "exact");
+    finish_finding(d, node, PE_ROLE_NARROW_ANGLES, sentence, is_float32 || !d->belief.is_given ? NULL : "exact");
 }
 
 static void put_narrow(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list)
@@ -347,9 +355,9 @@ static void put_narrow(struct pe_diagnosis *d, const struct pe_candidate *c, str
     if (!c->is_narrow)
         return;
     snprintf(pointer, sizeof pointer, "/%s", d->evidence.kind->tensors[0]);
-    struct pe_node *node = put_finding(list, &pe_fault_table_dtype.info, pointer);
+    struct pe_node *node = put_finding(list, PE_ROLE_NARROW, pointer);
     pe_put_string(node, "found", pe_dtype_name(d->evidence.narrow));
-    finish_finding(d, node, pe_fault_table_dtype.info.details[0], NULL);
+    finish_finding(d, node, PE_ROLE_NARROW, 0, NULL);
 }
 
 /* Does the tensor differ from the candidate as a table does that is read between its rows in float32? */
@@ -365,10 +373,10 @@ static void put_coordinates(struct pe_diagnosis *d, const struct pe_candidate *c
     uint64_t row = c->edit.transforms.transposed ? c->all.worst.col : c->all.worst.row % t->shape[t->rank - 2];
     char pointer[32];
     snprintf(pointer, sizeof pointer, "/%s", d->evidence.kind->tensors[0]);
-    struct pe_node *node = put_finding(list, &pe_fault_coordinates_f32.info, pointer);
+    struct pe_node *node = put_finding(list, PE_ROLE_NARROW_PLACES, pointer);
     pe_put_real(node, "largest", c->all.max_error);
     pe_put_integer(node, "row", (int64_t)row);
-    finish_finding(d, node, pe_fault_coordinates_f32.info.details[c->model->plan->scheme->is_counted], NULL);
+    finish_finding(d, node, PE_ROLE_NARROW_PLACES, c->model->plan->scheme->is_counted, NULL);
 }
 
 /* The nearest hypothesis, in place of an explanation. */
@@ -404,20 +412,20 @@ static void put_uninitialised(struct pe_diagnosis *d, struct pe_node *list)
     struct pe_oddity odd = pe_ladder_oddity(&d->evidence);
     if (!odd.why)
         return;
-    struct pe_node *node = put_finding(list, &pe_fault_uninitialised.info, "/inv_freq");
+    struct pe_node *node = put_finding(list, PE_ROLE_UNINITIALISED, "/inv_freq");
     struct pe_node *found = pe_put_object(node, "found");
     pe_put_integer(found, "pair", (int64_t)odd.pair);
     pe_answer_put_number(found, "value", pe_answer_shortest(d->evidence.dtype, odd.value));
     pe_put_string(found, "why", odd.why);
     pe_put_integer(found, "pairs", count_off(d));
-    finish_finding(d, node, pe_fault_uninitialised.info.details[0], NULL);
+    finish_finding(d, node, PE_ROLE_UNINITIALISED, 0, NULL);
 }
 
 static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list)
 {
     enum { FAR, NEARLY_BELIEVED, NEARLY_OTHER, TOO_LITTLE, ALONE } sentence = FAR;
     const struct pe_candidate *first = &a->candidates[0];
-    struct pe_node *node = put_finding(list, &pe_fault_unexplained.info, "");
+    struct pe_node *node = put_finding(list, PE_ROLE_UNEXPLAINED, "");
     put_nearest(a, node);
     if (d->belief.is_given && a->belief.all.is_alone) { /* whatever else is as near */
         pe_answer_misfit(d, &a->belief.all.worst, node, "worst");
@@ -438,7 +446,7 @@ static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, s
         pe_put_integer(found, "needed", PE_INFORMATIVE_MIN);
         sentence = TOO_LITTLE;
     }
-    finish_finding(d, node, pe_fault_unexplained.info.details[sentence], NULL);
+    finish_finding(d, node, PE_ROLE_UNEXPLAINED, sentence, NULL);
 }
 
 static void put_moved(struct pe_diagnosis *d, struct pe_node *list)
@@ -451,9 +459,9 @@ static void put_moved(struct pe_diagnosis *d, struct pe_node *list)
     for (unsigned i = 0; i < moved->n; i++)
         order[i] = moved->order[i];
     snprintf(pointer, sizeof pointer, "/%s", d->evidence.kind->tensors[0]);
-    struct pe_node *node = put_finding(list, &pe_fault_axes_moved.info, pointer);
+    struct pe_node *node = put_finding(list, PE_ROLE_AXES_MOVED, pointer);
     pe_put_integers(node, "found", order, moved->n);
-    finish_finding(d, node, pe_fault_axes_moved.info.details[0], NULL);
+    finish_finding(d, node, PE_ROLE_AXES_MOVED, 0, NULL);
 }
 
 /* Whole matrices show which channels are pairs. */
@@ -462,36 +470,31 @@ static void put_layout(struct pe_diagnosis *d, struct pe_node *list)
     const struct pe_whole *whole = &d->evidence.whole;
     if (!whole->believed)
         return;
-    struct pe_node *node = put_finding(list, &pe_fault_layout_swapped.info, "/layout");
+    struct pe_node *node = put_finding(list, PE_ROLE_PAIRING, "/layout");
     pe_put_string(node, "found", whole->layout);
-    finish_finding(d, node, pe_fault_layout_swapped.info.details[whole->is_half], whole->believed);
-}
-
-static void put_plain(struct pe_diagnosis *d, struct pe_node *list, const struct pe_fault_info *info)
-{
-    finish_finding(d, put_finding(list, info, ""), info->details[0], NULL);
+    finish_finding(d, node, PE_ROLE_PAIRING, whole->is_half, whole->believed);
 }
 
 static void put_undecided(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list)
 {
     if (!a->undecided.rival)
         return;
-    struct pe_node *node = put_finding(list, &pe_fault_undecided.info, "");
+    struct pe_node *node = put_finding(list, PE_ROLE_UNDECIDED, "");
     pe_put_integer(node, "candidate", (int64_t)a->undecided.rival);
     pe_put_integer(node, "position", (int64_t)a->undecided.position);
-    finish_finding(d, node, pe_fault_undecided.info.details[0], NULL);
+    finish_finding(d, node, PE_ROLE_UNDECIDED, 0, NULL);
 }
 
 static void put_identified(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list)
 {
-    struct pe_node *node = put_finding(list, &pe_fault_identified.info, "");
+    struct pe_node *node = put_finding(list, PE_ROLE_IDENTIFIED, "");
     struct pe_node *found = pe_put_object(node, "found"), *presets;
     pe_answer_summary(d, c, found);
     pe_answer_config(d, c, c->model->plan, found);
     presets = pe_put_list(found, "presets");
     for (size_t i = 0; i < c->n_presets; i++)
         pe_put_string(presets, NULL, c->presets[i]);
-    finish_finding(d, node, pe_fault_identified.info.details[0], NULL);
+    finish_finding(d, node, PE_ROLE_IDENTIFIED, 0, NULL);
 }
 
 /* The words of the first candidate, which fits: its faults in the order of the table, then what is no mistake. */
@@ -501,7 +504,7 @@ static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, 
     if (!is_given)
         put_identified(d, c, list);
     for (unsigned i = 0; is_given && i < c->explanation.h.n; i++)
-        if (pe_fault_at(c->explanation.h.fault[i]) != &pe_fault_angles_f32.info)
+        if (pe_fault_row(c->explanation.h.fault[i])->role != PE_ROLE_NARROW_ANGLES)
             put_fault(d, c, i, list);
     if (has_angles)
         put_angles(d, c, list);
@@ -510,7 +513,7 @@ static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, 
     put_narrow(d, c, list);
     if (is_given && c->explanation.h.n == 0 && !has_angles && !has_coordinates && !d->evidence.moved.is_other_order &&
         !d->evidence.n_sizes && !d->evidence.whole.believed && !d->evidence.not_finite.n && !has_zeros)
-        put_plain(d, list, &pe_fault_as_believed.info);
+        finish_finding(d, put_finding(list, PE_ROLE_AS_BELIEVED, ""), PE_ROLE_AS_BELIEVED, 0, NULL);
 }
 
 void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root)

@@ -127,7 +127,7 @@ static bool is_fitted_long(const struct pe_diagnosis *d, const struct pe_edit *e
             are_digits_many(d, v))
             return true;
     }
-    return fault == &pe_fault_scaled && has_many_digits(edit->transforms.scaled);
+    return fault->is_factor && has_many_digits(edit->transforms.scaled);
 }
 
 /* Positions of the tensor are not part of a model's description; how its sequences are packed is. */

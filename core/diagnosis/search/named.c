@@ -14,16 +14,18 @@
 
 static uint16_t index_of(const struct pe_fault *fault)
 {
+    const struct pe_fault *row = fault->role        ? pe_fault_of(fault->role)
+                                 : fault->info.code ? fault
+                                                    : pe_fault_that_is(*fault->transforms);
     size_t i = 0;
-    while (pe_fault_row(i) != fault)
+    while (pe_fault_row(i) != row)
         i++;
     return (uint16_t)i;
 }
 
 /* ---- What was measured ---- */
 
-/* Rotary evidence, its ladder, and sines of one axis. */
-static bool has_waves(const struct pe_diagnosis *d)
+bool pe_names_waves(const struct pe_diagnosis *d)
 {
     enum pe_evidence_id id = d->evidence.kind->id;
     return !d->evidence.is_typed && (id == PE_OF_TABLES || id == PE_OF_ROTATED || id == PE_OF_ANGLES ||
@@ -191,7 +193,7 @@ static bool relate_together(const struct pe_measured *m, unsigned axes, unsigned
     return false;
 }
 
-/* Several relations, or one of all axes: is there one that says it? A list of rows that moved is one mistake in the
+/* Several relations, or one of all axes: is there one for all? A list of rows that moved is one mistake in the
  * rows, not one in each axis. */
 static size_t join_alike(struct pe_diagnosis *d, const struct pe_measured *m, struct pe_named **parts, size_t n_parts)
 {
@@ -327,7 +329,7 @@ static bool are_lists(struct pe_named *const *parts, size_t n)
 {
     size_t n_lists = 0;
     for (size_t i = 0; i < n; i++)
-        n_lists += parts[i]->relation->fault == &pe_fault_positions_other;
+        n_lists += parts[i]->relation->fault->is_free_list;
     return n_lists > 1;
 }
 
@@ -344,7 +346,7 @@ static bool is_sign_of_list(const struct pe_hypothesis *base, const struct pe_na
 {
     bool reverses = false;
     for (unsigned i = 0; i < base->n; i++)
-        reverses |= base->fault[i] == index_of(&pe_fault_direction_reversed);
+        reverses |= pe_fault_row(base->fault[i])->role == PE_ROLE_DIRECTION;
     return reverses && part->relation == pe_listed() && part->axes == (1U << part->n_axes) - 1;
 }
 
@@ -378,12 +380,39 @@ static bool has_ladder(const struct pe_hypothesis *h)
     return has;
 }
 
+/* Is one of the ladders tried that have a name, not measured? */
+static bool has_tried_ladder(const struct pe_hypothesis *h)
+{
+    bool has = false;
+    for (unsigned i = 0; i < h->n; i++)
+        has |= pe_fault_kind_of(h->fault[i]) == PE_KIND_LADDER && h->choice[i] < PE_NAMED;
+    return has;
+}
+
+bool pe_turns_agree(const struct pe_model *model, const struct pe_reading *r)
+{
+    double w[PE_WAVES_READ], stride = pe_model_stride(model);
+    if (r->n_waves > PE_WAVES_READ || r->n_waves != pe_wave_count(model) || stride == 0)
+        return false;
+    pe_wave_frequencies(model, r->n_waves, w);
+    *r->work += 32 * (double)r->n_waves;
+    return pe_agrees(r, w, stride, pe_wave_tolerance(model));
+}
+
+/* Few rows are, whatever they do. */
+static bool is_worth_measuring(const struct pe_model *model, const struct pe_reading *r)
+{
+    enum { FEW = 64 };
+    return r->n <= FEW || model->plan->seq.n_axes > 1 || pe_turns_agree(model, r);
+}
+
 /* Positions first: where they follow a rule, frequencies are not asked for. */
 static bool name_waves(struct pe_search *s, const struct pe_hypothesis *base, const struct pe_model *model,
                        struct pe_measured *m)
 {
     enum pe_recipe recipe = model->transforms.recipe;
-    if ((recipe && !pe_recipe_is_of_frequencies(recipe)) || !open_waves(s->d, model, m))
+    if ((recipe && !pe_recipe_is_of_frequencies(recipe)) || !open_waves(s->d, model, m) ||
+        (has_tried_ladder(base) && !is_worth_measuring(model, m->reading)))
         return false;
     bool fits = measure_waves(s->d, m) && name_coordinates(s, base, m);
     if (has_ladder(base) || base->n == PE_FAULTS_MAX || (fits && pe_best_fits(s->d, 2)))
@@ -401,20 +430,13 @@ static bool try_all(struct pe_search *s, const struct pe_hypothesis *base, const
     return pe_named_try(s, &h);
 }
 
-static bool is_of_masks(const struct pe_single *one)
-{
-    const struct pe_fault *fault = pe_fault_row(one->fault);
-    return fault == &pe_fault_mask_missing || fault == &pe_fault_mask_extra || fault == &pe_fault_window_other ||
-           fault == &pe_fault_mask_value;
-}
-
 /* If masks differ as well, each mistake of masks is tried beside the parts. */
 static bool try_masks(struct pe_search *s, const struct pe_hypothesis *base, struct pe_part *parts, size_t n)
 {
     for (size_t i = 0; n < PE_PARTS_MAX && i < s->n_singles; i++) {
         const struct pe_single *one = &s->singles[i];
         parts[n] = (struct pe_part){pe_fault_row(one->fault), one->choice};
-        if (is_of_masks(one) && try_all(s, base, parts, n + 1))
+        if (parts[n].fault->is_of_masks && try_all(s, base, parts, n + 1))
             return true;
     }
     return false;
@@ -447,7 +469,7 @@ bool pe_name(struct pe_search *s, const struct pe_hypothesis *base)
     bool are_ids = s->d->evidence.kind->id == PE_OF_IDS && !s->d->evidence.is_typed;
     if (pe_has_no_waves(s->d))
         return name_without_waves(s, base);
-    if (!(has_waves(s->d) || are_ids) || !pe_search_goes_on(s))
+    if (!(pe_names_waves(s->d) || are_ids) || !pe_search_goes_on(s))
         return false;
     pe_trial_open(s, base, &t);
     if (t.model)
@@ -470,7 +492,7 @@ void pe_name_also(struct pe_search *s)
     if (pe_has_no_waves(s->d) && s->d->evidence.kind->id != PE_OF_ENCODING && s->d->belief.is_given)
         name_without_waves(s, &belief);
     enum pe_fault_kind kind = best->n == 1 ? pe_fault_kind_of(best->fault[0]) : PE_KIND_FINDING;
-    if ((kind == PE_KIND_LADDER || kind == PE_KIND_SINUSOID) && has_waves(s->d) && !model->is_misfit &&
+    if ((kind == PE_KIND_LADDER || kind == PE_KIND_SINUSOID) && pe_names_waves(s->d) && !model->is_misfit &&
         open_waves(s->d, model, &m))
         pe_name_ladders(s, &belief, model, &m);
     pe_profile_drop(&m.believed);

@@ -248,9 +248,8 @@ static void find_nearest(struct pe_diagnosis *d, struct nearest *n)
     try_known(d, &(struct pe_hypothesis){.n = 0}, n);
     for (size_t i = 0; i < pe_n_faults(); i++) {
         const struct pe_fault *f = pe_fault_row(i);
-        bool is_ladder =
-            pe_fault_kind_of(i) == PE_KIND_LADDER && f != &pe_fault_inv_freq_other && f != &pe_fault_scaling_switch;
-        size_t n_tried = is_ladder && pe_fault_applies(d, i) ? f->count ? f->count(d) : f->n_alternatives : 0;
+        bool is_ladder = pe_fault_kind_of(i) == PE_KIND_LADDER && pe_fault_applies(d, i);
+        size_t count = is_ladder ? pe_search_count(d, i) : 0, n_tried = count > f->n_fits ? count - f->n_fits : 0;
         for (size_t j = 0; j < n_tried && !d->no_memory && !pe_is_cancelled(); j++)
             try_known(d, &(struct pe_hypothesis){.n = 1, .fault = {(uint16_t)i}, .choice = {(uint16_t)j}}, n);
     }

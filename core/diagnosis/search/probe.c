@@ -169,7 +169,7 @@ static enum pe_status gather(struct probe *p)
 {
     enum pe_status status = PE_OK;
     for (size_t i = 0; !status && i < pe_n_faults(); i++) {
-        bool is_tried = pe_fault_applies(p->d, i) && pe_fault_row(i) != &pe_fault_angles_f32; /* which is no mistake */
+        bool is_tried = pe_fault_applies(p->d, i) && pe_fault_row(i)->role != PE_ROLE_NARROW_ANGLES;
         size_t n = is_tried ? pe_search_count(p->d, i) : 0;
         for (size_t j = 0; !status && j < n && p->n < p->room; j++)
             if (pe_search_tries(p->d, i, j))

@@ -8,9 +8,8 @@
  *   that give no plan are forgotten, the others are noted with their kind.
  * - Level 2 pairs singles of different kinds, unless something of cost 2 or less has explained the tensor. Level 3
  *   goes on to triples of those kinds that port and copy mistakes are made of: layout, sense, positions, width, size.
- * - Ladders of frequencies (base, scaling) are not combined but measured: the phases of the evidence are read, and
- *   only ladders that agree with them are planned (ladders.c). Fitted values are solved for, not tried
- *   (core/diagnosis/faults/).
+ * - Where there are waves, ladders of frequencies (base, scaling) are not combined but measured under the faults of a
+ *   level (named.c). Fitted values are solved for, not tried (core/diagnosis/faults/).
  *
  * Most hypotheses end after a look at a few hundred numbers (compare.c). A search that is too long is cut by a number
  * of hypotheses and never by the clock, so the same request has the same answer on every machine.
@@ -85,11 +84,10 @@ bool pe_search_tries(const struct pe_diagnosis *d, size_t fault, size_t choice)
     const struct pe_fault *f = pe_fault_row(fault);
     if (!d->evidence.is_typed)
         return true;
-    if (f->is_of_tensor || f == &pe_fault_transposed)
+    if (f->is_of_tensor)
         return false;
     bool is_fit = f->n_fits && choice + f->n_fits >= pe_search_count(d, fault);
-    bool is_read = f == &pe_fault_offset_other || f == &pe_fault_scaled || f == &pe_fault_attention_factor_other;
-    return !is_fit || (is_read && !d->is_probe);
+    return !is_fit || (f->reads_typed && !d->is_probe);
 }
 
 static void level_one(struct pe_search *s)
@@ -109,91 +107,178 @@ static void level_one(struct pe_search *s)
     }
 }
 
+/* ---- What is measured ---- */
+
+/* Faults under which the rest is measured once more: other pairs, another direction, rounded frequencies; the form and
+ * the alignment of a bias; anything that scores do not show by themselves. */
+static bool is_base_of_naming(const struct pe_search *s, const struct pe_single *one)
+{
+    if (pe_is_by_distance(s->d))
+        return one->kind == PE_KIND_LAYOUT || one->kind == PE_KIND_SENSE || one->kind == PE_KIND_SINUSOID ||
+               one->kind == PE_KIND_AXES;
+    if (pe_has_no_waves(s->d))
+        return !one->is_fit;
+    bool is_rotation = one->kind == PE_KIND_LAYOUT || one->kind == PE_KIND_SENSE || one->kind == PE_KIND_WIDTH ||
+                       one->kind == PE_KIND_ARITHMETIC;
+    return is_rotation && !one->is_fit;
+}
+
+static bool name_under(struct pe_search *s, const struct pe_single *const *faults, unsigned n)
+{
+    struct pe_hypothesis base = pe_combine(faults, n);
+    return pe_search_goes_on(s) && pe_search_has_pairs(s, &base) && pe_name(s, &base);
+}
+
+/* Positions and frequencies that are measured and named (../naming), under the belief; then beside each single fault of
+ * the rotation, while a list is all that is known. true: they explain the sample. */
+static bool measure(struct pe_search *s)
+{
+    const struct pe_hypothesis belief = {.n = 0};
+    if (pe_best_fits(s->d, 1)) {
+        pe_name_also(s);
+        return false;
+    }
+    bool is_named = pe_name(s, &belief);
+    for (size_t i = 0; !pe_best_fits(s->d, 2) && i < s->n_singles && pe_search_goes_on(s); i++) {
+        const struct pe_single *one = &s->singles[i];
+        if (is_base_of_naming(s, one))
+            is_named |= name_under(s, &one, 1);
+    }
+    return is_named;
+}
+
 /* ---- Levels 2 and 3 ---- */
 
 /* Lists of free numbers explain much alone. Only the slopes of heads are few, so masks and signs are tried with them.
  */
 static bool stands_alone(const struct pe_single *one) { return one->is_list && one->kind != PE_KIND_BIAS; }
 
-/* Ladders but a free list of frequencies, which is measured itself. */
-static bool needs_measure(const struct pe_single *one) { return one->kind == PE_KIND_LADDER && !one->is_list; }
+/* Ladders but a free list of frequencies, and those that were measured. Where there are waves no other is combined. */
+static bool is_ladder(const struct pe_single *one)
+{
+    return one->kind == PE_KIND_LADDER && !one->is_list && one->choice < PE_NAMED;
+}
 
-static void level_two(struct pe_search *s)
+static void pairs(struct pe_search *s, bool with_ladders)
 {
     const struct pe_single *pair[PE_FAULTS_MAX];
     for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++)
         for (size_t j = i + 1; j < s->n_singles && pe_search_goes_on(s); j++) {
             pair[0] = &s->singles[i];
             pair[1] = &s->singles[j];
-            if (pair[0]->kind == pair[1]->kind || needs_measure(pair[0]) || needs_measure(pair[1]) ||
+            bool has_ladder = is_ladder(pair[0]) || is_ladder(pair[1]);
+            if (pair[0]->kind == pair[1]->kind || has_ladder != with_ladders ||
                 (stands_alone(pair[0]) && stands_alone(pair[1])))
                 continue;
             struct pe_hypothesis h = pe_combine(pair, 2);
             try_hypothesis(s, &h);
         }
-    for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++)
-        if (s->singles[i].kind != PE_KIND_LADDER) {
-            pair[0] = &s->singles[i];
-            pe_search_ladders(s, pair, 1);
-        }
-    pe_search_bases(s);
 }
 
-/* Pairs of numbers that were typed: there are no phases to measure ladders by, so they are tried, those without one
- * first. */
-static void pairs_of_typed(struct pe_search *s, bool with_ladders)
+/* Divisors of frequencies depend on the base only through the lengths of waves, so it is tried beside each scaling. */
+static void bases_of_divisors(struct pe_search *s)
 {
     const struct pe_single *pair[PE_FAULTS_MAX];
     for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++)
-        for (size_t j = i + 1; j < s->n_singles && pe_search_goes_on(s); j++) {
+        for (size_t j = 0; is_ladder(&s->singles[i]) && j < s->n_singles && pe_search_goes_on(s); j++) {
             pair[0] = &s->singles[i];
             pair[1] = &s->singles[j];
-            bool has_ladder = pair[0]->kind == PE_KIND_LADDER || pair[1]->kind == PE_KIND_LADDER;
-            if (pair[0]->kind == pair[1]->kind || has_ladder != with_ladders)
+            if (pair[0]->has_base || pair[0]->is_fit || pe_fault_row(pair[0]->fault)->role == PE_ROLE_BASE ||
+                pe_fault_row(pair[1]->fault)->role != PE_ROLE_BASE)
                 continue;
             struct pe_hypothesis h = pe_combine(pair, 2);
             try_hypothesis(s, &h);
         }
 }
 
+/* A ladder that is tried, though it was not measured: few rows do not show the slow pairs. */
+static bool is_tried_ladder(const struct pe_single *one) { return !one->is_fit && is_ladder(one); }
+
+/* Frequencies that were rounded are not measured: each ladder whose steps agree is tried beside each rounding. */
+static void ladders_of_few_bits(struct pe_search *s)
+{
+    const struct pe_single *pair[PE_FAULTS_MAX];
+    for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++)
+        for (size_t j = 0; s->singles[i].kind == PE_KIND_ARITHMETIC && j < s->n_singles && pe_search_goes_on(s); j++) {
+            struct pe_trial t;
+            pair[0] = &s->singles[i];
+            pair[1] = &s->singles[j];
+            if (pe_fault_row(pair[0]->fault)->role == PE_ROLE_NARROW_ANGLES || !is_tried_ladder(pair[1]))
+                continue;
+            struct pe_hypothesis h = pe_combine(pair, 2);
+            pe_trial_open(s, &h, &t);
+            const struct pe_reading *r = t.model ? pe_read_waves(s->d, t.model) : NULL;
+            if (t.model && (!r || t.model->plan->seq.n_axes > 1 || pe_turns_agree(t.model, r)))
+                pe_search_judge(s, &h, &t);
+            pe_trial_close(&t);
+        }
+}
+
+/* Is it a fault that positions and frequencies may be measured under? */
+static bool is_form(const struct pe_single *one) { return !one->is_fit && one->kind != PE_KIND_LADDER; }
+
+static void level_two(struct pe_search *s)
+{
+    pairs(s, false);
+    for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++) {
+        const struct pe_single *one = &s->singles[i];
+        bool is_other = is_form(one) && !is_base_of_naming(s, one) && !pe_fault_row(one->fault)->n_maps;
+        if (pe_names_waves(s->d) && (is_other || is_tried_ladder(one)))
+            name_under(s, &one, 1);
+    }
+    if (pe_names_waves(s->d))
+        ladders_of_few_bits(s);
+    else
+        pairs(s, true);
+    if (s->d->evidence.kind == &pe_evidence_rope_freqs)
+        bases_of_divisors(s);
+}
+
 /* Layout, sense, positions, width, size. */
 static bool is_early(const struct pe_single *one) { return one->kind <= PE_KIND_SIZE && !one->is_list; }
 
-/* Each early fault after the first two, and every late one. */
-static void third(struct pe_search *s, const struct pe_single **faults, size_t from)
+/* Under a form, and each ladder beside it. */
+static void name_forms(struct pe_search *s)
+{
+    const struct pe_single *pair[PE_FAULTS_MAX];
+    for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++)
+        for (size_t j = 0; j < s->n_singles && pe_search_goes_on(s); j++) {
+            pair[0] = &s->singles[i];
+            pair[1] = &s->singles[j];
+            if (is_early(pair[0]) && is_form(pair[0]) && pair[0]->kind != PE_KIND_POSITIONS && is_tried_ladder(pair[1]))
+                name_under(s, pair, 2);
+        }
+}
+
+/* Each early fault after the first two, and every late one; or every ladder. */
+static void third(struct pe_search *s, const struct pe_single **faults, size_t from, bool with_ladders)
 {
     for (size_t k = 0; k < s->n_singles && pe_search_goes_on(s); k++) {
         faults[2] = &s->singles[k];
         if (k < from && is_early(faults[2]))
             continue;
         bool is_own = faults[2]->kind != faults[0]->kind && faults[2]->kind != faults[1]->kind;
-        if (!is_own || faults[2]->is_list || faults[2]->kind == PE_KIND_LADDER)
+        if (!is_own || faults[2]->is_list || is_ladder(faults[2]) != with_ladders)
             continue;
         struct pe_hypothesis h = pe_combine(faults, 3);
         try_hypothesis(s, &h);
     }
 }
 
-static void early_pairs(struct pe_search *s, bool then_ladders)
+static void level_three(struct pe_search *s, bool with_ladders)
 {
-    const struct pe_single *faults[PE_FAULTS_MAX + 1];
+    const struct pe_single *faults[PE_FAULTS_MAX];
     for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++)
         for (size_t j = i + 1; j < s->n_singles && pe_search_goes_on(s); j++) {
             faults[0] = &s->singles[i];
             faults[1] = &s->singles[j];
             if (!is_early(faults[0]) || !is_early(faults[1]) || faults[0]->kind == faults[1]->kind)
                 continue;
-            if (then_ladders)
-                pe_search_ladders(s, faults, 2);
-            else
-                third(s, faults, j + 1);
+            if (!with_ladders || !pe_names_waves(s->d))
+                third(s, faults, j + 1, with_ladders);
+            else if (is_form(faults[0]) && is_form(faults[1]))
+                name_under(s, faults, 2);
         }
-}
-
-static void level_three(struct pe_search *s)
-{
-    early_pairs(s, true);
-    early_pairs(s, false);
 }
 
 /* ---- All levels ---- */
@@ -245,7 +330,7 @@ static enum pe_status check_work(struct pe_search *s)
 {
     const struct pe_diagnosis *d = s->d;
     double one = work_of_one(d),
-           least = (double)s->room * one + pe_reading_work((double)d->belief.n, (double)s->n_waves);
+           least = (double)s->room * one + pe_reading_work((double)d->belief.n, (double)pe_wave_count(d->belief.model));
     s->reserved = work_of_answer(d);
     least += s->reserved;
     if (least <= d->request->max_work)
@@ -263,54 +348,15 @@ static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
     enum pe_status status = pe_scalings_open(d, s->err);
     pe_layers_open(d);
     s->room = count_singles(d) + NAMED_ROOM;
-    s->n_waves = pe_wave_count(d->belief.model) <= PE_HEAD_DIM_MAX ? pe_wave_count(d->belief.model) : 0;
-    double bytes = (double)s->room * (double)(sizeof *s->singles + s->n_waves * sizeof *s->ladders);
     if (!status)
         status = check_work(s);
     if (!status)
-        status = pe_diagnosis_admit(d, bytes, s->err);
+        status = pe_diagnosis_admit(d, (double)s->room * (double)sizeof *s->singles, s->err);
     if (status)
         return status;
     s->singles = calloc(s->room, sizeof *s->singles);
     s->paired = calloc(PE_PAIRED_MAX, sizeof *s->paired);
-    s->ladders = s->n_waves ? malloc(s->room * s->n_waves * sizeof *s->ladders) : NULL;
-    return s->singles && s->paired && (s->ladders || !s->n_waves) ? PE_OK : pe_no_memory(s->err);
-}
-
-/* ---- What is measured ---- */
-
-/* Faults under which the rest is measured once more: other pairs, another direction, rounded frequencies; the form and
- * the alignment of a bias; anything that scores do not show by themselves. */
-static bool is_base_of_naming(const struct pe_search *s, const struct pe_single *one)
-{
-    if (pe_is_by_distance(s->d))
-        return one->kind == PE_KIND_LAYOUT || one->kind == PE_KIND_SENSE || one->kind == PE_KIND_SINUSOID ||
-               one->kind == PE_KIND_AXES;
-    if (pe_has_no_waves(s->d))
-        return !one->is_fit;
-    bool is_rotation = one->kind == PE_KIND_LAYOUT || one->kind == PE_KIND_SENSE || one->kind == PE_KIND_WIDTH ||
-                       one->kind == PE_KIND_ARITHMETIC;
-    return is_rotation && !one->is_fit;
-}
-
-/* Positions and frequencies that are measured and named (../naming), under the belief; then beside each single fault of
- * the rotation, while a list is all that is known. true: they explain the sample. */
-static bool measure(struct pe_search *s)
-{
-    struct pe_hypothesis base = {.n = 0};
-    if (pe_best_fits(s->d, 1)) {
-        pe_name_also(s);
-        return false;
-    }
-    bool is_named = pe_name(s, &base);
-    base.n = 1;
-    for (size_t i = 0; !pe_best_fits(s->d, 2) && i < s->n_singles && pe_search_goes_on(s); i++) {
-        base.fault[0] = s->singles[i].fault;
-        base.choice[0] = s->singles[i].choice;
-        if (is_base_of_naming(s, &s->singles[i]) && pe_search_has_pairs(s, &base))
-            is_named |= pe_name(s, &base);
-    }
-    return is_named;
+    return s->singles && s->paired ? PE_OK : pe_no_memory(s->err);
 }
 
 /* Is half of the tensor or more as believed, by whole rows? Then no mistake of all rows explains the rest. Masks and
@@ -335,7 +381,7 @@ static void run(struct pe_search *s)
     s->is_deep = true;
     for (int with_ladders = 0; s->d->evidence.is_typed && with_ladders < 2; with_ladders++)
         if (!pe_best_fits(s->d, 2))
-            pairs_of_typed(s, with_ladders);
+            pairs(s, with_ladders);
     if (s->d->evidence.is_typed) {
         pe_best_trim(s->d);
         return;
@@ -347,8 +393,11 @@ static void run(struct pe_search *s)
     }
     if (!(is_named && is_several) && !pe_best_fits(s->d, 2))
         level_two(s);
+    if (!(is_named && is_several) && !pe_best_fits(s->d, PE_FAULTS_MAX) && pe_names_waves(s->d))
+        name_forms(s);
     if (!(is_named && is_several) && !pe_best_fits(s->d, PE_FAULTS_MAX))
-        level_three(s);
+        for (int without = 0; without < 2; without++)
+            level_three(s, !without);
     pe_best_trim(s->d);
 }
 
@@ -363,6 +412,5 @@ enum pe_status pe_search(struct pe_diagnosis *d, struct pe_failure *err)
         run(&s);
     free(s.singles);
     free(s.paired);
-    free(s.ladders);
     return s.status;
 }

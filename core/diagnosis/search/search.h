@@ -69,7 +69,6 @@ struct pe_single {
     unsigned char kind;
     bool is_fit, is_list; /* is_list: a fit of free numbers */
     bool has_base;        /* a scaling of a model, with the model's base */
-    float *w;             /* a ladder: its frequencies [n_waves]; NULL: not known */
 };
 
 /* Whether the lengths of pairs agree under the faults that decide which channels are a pair (pe_search_has_pairs). */
@@ -84,9 +83,6 @@ struct pe_search {
     struct pe_failure *err;
     struct pe_single *singles;
     size_t n_singles, room;
-    size_t n_waves; /* of the belief */
-    float *ladders; /* what single.w point to */
-    size_t n_ladders;
     enum pe_status status;    /* PE_CANCELLED, PE_NO_MEMORY */
     bool is_full;             /* no hypotheses are left, or no work */
     double reserved;          /* work of the answer, which follows the search */
@@ -120,14 +116,13 @@ struct pe_hypothesis pe_combine(const struct pe_single *const *faults, unsigned 
 /* A single fault for the deeper levels. */
 void pe_search_note(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_trial *t);
 
-/* ladders.c: tries these n faults with each ladder that agrees with the phases; faults has room for one more. */
-void pe_search_ladders(struct pe_search *s, const struct pe_single **faults, unsigned n);
-/* The same for a scaling and a base, which are one ladder and two mistakes. */
-void pe_search_bases(struct pe_search *s);
-
 /* named.c: measures positions, then frequencies, under these faults, and tries what they are to the believed ones as
  * one hypothesis. true: it fits the sample. */
 bool pe_name(struct pe_search *s, const struct pe_hypothesis *base);
+/* Rotary evidence, its ladder, and sines of one axis, whose positions and frequencies are measured. */
+bool pe_names_waves(const struct pe_diagnosis *d);
+/* Do the phases turn from row to row as those of the model, on one axis? */
+bool pe_turns_agree(const struct pe_model *model, const struct pe_reading *r);
 /* Where one ladder explains the sample: the other relations that give its frequencies, too. */
 void pe_name_also(struct pe_search *s);
 

@@ -5,6 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Their sentences state what is measured. */
+#define SIZE(name, label, summary)                                                                                     \
+    const struct pe_fault pe_fault_##name = {FAULT_TEXT(#name, "finding", FINDING, 0, label, summary, summary)}
+SIZE(rows_extra, "more than believed",
+     "The tensor has more rows, batch rows, heads or channels than the configuration.");
+SIZE(rows_missing, "fewer than believed",
+     "The tensor has fewer rows, batch rows, heads or channels than the configuration.");
+
 /* What is left out of the longer one, before and behind what is compared. */
 static void put_left(struct pe_node *node, const struct pe_size *s, uint64_t n, uint64_t n_longer)
 {
@@ -95,7 +103,7 @@ static void put_grid(struct pe_diagnosis *d, const struct pe_size *s, struct pe_
                                                                                                 n_believed};
     const char *const *parts = s->of == PE_SIZE_OF_TABLE ? of_sides : s->of == PE_SIZE_OF_GRID ? of_rows : of_rows + 3;
     const char *sentence = s->of == PE_SIZE_OF_TABLE ? of_table : s->of == PE_SIZE_OF_GRID ? of_grid : of_map;
-    const struct pe_fault *fault = s->of == PE_SIZE_OF_TABLE    ? &pe_fault_not_resized
+    const struct pe_fault *fault = s->of == PE_SIZE_OF_TABLE    ? pe_fault_of(PE_ROLE_NOT_RESIZED)
                                    : s->n_found > s->n_believed ? &pe_fault_rows_extra
                                                                 : &pe_fault_rows_missing;
     struct pe_node *node = pe_part_finding(d, list, fault, 0);

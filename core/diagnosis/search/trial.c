@@ -78,8 +78,7 @@ static bool keeps_pairs(size_t fault)
 {
     enum pe_fault_kind kind = pe_fault_kind_of(fault);
     bool is_of_angles = kind == PE_KIND_POSITIONS || kind == PE_KIND_LADDER || kind == PE_KIND_ARITHMETIC;
-    return is_of_angles || kind == PE_KIND_SIZE ||
-           (kind == PE_KIND_SENSE && pe_fault_row(fault) != &pe_fault_transposed);
+    return is_of_angles || kind == PE_KIND_SIZE || (kind == PE_KIND_SENSE && !pe_fault_row(fault)->is_of_tensor);
 }
 
 /* Those of them that decide it. */
@@ -147,7 +146,6 @@ struct pe_hypothesis pe_combine(const struct pe_single *const *faults, unsigned 
 
 void pe_search_note(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_trial *t)
 {
-    const struct pe_model *model = t->model;
     if (s->n_singles == s->room)
         return;
     const struct pe_fault *fault = pe_fault_row(h->fault[0]);
@@ -158,12 +156,5 @@ void pe_search_note(struct pe_search *s, const struct pe_hypothesis *h, const st
     one->is_fit = fault->n_fits && h->choice[0] + fault->n_fits >= count;
     one->is_list = fault->is_no_rotation || (one->is_fit && fault->fit_cost > 1);
     one->has_base = t->edit.presets[0] != NULL;
-    if (one->kind == PE_KIND_LADDER && !one->is_fit && s->ladders && model && pe_wave_count(model) == s->n_waves) {
-        double w[PE_HEAD_DIM_MAX];
-        one->w = s->ladders + s->n_ladders++ * s->n_waves;
-        pe_wave_frequencies(model, s->n_waves, w);
-        for (size_t k = 0; k < s->n_waves; k++)
-            one->w[k] = (float)w[k];
-    }
     s->n_singles++;
 }

@@ -16,6 +16,24 @@
 
 enum { STRETCHES_MAX = 16, TEXT = 400, SENTENCE = PE_PART_SENTENCE };
 
+/* ---- The rows ---- */
+
+static const char *const of_not_finite[] = {
+    "Numbers that are NaN or infinite: {found.count}, in {found.n_rows} of {found.of_rows} rows, the first in row "
+    "{found.first}; the other rows were compared.",
+    "Every row has numbers that are NaN or infinite, {found.count} in all, so nothing could be compared."};
+const struct pe_fault pe_fault_not_finite = {FAULT_TEXTS("not_finite", "finding", FINDING, 0, "NaN or infinite numbers",
+                                                         "The tensor has NaN or infinities.", of_not_finite)};
+
+/* Their sentences state what is measured. */
+#define PART(name, label, summary)                                                                                     \
+    const struct pe_fault pe_fault_##name = {FAULT_TEXT(#name, "finding", FINDING, 0, label, summary, summary)}
+PART(rows_zero, "rows of zeros", "Rows are zero.");
+PART(rows_other, "rows differ", "Some rows are as believed, others are not.");
+PART(batch_rows_other, "batch rows differ", "Some rows of the batch are as believed, others are not.");
+PART(heads_other, "heads differ", "Some heads are as believed, others are not.");
+PART(pairs_other, "pairs differ", "Some pairs are as believed in every row, others are not.");
+
 static const char *const names[PE_N_PART_AXES] = {"batch_rows", "heads", "rows", "pairs"};
 
 /* ---- Numbers ---- */
