@@ -720,6 +720,11 @@ bool pe_relation_is_of_all(const struct pe_relation *relation)
     return relation->test == zero || relation->test == twice;
 }
 
+bool pe_relation_is_factor(const struct pe_relation *relation)
+{
+    return relation->test == by_ratio || relation->test == scaled;
+}
+
 bool pe_lists_agree(const struct pe_lists *l) { return holds(l, l->believed); }
 
 const struct pe_relation *pe_relate(const struct pe_lists *l, double *predicted, struct pe_related *out)
