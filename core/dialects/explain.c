@@ -179,7 +179,7 @@ static void put_kind_lengths(const struct pe_explain *ex, struct pe_node *node, 
 
 static void put_kind(const struct pe_explain *ex, struct pe_node *list, size_t k)
 {
-    char summary[512];
+    char summary[1024];
     const struct pe_dialect_kind *kind = &ex->kinds[k];
     struct pe_node *node = pe_put_object(list, NULL);
     pe_put_string(node, "layer_type", kind->layer_type);

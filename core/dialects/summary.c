@@ -80,11 +80,44 @@ static void add_axes(struct text *text, const struct pe_reading *reading)
     }
 }
 
-static void add_channels(struct text *text, const struct pe_value *config)
+/* ---- Where image generators put text and images: segments_images.c in words ---- */
+
+static const struct placement {
+    const char *style, *about;
+} placements[] = {
+    {"flux", "text at 0, image k at (k, y, x)"},
+    {"flux2", "text l at (0, 0, 0, l), image k at (10·k, y, x, 0)"},
+    {"qwen_image", "image k at (k, y - ⌈h/2⌉, x - ⌈w/2⌉), text from the largest half of a side on"},
+    {"lumina2", "text l at (l, 0, 0), the image behind m tokens at (m, y, x)"},
+    {"z_image", "text l at (l + 1, 0, 0), the image at (m + 1, y, x), m tokens filled up to a multiple of 32"},
+    {"ideogram4", "text l at (l, l, l), the image at (65536, 65536 + y, 65536 + x)"},
+    {"ovis_image", "text l at (0, l, l), image k at (k, y, x)"},
+    {"longcat_image", "text l at (0, l, l), the image at (1, 512 + y, 512 + x)"},
+    {"hunyuan_image_3",
+     "text on both axes, an image from token L on at (⌊L + (w·h - h)/2⌋ + y, ⌊L + (w·h - w)/2⌋ + x)"},
+};
+
+/* NULL: the style is none of an image generator. */
+static const struct placement *placement_of(const char *style)
 {
+    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
+        if (pe_same(placements[i].style, style))
+            return &placements[i];
+    return NULL;
+}
+
+static void add_channels(struct text *text, const struct pe_reading *reading)
+{
+    const struct pe_value *config = reading->config;
     const char *channels = pe_config_word(config, "channels");
     if (*channels)
         add(text, "; channels %s", channels);
+    if (pe_same(channels, "alternating"))
+        add(text, "%s", pe_text_in(text->lang, ", rows and columns in turn"));
+    if (pe_is_among("pixtral|dinov3|two_axes", channels))
+        add(text, "%s", pe_text_in(text->lang, ", rows before columns"));
+    if (pe_same(channels, "mrope_interleaved") && placement_of(reading->style))
+        add(text, "%s", pe_text_in(text->lang, ", of images, rows, columns"));
     if (count(config, "mrope_section")) {
         add(text, "; mrope_section ");
         add_numbers(text, config, "mrope_section", ", ");
@@ -110,12 +143,54 @@ static void add_list(struct text *text, const struct pe_value *config, const cha
     add_numbers(text, config, name, ", ");
 }
 
+/* Which axis has which channels of a sum of sines, in order; {axis, channels} of dim / 8. */
+static void add_sine_axes(struct text *text, const struct pe_value *config)
+{
+    static const struct {
+        const char *style;
+        unsigned n, axis[3], eighths[3];
+    } styles[] = {{"mae", 2, {1, 0}, {4, 4}}, {"detr", 2, {0, 1}, {4, 4}}, {"cogvideox", 3, {0, 2, 1}, {2, 3, 3}}};
+    const char *style = pe_config_word(config, "style");
+    double dim = pe_config_number(config, "dim", 0);
+    for (size_t s = 0; s < sizeof styles / sizeof *styles; s++)
+        for (unsigned i = 0; i < styles[s].n && pe_same(styles[s].style, style); i++)
+            add(text, "%s%s %.10g", pe_text_in(text->lang, i ? ", " : "; channels of "),
+                pe_text_in(text->lang, axis_name(styles[s].axis[i], styles[s].n, "")), dim * styles[s].eighths[i] / 8);
+    if (pe_is_among("axial|multidim", style) && !count(config, "axes_dim"))
+        add(text, "%s", pe_text_in(text->lang, "; equal channels for each axis in order, of an image rows, columns"));
+    if (pe_same(style, "timm"))
+        add(text, "%s", pe_text_in(text->lang, "; sines of rows, of columns, then cosines of rows, of columns"));
+    if (pe_same(style, "vjepa"))
+        add(text, "%s",
+            pe_text_in(
+                text->lang,
+                "; of an image rows, columns a half each, of a video frames a half, rows, columns a quarter each"));
+}
+
+/* DETR counts real places, and divides by how many there are. */
+static void add_normalisation(struct text *text, const struct pe_value *config)
+{
+    double scale = pe_config_number(config, "angle_scale", 0);
+    struct pe_value normalize = member(config, "normalize");
+    if (!pe_same(pe_config_word(config, "style"), "detr"))
+        return;
+    add(text, "; temperature %.10g", pe_config_number(config, "temperature", 10000));
+    if (normalize.kind != PE_BOOLEAN || !normalize.boolean)
+        return;
+    add(text, "%s", pe_text_in(text->lang, "; divided by the last count + 1e-6, times "));
+    if (scale > 0 && scale != 0x1.921fb54442d18p+2)
+        add(text, "%.10g", scale);
+    else
+        add(text, "2π");
+}
+
 /* A grid whose model names no rule counts from 0. */
 static void add_coordinates(struct text *text, const struct pe_value *config, bool has_axes)
 {
     const char *coords = pe_config_word(config, "coords");
-    if (*coords || has_axes)
-        add(text, "; coords %s", *coords ? coords : "index");
+    bool is_detr = pe_same(pe_config_word(config, "style"), "detr");
+    if (*coords || has_axes || is_detr)
+        add(text, "; coords %s", *coords ? coords : is_detr ? "one_based" : "index");
     add_list(text, config, "ref_grid");
     if (*pe_config_word(config, "crop_end"))
         add(text, "; crop_end %s", pe_config_word(config, "crop_end"));
@@ -125,6 +200,35 @@ static void add_coordinates(struct text *text, const struct pe_value *config, bo
 }
 
 /* ---- Tables ---- */
+
+/* Distances inside a window, or inside an image: of n places of an axis there are 2n - 1. */
+static void add_window(struct text *text, const struct pe_value *config)
+{
+    const char *scheme = pe_config_word(config, "scheme");
+    bool is_table = pe_is_among("swin|beit", scheme);
+    add(text, "%s", pe_text_in(text->lang, pe_is_among("swin|swinv2", scheme) ? "; a window of " : "; a grid of "));
+    add_numbers(text, config, "grid", "×");
+    if (count(config, "grid") == 2)
+        add(text, "%s", pe_text_in(text->lang, " (rows, columns)"));
+    if (is_table)
+        add(text, "%s", pe_text_in(text->lang, "; a table of "));
+    for (size_t a = 0; is_table && a < count(config, "grid"); a++)
+        add(text, "%s%.10g", a ? "×" : "", 2 * item(config, "grid", a) - 1);
+    if (is_table)
+        add(text, "%s", pe_text_in(text->lang, " distances"));
+    if (pe_same(scheme, "beit"))
+        add(text, "%s", pe_text_in(text->lang, " and 3 rows for the class token, which is in front of the grid"));
+    if (is_table && !count(config, "table_grid"))
+        add(text, "%s", pe_text_in(text->lang, "; table_grid resizes that of another window, bicubic"));
+    if (pe_same(scheme, "swinv2"))
+        add(text, "%s",
+            pe_text_in(text->lang, "; a network computes the bias of each distance, so no table is resized"));
+    if (pe_same(scheme, "decomposed") && count(config, "grid") == 2)
+        add(text,
+            pe_text_in(text->lang, "; tables rel_h of %.0f rows and rel_w of %.0f; of another length they are resized "
+                                   "linearly"),
+            2 * item(config, "grid", 0) - 1, 2 * item(config, "grid", 1) - 1);
+}
 
 static void add_table(struct text *text, const struct pe_value *config)
 {
@@ -143,13 +247,13 @@ static void add_table(struct text *text, const struct pe_value *config)
     if (count(config, "table_grid")) {
         add(text, "%s", pe_text_in(text->lang, "; a grid of "));
         add_numbers(text, config, "table_grid", "×");
+        if (count(config, "table_grid") == 2)
+            add(text, "%s", pe_text_in(text->lang, " (rows, columns)"));
     }
     if (*pe_config_word(config, "interpolate"))
         add(text, pe_text_in(text->lang, "; another grid resizes it, %s"), pe_config_word(config, "interpolate"));
-    if (count(config, "grid")) {
-        add(text, "%s", pe_text_in(text->lang, "; a window of "));
-        add_numbers(text, config, "grid", "×");
-    }
+    if (count(config, "grid"))
+        add_window(text, config);
     if (count(config, "pretrained_grid")) {
         add(text, "; pretrained_grid ");
         add_numbers(text, config, "pretrained_grid", "×");
@@ -175,11 +279,14 @@ static void add_rotation(struct text *text, const struct pe_reading *reading)
         pe_config_number(config, "head_dim", 0));
     add(text, ", %s", pe_config_word(config, "layout"));
     add_axes(text, reading);
-    add_channels(text, config);
+    add_channels(text, reading);
     add_coordinates(text, config,
-                    count(config, "axes_dim") || pe_same(pe_config_word(config, "channels"), "alternating"));
+                    count(config, "axes_dim") ||
+                        pe_is_among("alternating|pixtral|two_axes", pe_config_word(config, "channels")));
     if (*reading->style)
         add(text, "; position_style %s", reading->style);
+    if (placement_of(reading->style))
+        add(text, ": %s", pe_text_in(text->lang, placement_of(reading->style)->about));
 }
 
 static void add_other(struct text *text, const struct pe_value *config)
@@ -191,7 +298,11 @@ static void add_other(struct text *text, const struct pe_value *config)
         add(text, pe_text_in(text->lang, ", %.0f channels"), dim);
     if (base > 0)
         add(text, ", base %.10g", base);
-    add_coordinates(text, config, pe_is_among("mae|cogvideox", pe_config_word(config, "style")));
+    if (pe_same(pe_config_word(config, "scheme"), "sinusoidal") && *pe_config_word(config, "layout"))
+        add(text, ", %s", pe_config_word(config, "layout"));
+    add_sine_axes(text, config);
+    add_coordinates(text, config, *pe_config_word(config, "style") != '\0');
+    add_normalisation(text, config);
     add_table(text, config);
 }
 

@@ -8,7 +8,7 @@ BEGIN {
     keys["names"] = "words means"
     keys["types"] = "aliases kind fields gives chosen ignores reads refuses needs inner inner_type without layers none none_if " \
                     "mixed period masks extra_rows row_offset first layout channels position_style head_dim base " \
-                    "local_base rope_if axes form buckets distance interpolate positions send scale cap sinks indexer traits " \
+                    "local_base rope_if axes form buckets distance interpolate positions send remark scale cap sinks indexer traits " \
                     "source certainty"
     needed["types"] = "kind source certainty"
     split("checkpoint:PE_SEEN_CHECKPOINT|class default:PE_CLASS_DEFAULT|unverified:PE_UNVERIFIED", pairs, "|")
@@ -342,7 +342,7 @@ function print_type_key(key, text, at) {
             fail(at, "masks of \"" name "\" is \"" text "\"; allowed: alike, differ")
         printf "     .masks = PE_HF_MASKS_%s,\n", text == "alike" ? "ALIKE" : "DIFFER"
     } else {
-        if (text ~ / / && key != "positions" && key != "send" && key != "source")
+        if (text ~ / / && key != "positions" && key != "send" && key != "remark" && key != "source")
             text = spaceless(text)
         printf "     .%s = %s,\n", key, quoted(text)
     }

@@ -4,7 +4,7 @@ for one idea. Core's texts name no endpoint and no flag: api adds them (api/prob
     python3 tests/lint/texts.py [--root .]
 
 No C file has Chinese. Each entry of a catalogue names the files that have its English as a string literal, or several in a row, as a
-description in JSON, or as `positions` or `send` of a block of core/models; an entry whose text has gone is stale, and a text of these kinds that has no
+description in JSON, or as `positions`, `send` or `remark` of a block of core/models; an entry whose text has gone is stale, and a text of these kinds that has no
 entry is reported. core/glossary.txt has the terms, also of the page's texts and stories. That no row lacks a text is checked by tests/core/test_texts.c, on the rows.
 Prints one line per violation; status 1 if there is one.
 """
@@ -277,8 +277,8 @@ def pairs(text):
 
 
 def sentences(text):
-    """(line, sentence): what answers show of a file of blocks and a catalogue translates, the keys `positions` and `send`."""
-    return [tuple(values[key]) for values in blocks(text) for key in ("positions", "send") if key in values]
+    """(line, sentence): what answers show of a file of blocks and a catalogue translates, the keys `positions`, `send` and `remark`."""
+    return [tuple(values[key]) for values in blocks(text) for key in ("positions", "send", "remark") if key in values]
 
 
 def plain(text):

@@ -77,6 +77,7 @@ static const struct {
     {"*_bias_*", "bias"},
     {"*alibi*", "bias"},
     {"*bucket*", "buckets"},
+    {"*_relative_position_index_*", "index"},
     {"*angle*", "angles"},
     {"*_freqs_*", "angles"},
     {"*_rot*mat*", "matrix"},

@@ -1,4 +1,4 @@
-/* Evidence: bias [heads, queries, keys], buckets [queries, keys]. */
+/* Evidence: bias [heads, queries, keys]; buckets, and the index of a table, [queries, keys]. */
 #include "core/diagnosis/diagnosis.h"
 #include "core/request/request.h"
 #include "core/schemes/bias/bias.h"
@@ -148,11 +148,16 @@ static enum pe_status read_buckets(struct pe_diagnosis *d, struct pe_failure *er
         is_map = is_map && t->shape[a] == 1;
     if (!is_map || !pe_evidence_squeeze(&d->evidence, 2))
         return wrong_shape(d, "[queries, keys]", err);
-    if (!pe_evidence_is_output(d, "buckets"))
+    if (d->evidence.kind == &pe_evidence_buckets && !pe_evidence_is_output(d, "buckets"))
         d->evidence.kind = &index_kind;
-    if (!pe_evidence_is_output(d, d->evidence.kind->outputs[0]))
-        return pe_fail(err, "/buckets", "%s has no buckets; t5 has, shaw and deberta have an index",
-                       d->belief.inheritance->scheme->info.name);
+    if (!pe_evidence_is_output(d, d->evidence.kind->outputs[0])) {
+        char pointer[24] = "/";
+        strncat(pointer, d->evidence.kind->tensors[0], sizeof pointer - 2);
+        return pe_fail(err, pointer,
+                       "%s has no %s; t5 has buckets, shaw, deberta, swin and beit an index, decomposed index_h and "
+                       "index_w",
+                       d->belief.inheritance->scheme->info.name, pointer + 1);
+    }
     set_sequence(d);
     return PE_OK;
 }
@@ -201,7 +206,8 @@ static void know_block(const struct pe_model *m, struct line *line, uint64_t hea
 bool pe_window_of(const struct pe_plan *plan, uint64_t *sides, uint64_t *n_class)
 {
     const struct pe_window *w = plan->tables;
-    if (!pe_is_among("swin|beit", plan->scheme->info.name))
+    bool is_index = plan->outputs[0].dtype == PE_I32; /* Swin V2 has the index of Swin, and another bias */
+    if (!pe_is_among(is_index ? "swin|swinv2|beit" : "swin|beit", plan->scheme->info.name) || w->frames > 1)
         return false;
     sides[0] = w->h;
     sides[1] = w->w;
@@ -374,6 +380,17 @@ static const struct pe_evidence_kind index_kind = {.id = PE_OF_BUCKETS,
                                                    .outputs = {"index"},
                                                    .fill = fill_buckets,
                                                    .fill_beyond = fill_beyond};
+
+/* The same under the names of /encode. */
+#define INDEX(name_, scheme_)                                                                                          \
+    {                                                                                                                  \
+        .id = PE_OF_BUCKETS, .tensors = {name_}, .scheme = scheme_, .outputs = {name_}, .read = read_buckets,          \
+        .fill = fill_buckets, .fill_beyond = fill_beyond                                                               \
+    }
+const struct pe_evidence_kind pe_evidence_index = INDEX("index", "shaw"),
+                              pe_evidence_index_h = INDEX("index_h", "decomposed"),
+                              pe_evidence_index_w = INDEX("index_w", "decomposed");
+#undef INDEX
 const struct pe_evidence_kind pe_evidence_buckets = {.id = PE_OF_BUCKETS,
                                                      .tensors = {"buckets"},
                                                      .scheme = "t5",

@@ -71,9 +71,10 @@ struct pe_evidence_kind {
     void (*phases)(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
 };
 extern const struct pe_evidence_kind pe_evidence_encoding, pe_evidence_tables, pe_evidence_cosines, pe_evidence_sines,
-    pe_evidence_rotated, pe_evidence_keys, pe_evidence_bias, pe_evidence_buckets, pe_evidence_ids,
-    pe_evidence_freqs_cis, pe_evidence_cos_sin, pe_evidence_matrix, pe_evidence_angles, pe_evidence_freqs,
-    pe_evidence_inv_freq, pe_evidence_rope_freqs, pe_evidence_scores, pe_evidence_probs;
+    pe_evidence_rotated, pe_evidence_keys, pe_evidence_bias, pe_evidence_buckets, pe_evidence_index,
+    pe_evidence_index_h, pe_evidence_index_w, pe_evidence_ids, pe_evidence_freqs_cis, pe_evidence_cos_sin,
+    pe_evidence_matrix, pe_evidence_angles, pe_evidence_freqs, pe_evidence_inv_freq, pe_evidence_rope_freqs,
+    pe_evidence_scores, pe_evidence_probs;
 
 /* Tensors that are parts of one tensor sent: number [row, col] of tensor t is number first[t] + row·row_step +
  * col·col_step of it, counted flat, with the opposite sign where is_negative. */

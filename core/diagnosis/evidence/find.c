@@ -7,16 +7,17 @@
 #include <string.h>
 
 static const struct pe_evidence_kind *const kinds[] = {
-    &pe_evidence_encoding,  &pe_evidence_tables,  &pe_evidence_rotated, &pe_evidence_keys,
-    &pe_evidence_bias,      &pe_evidence_buckets, &pe_evidence_angles,  &pe_evidence_freqs,
-    &pe_evidence_freqs_cis, &pe_evidence_cos_sin, &pe_evidence_matrix,  &pe_evidence_rope_freqs,
-    &pe_evidence_scores,    &pe_evidence_probs,   &pe_evidence_ids, /* beside another kind they are the belief's
-                                                                       positions */
-    &pe_evidence_inv_freq};                                         /* beside another kind it is the belief's list */
+    &pe_evidence_encoding, &pe_evidence_tables,    &pe_evidence_rotated, &pe_evidence_keys,    &pe_evidence_bias,
+    &pe_evidence_buckets,  &pe_evidence_index,     &pe_evidence_index_h, &pe_evidence_index_w, &pe_evidence_angles,
+    &pe_evidence_freqs,    &pe_evidence_freqs_cis, &pe_evidence_cos_sin, &pe_evidence_matrix,  &pe_evidence_rope_freqs,
+    &pe_evidence_scores,   &pe_evidence_probs,     &pe_evidence_ids, /* beside another kind they are the belief's
+                                                                        positions */
+    &pe_evidence_inv_freq};                                          /* beside another kind it is the belief's list */
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 #define WAYS                                                                                                           \
-    "encoding; cos and sin; q and q_out; k and k_out; all four; bias; buckets; position_ids; angles or freqs; "        \
+    "encoding; cos and sin; q and q_out; k and k_out; all four; bias; buckets; index; index_h; index_w; "              \
+    "position_ids; angles or freqs; "                                                                                  \
     "freqs_cis; "                                                                                                      \
     "cos_sin; matrix; inv_freq; rope_freqs; scores or probs, with q and k; values"
 

@@ -9,7 +9,7 @@ const struct pe_fault pe_fault_index_strides = {
     FAULT_TEXT("index_strides", "bias", BIAS, 2, "other index of a window",
                "The relative index of a window has other strides, as where height and width are mixed up.",
                "The relative index of a window has other strides."),
-    .pointer = "", .schemes = "swin|beit", .evidence = PE_EVIDENCE_BIT(BIAS) | PE_EVIDENCE_BIT(BUCKETS)};
+    .pointer = "", .schemes = "swin|swinv2|beit", .evidence = PE_EVIDENCE_BIT(BIAS) | PE_EVIDENCE_BIT(BUCKETS)};
 
 enum { ROWS, COLUMNS, FIRST };
 

@@ -288,6 +288,8 @@ enum pe_status pe_hf_learned_or_other(struct pe_hf_reader *r)
 static enum pe_status read_kind(struct pe_hf_reader *r)
 {
     enum pe_status status = kinds[r->model->kind](r);
+    if (r->model->remark)
+        snprintf(pe_hf_note(r), PE_DETAIL_MAX, "%s", pe_text(r->model->remark));
     return !status && r->model->then ? r->model->then(r) : status;
 }
 

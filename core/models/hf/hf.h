@@ -98,7 +98,7 @@ struct pe_hf_model {
     int64_t extra_rows, row_offset, first; /* PE_HF_AFTER_PADDING: pad_token_id + 1 */
     const char *layout, *channels, *position_style, *head_dim, *base, *local_base, *rope_if;
     const char *axes; /* grid: how the head is shared among axes */
-    const char *form, *buckets, *distance, *interpolate, *positions, *send;
+    const char *form, *buckets, *distance, *interpolate, *positions, *send, *remark;
     const char *indexer; /* of sparse attention: how its heads turn, half, interleaved, or last|interleaved */
     const char *scale, *cap, *sinks; /* of scores; scale NULL: the attention code was not read */
     const char *source;              /* files and symbols, below transformers' models/ */
