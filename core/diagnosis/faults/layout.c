@@ -499,9 +499,7 @@ static int64_t changed_width(const struct pe_diagnosis *d)
 static bool set_rotary_dim(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     int64_t head_dim = pe_edit_integer(d, edit, "head_dim", 0), now = pe_edit_integer(d, edit, "rotary_dim", head_dim);
-    int64_t wanted = i == N_WIDTHS     ? changed_width(d)
-                     : widths[i].share ? head_dim / widths[i].share
-                                       : widths[i].width;
+    int64_t wanted = i == N_WIDTHS ? changed_width(d) : widths[i].share ? head_dim / widths[i].share : widths[i].width;
     if (wanted == now || wanted < 2 || wanted % 2 || wanted > head_dim)
         return false;
     pe_edit_set_integer(edit, "rotary_dim", wanted);
@@ -517,8 +515,11 @@ const struct pe_fault pe_fault_rotary_dim_other = {
     FAULT_TEXT("rotary_dim_other", "width", WIDTH, 2, "other rotary width",
                "Another number of channels of a head is rotated.",
                "{found} channels of a head are rotated; the configuration says {believed}."),
-    .schemes = "rope|xpos", .evidence = PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(MAPS),
-    .n_alternatives = N_WIDTHS + 1, .apply = set_rotary_dim, .n_fits = 1};
+    .schemes = "rope|xpos",
+    .evidence = PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(MAPS),
+    .n_alternatives = N_WIDTHS + 1,
+    .apply = set_rotary_dim,
+    .n_fits = 1};
 
 static bool set_rotary_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {

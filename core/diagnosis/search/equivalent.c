@@ -80,7 +80,7 @@ bool pe_equal_in_sample(struct pe_diagnosis *d, const struct pe_nearness *near, 
 bool pe_equal_rows(const struct pe_nearness *near, const struct pe_model *a, const struct pe_model *b,
                    const struct pe_extent *rows, double *room)
 {
-    const struct pe_evidence *e = &a->d->evidence; /* has fewer rows than a sequence that goes on */
+    const struct pe_evidence *e = &a->d->evidence;         /* has fewer rows than a sequence that goes on */
     bool equal = true, is_map = e->kind->id == PE_OF_MAPS; /* a row of it takes a millisecond */
     for (size_t t = 0; t < rows->n_tensors; t++)
         for (uint64_t i = 0; equal && i < rows->n_rows && !((is_map || i % 64 == 0) && pe_is_cancelled()); i++)
