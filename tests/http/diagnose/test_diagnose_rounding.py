@@ -410,3 +410,10 @@ def test_numbers_that_are_cut_off(server):
     said = one(ask(server, {"scheme": "rope", "head_dim": 64, "layout": "half"}, q=q, q_out=np.clip(right, -1.5, 1.25).astype("f4")), "unexplained")
     assert said["found"] == {"numbers": int(((right < -1.5) | (right > 1.25)).sum()), "least": -1.5, "most": 1.25} and "cut off" in said["detail"]
     assert one(ask(server, {"scheme": "rope", "head_dim": 64, "layout": "half"}, q=q, q_out=(q @ np.linalg.qr(right[0, :64])[0]).astype("f4")), "unexplained")["found"] is None
+
+
+def test_turns_are_exact(server):
+    """Positions in turns: a factor that is cut to six digits would leave an error, and call right angles float32's."""
+    angle = 2 * np.pi * np.arange(96)[:, None] * 1e4 ** (-np.arange(0, 64, 2) / 64)
+    answer = ask(server, {"scheme": "rope", "head_dim": 64, "form": "pairs"}, cos=np.cos(angle).astype("f4"), sin=np.sin(angle).astype("f4"))
+    assert codes_of(answer) == ["positions_scaled"] and answer["findings"][0]["found"] == 2 * np.pi
