@@ -64,7 +64,9 @@ static bool belief_holds(struct pe_search *s)
     struct pe_comparison all;
     struct pe_failure err;
     bool may = pe_fits(s->d->of_belief.score.verdict) && !s->d->as_believed && !s->d->evidence.is_typed;
-    return may && pe_compare_all(s->d, s->d->belief.model, false, &all, &err) == PE_OK && pe_fits(all.verdict);
+    enum pe_status status = may ? pe_compare_all(s->d, s->d->belief.model, false, &all, &err) : PE_INVALID;
+    s->d->no_memory |= status == PE_NO_MEMORY;
+    return !status && pe_fits(all.verdict);
 }
 
 static bool reads_positions(const struct pe_fault *f)
