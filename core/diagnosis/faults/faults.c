@@ -66,7 +66,8 @@ const struct pe_fault pe_fault_uninitialised = {FAULT_TEXT("uninitialised", "fin
                                                            "has the pair that cannot be right."),
                                                 .role = PE_ROLE_UNINITIALISED};
 
-/* Far; nearly the belief; nearly something else; too few numbers; the belief but for single numbers. */
+/* Far; nearly the belief; nearly something else; too few numbers; the belief but for single numbers; cut off; in
+ * another order. */
 static const char *const of_unexplained[] = {
     "No configuration that was tried gives the tensor; `ruled_out` lists the best of each kind.",
     "The tensor is nearly what you believe: the largest error is {nearest.max_error}, at "
@@ -78,6 +79,11 @@ static const char *const of_unexplained[] = {
     "/diagnose/probe asks for.",
     "The tensor is what you believe but for single numbers: {worst.output}[{worst.index}] is {worst.found} in place of "
     "{worst.expected}, and no rounding makes one number so much less exact than those that are computed with it.",
+    "The numbers are those of the configuration, cut off: {found.numbers} of them would be below {found.least} or "
+    "above "
+    "{found.most}.",
+    "All numbers are those of the configuration, in another order: {found.value}, at {found.output}[{found.index}], is "
+    "believed at {believed.output}[{believed.index}].",
 };
 
 const struct pe_fault pe_fault_unexplained = {FAULT_TEXTS("unexplained", "finding", FINDING, 0, "unexplained",

@@ -68,7 +68,8 @@ struct pe_transformed {
         PE_TO_SINUSOID,
         PE_TO_STILL,
         PE_TO_TILED,
-        PE_TO_INVERTED
+        PE_TO_INVERTED,
+        PE_TO_NEGATED
     } what;
     int to;
 };

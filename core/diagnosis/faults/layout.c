@@ -260,17 +260,8 @@ static bool channels_read(struct pe_diagnosis *d, const struct pe_model *m, bool
 
 /* ---- The faults ---- */
 
-static const char *const layouts[] = {"interleaved", "half", "interleaved_to_half", "half_per_axis", "vjepa2"};
-
-static bool swap_layout(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    if (!pe_edit_value(d, edit, "layout") || pe_edit_is_word(d, edit, "layout", layouts[i]))
-        return false;
-    pe_edit_set_word(edit, "layout", layouts[i]);
-    return true;
-}
-
-enum { N_LAYOUTS = sizeof layouts / sizeof *layouts };
+#define LAYOUT(word) PE_WORD_OF("layout", word)
+enum { N_LAYOUTS = 5 };
 
 /* Tables of pairs are the same in every layout. */
 static size_t count_layouts(const struct pe_diagnosis *d)
@@ -304,9 +295,9 @@ const struct pe_fault pe_fault_layout_swapped = {
 
     .role = PE_ROLE_PAIRING,
     .schemes = "rope|xpos",
-    .n_alternatives = N_LAYOUTS,
+    PE_VALUES(LAYOUT("interleaved"), LAYOUT("half"), LAYOUT("interleaved_to_half"), LAYOUT("half_per_axis"),
+              LAYOUT("vjepa2")),
     .count = count_layouts,
-    .apply = swap_layout,
     .surprise = surprise_of_layout,
     .cures = pe_cures_layout};
 /* Sinusoidal encodings have the first two. Weights have no part in them, so the sentence is another. */
@@ -314,10 +305,7 @@ const struct pe_fault pe_fault_sinusoid_layout = {
     FAULT_TEXT("layout_swapped", "sinusoid", LAYOUT, 1, "other layout",
                "Sines and cosines are neighbours instead of halves, or the reverse.", HAS_LAYOUT),
 
-    .schemes = "sinusoidal",
-    .not_of = PE_EVIDENCE_BIT(LADDER),
-    .n_alternatives = 2,
-    .apply = swap_layout,
+    .schemes = "sinusoidal", .not_of = PE_EVIDENCE_BIT(LADDER), PE_VALUES(LAYOUT("interleaved"), LAYOUT("half")),
     .cures = pe_cures_columns};
 
 /* ---- Channels in another order ---- */

@@ -51,21 +51,13 @@ const struct pe_fault pe_fault_sin_cos_swapped = {
     .apply = swap_sin_cos,
     .cures = pe_cures_exchanged};
 
-static bool negate(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
-{
-    (void)d;
-    (void)i;
-    edit->transforms.negated = !edit->transforms.negated;
-    return true;
-}
-
 #define REAL_EVIDENCE                                                                                                  \
     (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(BIAS))
 
 const struct pe_fault pe_fault_negated = {
     FAULT_TEXT("negated", "sense", SENSE, 4, "opposite sign", "Every number has the opposite sign.",
                "All finite numbers have the opposite sign."),
-    .evidence = REAL_EVIDENCE, .n_alternatives = 1, .apply = negate, .cures = pe_cures_negated};
+    .evidence = REAL_EVIDENCE, PE_TRANSFORMS({PE_TO_NEGATED, true}), .cures = pe_cures_negated};
 
 static bool transpose(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {

@@ -1,7 +1,7 @@
 /* Relations of coordinates: each test looks whether one rule gives every measured coordinate, within its error.
  *
- * A number that a rule has is the special value within the error of the fit (an integer, a small fraction, then the
- * shortest decimal), so that the request has what a person wrote. Every answer is compared with all numbers
+ * A number that a rule has is the special value within the error of the fit (an integer, a small fraction, one of π,
+ * then the shortest decimal), so that the request has what a person wrote. Every answer is compared with all numbers
  * afterwards, so an error that is too wide here costs time and no truth. */
 #include "core/diagnosis/diagnosis.h"
 #include "core/diagnosis/naming/relations.h"
@@ -11,6 +11,19 @@
 
 /* ---- Numbers ---- */
 
+/* Whole turns, degrees: k·π, k/π, π/k. NaN: none is near. */
+static double of_pi(double x, double tolerance)
+{
+    static const double known[] = {1, 2, 4, 180, 360};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const double near[] = {known[i] * PI, known[i] / PI, PI / known[i]};
+        for (size_t k = 0; k < sizeof near / sizeof *near; k++)
+            if (fabs(fabs(x) - near[k]) <= fmin(tolerance, 1e-3 * near[k]))
+                return copysign(near[k], x);
+    }
+    return (double)NAN;
+}
+
 double pe_plain_number(double x, double tolerance)
 {
     enum { DENOMINATORS = 64 };
@@ -19,7 +32,8 @@ double pe_plain_number(double x, double tolerance)
         if (fabs(x * below - above) <= tolerance * below)
             return above / below;
     }
-    return x != 0 ? pe_shortest_decimal(x, tolerance / fabs(x)) : x;
+    double pi = of_pi(x, tolerance);
+    return !isnan(pi) ? pi : x != 0 ? pe_shortest_decimal(x, tolerance / fabs(x)) : x;
 }
 
 static bool is_near(const struct pe_lists *l, size_t i, double x) { return fabs(l->found[i] - x) <= l->error[i]; }
@@ -718,6 +732,11 @@ const struct pe_relation *pe_listed(void)
 bool pe_relation_is_of_all(const struct pe_relation *relation)
 {
     return relation->test == zero || relation->test == twice;
+}
+
+bool pe_relation_is_factor(const struct pe_relation *relation)
+{
+    return relation->test == by_ratio || relation->test == scaled;
 }
 
 bool pe_lists_agree(const struct pe_lists *l) { return holds(l, l->believed); }

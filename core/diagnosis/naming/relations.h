@@ -77,6 +77,8 @@ const struct pe_relation *pe_listed(void);
 const struct pe_relation *pe_relate(const struct pe_lists *l, double *predicted, struct pe_related *out);
 /* Is it of all axes, and of some only another relation? */
 bool pe_relation_is_of_all(const struct pe_relation *relation);
+/* Is it one factor, which may be a last step of coordinates? */
+bool pe_relation_is_factor(const struct pe_relation *relation);
 /* Are the lists equal, within the errors? */
 bool pe_lists_agree(const struct pe_lists *l);
 /* The plainest number within a tolerance of x: an integer, a small fraction, the shortest decimal. */

@@ -132,7 +132,7 @@ void pe_named_put(struct pe_diagnosis *d, const struct pe_named *named, struct p
     const char *texts[PE_N_LANGS];
     char text[PE_N_LANGS][600], ratio[32];
     const struct pe_related *r = &named->related;
-    bool is_factor = named->relation->fault->is_factor && named->relation->cost == 1,
+    bool is_factor = pe_relation_is_factor(named->relation),
          is_ratio = strstr(named->relation->text, "{meaning}") && write_ratio(r->found, ratio, sizeof ratio);
     int64_t axes[PE_AXES_MAX];
     size_t n = 0;

@@ -412,7 +412,7 @@ int pe_candidate_order(const void *a, const void *b)
 }
 
 /* A hypothesis that did not fit the sample cannot fit all numbers: those are compared only if too few fit. Beside a
- * belief that gives every number only what does so too is news. */
+ * belief that gives every number only what does so too is worth a look. */
 static bool is_worth_it(const struct pe_answer *a, const struct pe_explanation *explanation)
 {
     bool is_right = a->n > 0 && a->candidates[0].explanation.h.n == 0 && a->candidates[0].all.verdict == PE_EXACT;

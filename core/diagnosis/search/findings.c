@@ -304,7 +304,8 @@ static void finish_finding(struct pe_diagnosis *d, struct pe_node *node, enum pe
 {
     if (!pe_node_find(node, "found") && !pe_node_child(node, "found"))
         pe_put_null(node, "found");
-    pe_put_string_or_null(node, "believed", believed);
+    if (!pe_node_child(node, "believed"))
+        pe_put_string_or_null(node, "believed", believed);
     pe_put_null(node, "meaning");
     pe_put_detail(node, d->request->lang, pe_fault_of(role)->info.details[sentence]);
     pe_answer_cure(d, NULL, NULL, node);
@@ -421,9 +422,31 @@ static void put_uninitialised(struct pe_diagnosis *d, struct pe_node *list)
     finish_finding(d, node, PE_ROLE_UNINITIALISED, 0, NULL);
 }
 
+static void put_place(const struct pe_diagnosis *d, const struct pe_number_place *at, struct pe_node *node)
+{
+    pe_put_string(node, "output", pe_evidence_name(&d->evidence, at->t));
+    pe_answer_put_index(d, node, at->t, at->row, at->col);
+}
+
+/* The believed numbers, cut off or in another order. */
+static void put_changed(const struct pe_diagnosis *d, const struct pe_changed *changed, struct pe_node *node)
+{
+    struct pe_node *found = pe_put_object(node, "found");
+    if (!changed->is_reordered) {
+        pe_put_integer(found, "numbers", (int64_t)changed->n);
+        pe_answer_put_number(found, "least", pe_answer_shortest(d->evidence.dtype, changed->low));
+        pe_answer_put_number(found, "most", pe_answer_shortest(d->evidence.dtype, changed->high));
+        return;
+    }
+    pe_answer_put_number(found, "value", pe_answer_shortest(d->evidence.dtype, changed->x));
+    put_place(d, &changed->found, found);
+    put_place(d, &changed->believed, pe_put_object(node, "believed"));
+}
+
 static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list)
 {
-    enum { FAR, NEARLY_BELIEVED, NEARLY_OTHER, TOO_LITTLE, ALONE } sentence = FAR;
+    enum { FAR, NEARLY_BELIEVED, NEARLY_OTHER, TOO_LITTLE, ALONE, CUT_OFF, REORDERED } sentence = FAR;
+    struct pe_changed changed;
     const struct pe_candidate *first = &a->candidates[0];
     struct pe_node *node = put_finding(list, PE_ROLE_UNEXPLAINED, "");
     put_nearest(a, node);
@@ -445,6 +468,9 @@ static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, s
         pe_put_integer(found, "numbers", (int64_t)pe_evidence_informative(&d->evidence));
         pe_put_integer(found, "needed", PE_INFORMATIVE_MIN);
         sentence = TOO_LITTLE;
+    } else if (sentence != ALONE && pe_changed_measure(d, &changed)) {
+        put_changed(d, &changed, node);
+        sentence = changed.is_reordered ? REORDERED : CUT_OFF;
     }
     finish_finding(d, node, PE_ROLE_UNEXPLAINED, sentence, NULL);
 }

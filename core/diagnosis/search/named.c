@@ -380,15 +380,6 @@ static bool has_ladder(const struct pe_hypothesis *h)
     return has;
 }
 
-/* Is one of the ladders tried that have a name, not measured? */
-static bool has_tried_ladder(const struct pe_hypothesis *h)
-{
-    bool has = false;
-    for (unsigned i = 0; i < h->n; i++)
-        has |= pe_fault_kind_of(h->fault[i]) == PE_KIND_LADDER && h->choice[i] < PE_NAMED;
-    return has;
-}
-
 bool pe_turns_agree(const struct pe_model *model, const struct pe_reading *r)
 {
     double w[PE_WAVES_READ], stride = pe_model_stride(model);
@@ -399,20 +390,12 @@ bool pe_turns_agree(const struct pe_model *model, const struct pe_reading *r)
     return pe_agrees(r, w, stride, pe_wave_tolerance(model));
 }
 
-/* Few rows are, whatever they do. */
-static bool is_worth_measuring(const struct pe_model *model, const struct pe_reading *r)
-{
-    enum { FEW = 64 };
-    return r->n <= FEW || model->plan->seq.n_axes > 1 || pe_turns_agree(model, r);
-}
-
 /* Positions first: where they follow a rule, frequencies are not asked for. */
 static bool name_waves(struct pe_search *s, const struct pe_hypothesis *base, const struct pe_model *model,
                        struct pe_measured *m)
 {
     enum pe_recipe recipe = model->transforms.recipe;
-    if ((recipe && !pe_recipe_is_of_frequencies(recipe)) || !open_waves(s->d, model, m) ||
-        (has_tried_ladder(base) && !is_worth_measuring(model, m->reading)))
+    if ((recipe && !pe_recipe_is_of_frequencies(recipe)) || !open_waves(s->d, model, m))
         return false;
     bool fits = measure_waves(s->d, m) && name_coordinates(s, base, m);
     if (has_ladder(base) || base->n == PE_FAULTS_MAX || (fits && pe_best_fits(s->d, 2)))

@@ -64,7 +64,9 @@ static bool belief_holds(struct pe_search *s)
     struct pe_comparison all;
     struct pe_failure err;
     bool may = pe_fits(s->d->of_belief.score.verdict) && !s->d->as_believed && !s->d->evidence.is_typed;
-    return may && pe_compare_all(s->d, s->d->belief.model, false, &all, &err) == PE_OK && pe_fits(all.verdict);
+    enum pe_status status = may ? pe_compare_all(s->d, s->d->belief.model, false, &all, &err) : PE_INVALID;
+    s->d->no_memory |= status == PE_NO_MEMORY;
+    return !status && pe_fits(all.verdict);
 }
 
 static bool reads_positions(const struct pe_fault *f)
@@ -159,6 +161,13 @@ static bool is_ladder(const struct pe_single *one)
     return one->kind == PE_KIND_LADDER && !one->is_list && one->choice < PE_NAMED;
 }
 
+/* Positions of single rows, which are measured under the other mistakes where there are waves (name_under). */
+static bool is_measured(const struct pe_search *s, const struct pe_single *one)
+{
+    const struct pe_fault *fault = pe_fault_row(one->fault);
+    return s->has_waves && one->is_fit && fault->fit && !fault->reads_typed;
+}
+
 static void pairs(struct pe_search *s, bool with_ladders)
 {
     const struct pe_single *pair[PE_FAULTS_MAX];
@@ -167,8 +176,8 @@ static void pairs(struct pe_search *s, bool with_ladders)
             pair[0] = &s->singles[i];
             pair[1] = &s->singles[j];
             bool has_ladder = is_ladder(pair[0]) || is_ladder(pair[1]);
-            if (pair[0]->kind == pair[1]->kind || has_ladder != with_ladders ||
-                (stands_alone(pair[0]) && stands_alone(pair[1])))
+            if (pair[0]->kind == pair[1]->kind || has_ladder != with_ladders || is_measured(s, pair[0]) ||
+                is_measured(s, pair[1]) || (stands_alone(pair[0]) && stands_alone(pair[1])))
                 continue;
             struct pe_hypothesis h = pe_combine(pair, 2);
             try_hypothesis(s, &h);
@@ -191,8 +200,15 @@ static void bases_of_divisors(struct pe_search *s)
         }
 }
 
-/* A ladder that is tried, though it was not measured: few rows do not show the slow pairs. */
+/* A ladder that has a name. */
 static bool is_tried_ladder(const struct pe_single *one) { return !one->is_fit && is_ladder(one); }
+
+/* Few rows do not show the slow pairs: there positions are measured under each ladder that has a name. */
+static bool has_few_rows(const struct pe_search *s)
+{
+    enum { FEW = 64 };
+    return pe_names_waves(s->d) && s->d->belief.n <= FEW;
+}
 
 /* Frequencies that were rounded are not measured: each ladder whose steps agree is tried beside each rounding. */
 static void ladders_of_few_bits(struct pe_search *s)
@@ -223,7 +239,7 @@ static void level_two(struct pe_search *s)
     for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++) {
         const struct pe_single *one = &s->singles[i];
         bool is_other = is_form(one) && !is_base_of_naming(s, one) && !pe_fault_row(one->fault)->n_maps;
-        if (pe_names_waves(s->d) && (is_other || is_tried_ladder(one)))
+        if ((is_other && pe_names_waves(s->d)) || (is_tried_ladder(one) && has_few_rows(s)))
             name_under(s, &one, 1);
     }
     if (pe_names_waves(s->d))
@@ -258,7 +274,7 @@ static void third(struct pe_search *s, const struct pe_single **faults, size_t f
         if (k < from && is_early(faults[2]))
             continue;
         bool is_own = faults[2]->kind != faults[0]->kind && faults[2]->kind != faults[1]->kind;
-        if (!is_own || faults[2]->is_list || is_ladder(faults[2]) != with_ladders)
+        if (!is_own || faults[2]->is_list || is_measured(s, faults[2]) || is_ladder(faults[2]) != with_ladders)
             continue;
         struct pe_hypothesis h = pe_combine(faults, 3);
         try_hypothesis(s, &h);
@@ -272,7 +288,8 @@ static void level_three(struct pe_search *s, bool with_ladders)
         for (size_t j = i + 1; j < s->n_singles && pe_search_goes_on(s); j++) {
             faults[0] = &s->singles[i];
             faults[1] = &s->singles[j];
-            if (!is_early(faults[0]) || !is_early(faults[1]) || faults[0]->kind == faults[1]->kind)
+            if (!is_early(faults[0]) || !is_early(faults[1]) || faults[0]->kind == faults[1]->kind ||
+                is_measured(s, faults[0]) || is_measured(s, faults[1]))
                 continue;
             if (!with_ladders || !pe_names_waves(s->d))
                 third(s, faults, j + 1, with_ladders);
@@ -386,6 +403,7 @@ static void run(struct pe_search *s)
         pe_best_trim(s->d);
         return;
     }
+    s->has_waves = pe_names_waves(s->d) && pe_read_waves(s->d, s->d->belief.model);
     bool is_named = measure(s), is_several = s->d->belief.model->plan->seq.n_axes > 1;
     if (s->d->as_believed || is_partly_believed(s)) { /* of a rest, single mistakes */
         pe_best_trim(s->d);
@@ -393,7 +411,7 @@ static void run(struct pe_search *s)
     }
     if (!(is_named && is_several) && !pe_best_fits(s->d, 2))
         level_two(s);
-    if (!(is_named && is_several) && !pe_best_fits(s->d, PE_FAULTS_MAX) && pe_names_waves(s->d))
+    if (!(is_named && is_several) && !pe_best_fits(s->d, PE_FAULTS_MAX) && has_few_rows(s))
         name_forms(s);
     if (!(is_named && is_several) && !pe_best_fits(s->d, PE_FAULTS_MAX))
         for (int without = 0; without < 2; without++)

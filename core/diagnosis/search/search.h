@@ -87,6 +87,7 @@ struct pe_search {
     bool is_full;             /* no hypotheses are left, or no work */
     double reserved;          /* work of the answer, which follows the search */
     bool is_deep;             /* beyond level 1, which is tried whole */
+    bool has_waves;           /* those of the belief's pairs are read */
     struct pe_paired *paired; /* [PE_PAIRED_MAX] */
 };
 

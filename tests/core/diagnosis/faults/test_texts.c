@@ -16,7 +16,10 @@ static const char *const members[] = {"pointer",         "meaning",           "h
                                       "found.times",     "found.block",       "found.first",
                                       "found.summary",   "found.every",       "found.missing",
                                       "found.row",       "found.numbers",     "found.needed",
-                                      "found.count",     "found.n_rows",      "found.of_rows"};
+                                      "found.count",     "found.n_rows",      "found.of_rows",
+                                      "found.least",     "found.most",        "found.value",
+                                      "found.output",    "found.index",       "believed.output",
+                                      "believed.index"};
 
 /* Two kinds have a fault of the same name; a kind has it once. */
 TEST(a_code_stands_once_in_a_kind)
