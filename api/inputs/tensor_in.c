@@ -192,8 +192,8 @@ static bool check_integers(const struct draft *d, enum pe_dtype dtype, const dou
         if (!fits_integer(dtype, data[i])) {
             char what[192];
             snprintf(what, sizeof what,
-                     pe_text("data has %.17g at index %zu; allowed: what %s holds (in JSON up to 2^53)"), data[i], i,
-                     pe_dtype_name(dtype));
+                     pe_text("data has %s at index %zu; allowed: what %s holds (in JSON up to 2^53)"),
+                     pe_shown(data[i]).text, i, pe_dtype_name(dtype));
             return fail_member(d, "data", what);
         }
     return true;

@@ -164,8 +164,8 @@ bool api_form_check(const struct api_form *form, const struct api_format *format
         if (is_given(form, &usual, row) && !is_used(format, row->name) && is_of_some_formats(row->name))
             return fail_unused(row->name, format, problem);
     if (form->vmin > form->vmax)
-        return api_fail(problem, 422, "/vmin", "vmin is %.17g and vmax is %.17g; allowed: vmin at most vmax",
-                        form->vmin, form->vmax);
+        return api_fail(problem, 422, "/vmin", "vmin is %s and vmax is %s; allowed: vmin at most vmax",
+                        pe_shown(form->vmin).text, pe_shown(form->vmax).text);
     return true;
 }
 
