@@ -1,8 +1,7 @@
-/* Faults of positions of batches, and of parts of a sequence: padding, rows of a batch, shards, tables of fewer rows
- * than there are positions.
+/* Faults of positions of batches, and of parts of a sequence: padding, rows of a batch, shards.
  *
- * A row shows its position (positions.c), so each rule here needs a few rows only: two halves of a shard, the last row
- * of a table that ends, the first row that a shorter table begins again with. */
+ * A row shows its position (positions.c), so each rule here needs a few rows only, as the first ones of both halves of
+ * a shard. */
 #include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
@@ -210,54 +209,6 @@ const struct pe_fault pe_fault_positions_layout_other = {
                "The levels of positions are read as others: rows of the batch as axes, or axes as rows of the batch."),
 
     .evidence = PE_EVIDENCE_BIT(ROTATED), .pointer = "positions_layout", .n_alternatives = 1, .apply = other_levels};
-
-/* ---- Tables with fewer rows than there are positions ---- */
-
-/* By how much row i is before where it is believed to be. */
-static bool is_behind(const struct pe_fit *f, size_t i, double *by)
-{
-    double found;
-    if (!pe_fit_row(f, i, &found))
-        return false;
-    *by = f->position[i] - found;
-    return *by >= 0 && *by == floor(*by) && found >= 0;
-}
-
-/* p mod L of rising positions is behind p by multiples of L, so the first two values of that have L between them: a
- * search by halves. 0: there is no such L. */
-static double period_of(const struct pe_fit *f)
-{
-    double first, last, middle;
-    size_t low = 0, high = f->n - 1;
-    for (size_t i = 1; i < f->n; i++)
-        if (!(f->position[i] > f->position[i - 1]))
-            return 0;
-    if (f->position[0] < 0 || !is_behind(f, low, &first) || !is_behind(f, high, &last) || last <= first)
-        return 0;
-    while (high - low > 1) {
-        size_t at = low + (high - low) / 2;
-        if (!is_behind(f, at, &middle))
-            return 0;
-        if (middle == first)
-            low = at;
-        else {
-            high = at;
-            last = middle;
-        }
-    }
-    return last - first;
-}
-
-bool pe_fit_period(struct pe_diagnosis *d, struct pe_edit *edit)
-{
-    struct pe_fit f;
-    bool is_open = pe_fit_open(d, edit, &f) && f.n > 1;
-    double period = is_open ? period_of(&f) : 0, *x = period > 1 ? pe_edit_room(edit, f.n * sizeof *x) : NULL;
-    for (size_t j = 0; x && j < f.n; j++)
-        x[j] = fmod(f.position[j], period);
-    pe_fit_close(&f);
-    return x && pe_edit_positions(d, edit, x);
-}
 
 /* ---- Shards ---- */
 

@@ -359,12 +359,11 @@ bool pe_fit_open(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_fit *fi
 void pe_fit_close(struct pe_fit *fit);
 /* By how much row `first` and the n - 1 after it are beyond position[i] (NULL: beyond 0). */
 struct pe_solved pe_fit_shift(const struct pe_fit *fit, const double *position, size_t first, size_t n);
-/* positions.c, batches.c: fits of rows of faults (../naming/coordinates.c). The first position; the position of each
- * row; runs that begin again at the first; modulo a number. */
+/* positions.c: fits of rows of faults (../naming/coordinates.c). The first position; the position of each
+ * row; runs that begin again at the first. */
 bool pe_fit_offset(struct pe_diagnosis *d, struct pe_edit *edit);
 bool pe_fit_rows(struct pe_diagnosis *d, struct pe_edit *edit);
 bool pe_fit_lens(struct pe_diagnosis *d, struct pe_edit *edit);
-bool pe_fit_period(struct pe_diagnosis *d, struct pe_edit *edit);
 /* The nearest integer if x is one within its error; else x. */
 double pe_fit_tidy(struct pe_solved s);
 /* The position of row i. One that is set aside has no phases: it stays where it is believed. */

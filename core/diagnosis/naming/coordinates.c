@@ -365,18 +365,19 @@ static bool is_bound(const struct pe_lists *l, double bound)
     return is_had || differ_in_several(l);
 }
 
-/* m is the smallest jump of believed over found. */
+/* m divides every jump of believed over found. */
 static bool wrapped(const struct pe_lists *l, double *out, struct pe_related *r)
 {
-    double m = (double)INFINITY;
+    double m = 0;
     for (size_t i = 0; i < l->n; i++)
-        if (!is_near(l, i, l->believed[i]))
-            m = fmin(m, fabs(l->believed[i] - l->found[i]));
-    m = nearbyint(m);
+        for (double rest = nearbyint(fabs(l->believed[i] - l->found[i])), next; rest != 0; rest = next) {
+            next = fmod(m, rest); /* Euclid's */
+            m = rest;
+        }
     for (size_t i = 0; i < l->n; i++)
         out[i] = l->believed[i] - m * floor(l->believed[i] / m);
     *r = (struct pe_related){m, largest_of(l->believed, l->n), 0, 1};
-    return isfinite(m) && m >= 1 && holds(l, out) && differ_in_several(l);
+    return isfinite(m) && m > 1 && holds(l, out) && differ_in_several(l);
 }
 
 static bool clamped(const struct pe_lists *l, double *out, struct pe_related *r)
@@ -630,11 +631,6 @@ const struct pe_fault pe_fault_positions_wrapped = {
     FAULT_TEXT("positions_wrapped", "positions", POSITIONS, 4, "wrapped positions",
                "Positions begin again behind a table's last row.",
                "Positions begin again at 0 behind the last row of the table that the code looks rows up in."),
-    .evidence = PE_OF_POSITIONS,
-    .n_alternatives = 1,
-    .fit = pe_fit_period,
-    .n_fits = 1,
-    .fit_rank = 1,
     .cures = pe_cures_positions};
 
 const struct pe_fault pe_fault_positions_scaled = {

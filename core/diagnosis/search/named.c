@@ -466,6 +466,34 @@ bool pe_name(struct pe_search *s, const struct pe_hypothesis *base)
     return fits;
 }
 
+/* The other rules that give the positions of one axis and are not tried alone; with the numbers of the rule before it
+ * one is the same in other words. */
+static void name_other_rules(struct pe_search *s, const struct pe_measured *m)
+{
+    const struct pe_lists lists = lists_of(m, 0);
+    const struct pe_hypothesis belief = {.n = 0};
+    struct pe_related related, before = {.found = (double)NAN};
+    double *predicted = malloc(lists.n * sizeof *predicted);
+    s->d->no_memory |= !predicted;
+    for (const struct pe_relation *row = pe_coordinate_relations; predicted && row != pe_listed(); row++) {
+        if (row->cost > 1 || !row->test(&lists, predicted, &related) || !has_bits(m, 1, related.numbers))
+            continue;
+        bool is_same = related.found == before.found && related.believed == before.believed;
+        bool is_tried = row->fault->n_alternatives > 0;
+        struct pe_named *named = is_same || is_tried ? NULL : pe_named_new(s->d, lists.n);
+        before = related;
+        if (!named)
+            continue;
+        named->relation = row;
+        named->related = related;
+        named->axes = named->n_axes = 1;
+        memcpy(named->predicted, predicted, lists.n * sizeof *predicted);
+        struct pe_hypothesis h = pe_named_with(s->d, &belief, &named, 1);
+        pe_named_try(s, &h);
+    }
+    free(predicted);
+}
+
 void pe_name_also(struct pe_search *s)
 {
     const struct pe_hypothesis *best = &s->d->best[0].h, belief = {.n = 0};
@@ -478,6 +506,9 @@ void pe_name_also(struct pe_search *s)
     if ((kind == PE_KIND_LADDER || kind == PE_KIND_SINUSOID) && pe_names_waves(s->d) && !model->is_misfit &&
         open_waves(s->d, model, &m))
         pe_name_ladders(s, &belief, model, &m);
+    if (kind == PE_KIND_POSITIONS && pe_names_waves(s->d) && !model->is_misfit && model->plan->seq.n_axes == 1 &&
+        open_waves(s->d, model, &m) && measure_waves(s->d, &m))
+        name_other_rules(s, &m);
     pe_profile_drop(&m.believed);
     pe_profile_drop(&m.found);
     if (s->d->no_memory)

@@ -184,22 +184,6 @@ static void pairs(struct pe_search *s, bool with_ladders)
         }
 }
 
-/* Divisors of frequencies depend on the base only through the lengths of waves, so it is tried beside each scaling. */
-static void bases_of_divisors(struct pe_search *s)
-{
-    const struct pe_single *pair[PE_FAULTS_MAX];
-    for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++)
-        for (size_t j = 0; is_ladder(&s->singles[i]) && j < s->n_singles && pe_search_goes_on(s); j++) {
-            pair[0] = &s->singles[i];
-            pair[1] = &s->singles[j];
-            if (pair[0]->has_base || pair[0]->is_fit || pe_fault_row(pair[0]->fault)->role == PE_ROLE_BASE ||
-                pe_fault_row(pair[1]->fault)->role != PE_ROLE_BASE)
-                continue;
-            struct pe_hypothesis h = pe_combine(pair, 2);
-            try_hypothesis(s, &h);
-        }
-}
-
 /* A ladder that has a name. */
 static bool is_tried_ladder(const struct pe_single *one) { return !one->is_fit && is_ladder(one); }
 
@@ -210,16 +194,30 @@ static bool has_few_rows(const struct pe_search *s)
     return pe_names_waves(s->d) && s->d->belief.n <= FEW;
 }
 
+static enum pe_role role_of(const struct pe_single *one) { return pe_fault_row(one->fault)->role; }
+
+/* Two ladders of which one is the base, as they differ in divisors of frequencies: those depend on the base only
+ * through the lengths of waves. */
+static bool are_base_and_scaling(const struct pe_single *a, const struct pe_single *b)
+{
+    return is_tried_ladder(a) && !a->has_base && role_of(a) != PE_ROLE_BASE && role_of(b) == PE_ROLE_BASE;
+}
+
+static bool are_rounding_and_ladder(const struct pe_single *a, const struct pe_single *b)
+{
+    return a->kind == PE_KIND_ARITHMETIC && role_of(a) != PE_ROLE_NARROW_ANGLES && is_tried_ladder(b);
+}
+
 /* Frequencies that were rounded are not measured: each ladder whose steps agree is tried beside each rounding. */
-static void ladders_of_few_bits(struct pe_search *s)
+static void try_ladders(struct pe_search *s, bool (*are)(const struct pe_single *, const struct pe_single *))
 {
     const struct pe_single *pair[PE_FAULTS_MAX];
-    for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++)
-        for (size_t j = 0; s->singles[i].kind == PE_KIND_ARITHMETIC && j < s->n_singles && pe_search_goes_on(s); j++) {
+    for (size_t i = 0; i < s->n_singles; i++)
+        for (size_t j = 0; j < s->n_singles && pe_search_goes_on(s); j++) {
             struct pe_trial t;
             pair[0] = &s->singles[i];
             pair[1] = &s->singles[j];
-            if (pe_fault_row(pair[0]->fault)->role == PE_ROLE_NARROW_ANGLES || !is_tried_ladder(pair[1]))
+            if (!are(pair[0], pair[1]))
                 continue;
             struct pe_hypothesis h = pe_combine(pair, 2);
             pe_trial_open(s, &h, &t);
@@ -243,11 +241,11 @@ static void level_two(struct pe_search *s)
             name_under(s, &one, 1);
     }
     if (pe_names_waves(s->d))
-        ladders_of_few_bits(s);
+        try_ladders(s, are_rounding_and_ladder);
     else
         pairs(s, true);
     if (s->d->evidence.kind == &pe_evidence_rope_freqs)
-        bases_of_divisors(s);
+        try_ladders(s, are_base_and_scaling);
 }
 
 /* Layout, sense, positions, width, size. */
