@@ -271,7 +271,7 @@ def test_a_table_is_not_resized_or_read_as_a_square(server):
 # ---- Sines on a grid --------------------------------------------------------------------------------------------------------------
 
 AXES = {  # how the coordinates of one axis, or of both, are changed; what is said
-    "half": (lambda y, x: (y - 0.5, x - 0.5), {"offset_other"}), "width": (lambda y, x: (y, x + 3), {"offset_other"}),
+    "half": (lambda y, x: (y - 0.5, x - 0.5), {"offset_other", "coords_other"}), "width": (lambda y, x: (y, x + 3), {"offset_other"}),
     "1.5": (lambda y, x: (1.5 * y, x), {"positions_scaled"}), "both": (lambda y, x: (y * 14 / 16, x * 14 / 16), {"positions_scaled"}),
     "backwards": (lambda y, x: (y, x[::-1]), {"positions_reversed"}), "index": (lambda y, x: (np.arange(len(y)), x), {"axes_missing"}),
     "changed": (lambda y, x: (x, y), {"axes_swapped", "style_other"}), "clamped": (lambda y, x: (y, np.minimum(x, 4)), {"positions_clamped"}),

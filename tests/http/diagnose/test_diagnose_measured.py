@@ -42,11 +42,11 @@ CHANGES = {
     "24/16": (lambda x: 1.5 * x, {"positions_scaled"}),
     "8/7": (lambda x: x * 8 / 7, {"positions_scaled"}),
     "half": (lambda x: x / 2, {"positions_scaled"}),
-    "twice": (lambda x: 2 * x, {"rotated_twice"}),
+    "twice": (lambda x: 2 * x, {"positions_scaled"}),
     "next": (lambda x: x + 1, {"off_by_one"}),
     "-3.5": (lambda x: x - 3.5, {"offset_other"}),
     "backwards": (lambda x: x[::-1], {"positions_reversed"}),
-    "zero": (lambda x: 0 * x, {"not_rotated"}),
+    "zero": (lambda x: 0 * x, {"positions_constant"}),
     "two": (lambda x: 0 * x + 2, {"positions_constant"}),
     "clamped": (lambda x: np.minimum(x, np.ceil(x.max() / 2)), {"positions_clamped"}),
     "linear": (lambda x: 1.5 * x + 2, {"positions_scaled"}),
@@ -105,8 +105,8 @@ def test_both_values_are_said(server):
     belief, x, w, axis = BELIEFS["video"]
     said = asked(server, belief, *tables(x * [[1.5], [1], [1]], w, axis), "q")["findings"][0]
     assert (said["code"], said["found"], said["believed"], said["meaning"], said["axes"]) == ("positions_scaled", 1.5, 1, "3/2", [0])
-    assert said["detail"] == "Axis 0 (time): The positions are 1.5 times (3/2) those of the configuration."
-    assert said["detail_zh"] == "轴 0（时间）：位置是配置的 1.5 倍（3/2）。"
+    assert said["detail"] == "Axis 0 (time): The positions are 1.5 times (3/2) those of the configuration. It is 24/16, as frames per second of a model and of a video give it."
+    assert said["detail_zh"] == "轴 0（时间）：位置是配置的 1.5 倍（3/2）。这是 24/16，即模型与视频每秒帧数之比。"
 
 
 def test_other_mistakes_beside_it(server):

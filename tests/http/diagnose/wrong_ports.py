@@ -240,7 +240,7 @@ def of_bias(b, sent):
         yield {"window_other"}, {"window": b["window"] + 1}, []
     own = {"alibi": [({"bias_max_other"}, {"bias_max": 16}, []), ({"bias_max_other"}, {"bias_max": 4}, [])],
            "kerple": [({"kind_other"}, {"kind": "power" if b.get("kind") == "log" else "log"}, []),
-                      ({"parameter_other"}, {"r1": b.get("r2"), "r2": b.get("r1")}, [])],
+                      ({"parameters_swapped"}, {"r1": b.get("r2"), "r2": b.get("r1")}, [])],
            "sandwich": [({"parameter_other"}, {"bar_dim": 128}, []), ({"base_other"}, {"base": 500}, [])]}
     yield from own.get(b["scheme"], [])
     if b["scheme"] == "alibi":

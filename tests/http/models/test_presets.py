@@ -14,11 +14,16 @@ def presets(session_server):
     return session_server.get("/presets").json()["presets"]
 
 
+PLACED = {"z_image", "ideogram4", "longcat_image", "hunyuan_image_3"}  # where an image is depends on what is around it
+
+
 def sequence_for(config):
     """A sequence that a model's scheme takes."""
     scheme, axes = config["scheme"], len(config.get("axes_dim", []))
     if "grid" in config:  # the model's own window
         return {}
+    if config.get("position_style") in PLACED:
+        return {"segments": [{"type": "image", "grid": [1, 4, 4]}]}
     if config.get("channels") in ("pixtral", "dinov3") or config.get("style") in ("axial", "detr", "mae", "timm", "vjepa"):
         return {"grid": [4, 4]}
     if config.get("style") == "cogvideox":
