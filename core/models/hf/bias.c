@@ -33,11 +33,11 @@ enum pe_status pe_hf_mpt(struct pe_hf_reader *r)
     if (!pe_hf_says(&attention, "alibi_bias_max"))
         pe_hf_mark_default(r->config.marks, "alibi_bias_max", pe_real(bias_max));
     if (rope)
-        return pe_hf_wrong(&attention, pe_hf_find(&attention, "rope"),
-                           "false: MPT with RoPE is not read; use scheme \"rope\"", r->err);
+        return pe_hf_wrong_value(&attention, "rope", "false: MPT with RoPE is not read; use scheme \"rope\"", r->err);
     if (!alibi)
-        return pe_hf_wrong(&attention, pe_hf_find(&attention, "alibi"),
-                           "true: transformers' code has ALiBi even so, the vendor's code a learned table", r->err);
+        return pe_hf_wrong_value(&attention, "alibi",
+                                 "true: transformers' code has ALiBi even so, the vendor's code a learned table",
+                                 r->err);
     pe_hf_put_number(r->out, "bias_max", bias_max);
     return pe_hf_alibi(r);
 }
@@ -98,7 +98,7 @@ enum pe_status pe_hf_layoutlm(struct pe_hf_reader *r)
     if (pe_hf_flag(&r->config, switched, &has, r->err))
         return r->err->status;
     if (!has)
-        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, switched), "true, for this table to exist", r->err);
+        return pe_hf_wrong_value(&r->config, switched, "true, for this table to exist", r->err);
     return put_table(r, NULL, flat ? "rel_2d_pos_bins" : "rel_pos_bins", flat ? "max_rel_2d_pos" : "max_rel_pos", true);
 }
 
@@ -137,7 +137,7 @@ static enum pe_status put_norm(struct pe_hf_reader *r)
     if (pe_hf_word(&r->config, "norm_rel_ebd", &norm, r->err))
         return r->err->status;
     if (!pe_is_among("none|layer_norm", norm))
-        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "norm_rel_ebd"), "none, layer_norm", r->err);
+        return pe_hf_wrong_value(&r->config, "norm_rel_ebd", "none, layer_norm", r->err);
     pe_hf_put_flag(r->out, "norm_rel_ebd", !pe_same(norm, "none"));
     return PE_OK;
 }
@@ -244,7 +244,7 @@ enum pe_status pe_hf_xlnet(struct pe_hf_reader *r)
     if (pe_hf_word(&r->config, "attn_type", &type, r->err))
         return r->err->status;
     if (!pe_is_among("bi|uni", type))
-        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "attn_type"), "bi, uni", r->err);
+        return pe_hf_wrong_value(&r->config, "attn_type", "bi, uni", r->err);
     if (put_family(r, "xlnet", "d_head"))
         return r->err->status;
     if (pe_same(type, "uni"))
@@ -278,10 +278,11 @@ enum pe_status pe_hf_conformer(struct pe_hf_reader *r)
     if (pe_same(type, "relative_key"))
         return put_relative_key(r);
     if (!pe_same(type, "relative"))
-        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "position_embeddings_type"),
-                           "relative, relative_key; rotary turns the input before the projections of q and k, which no "
-                           "scheme here does",
-                           r->err);
+        return pe_hf_wrong_value(
+            &r->config, "position_embeddings_type",
+            "relative, relative_key; rotary turns the input before the projections of q and k, which no "
+            "scheme here does",
+            r->err);
     return put_family(r, "conformer", NULL);
 }
 
@@ -444,10 +445,9 @@ enum pe_status pe_hf_decomposed_table(struct pe_hf_reader *r)
 /* ViTDet's table is of another size than the image, and is resized without its class row: it has a part of its own. */
 static enum pe_status without_relative(struct pe_hf_reader *r)
 {
-    return pe_hf_find(&r->config, "use_abs_pos")
-               ? pe_hf_decomposed_table(r)
-               : pe_hf_wrong(&r->config, pe_hf_find(&r->config, "use_relative_position_embeddings"),
-                             "true, for this part to exist", r->err);
+    return pe_hf_find(&r->config, "use_abs_pos") ? pe_hf_decomposed_table(r)
+                                                 : pe_hf_wrong_value(&r->config, "use_relative_position_embeddings",
+                                                                     "true, for this part to exist", r->err);
 }
 
 /* false in *has: the config has none. */

@@ -273,16 +273,16 @@ enum pe_status pe_hf_learned_or_other(struct pe_hf_reader *r)
     if (status || strcmp(type, "absolute") == 0)
         return status ? status : pe_hf_learned(r);
     if (!r->is_told && !pe_hf_has_default(r->model, "position_embedding_type"))
-        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "position_embedding_type"),
-                           "absolute, or none at all: not every version of this type's code reads it", r->err);
+        return pe_hf_wrong_value(&r->config, "position_embedding_type",
+                                 "absolute, or none at all: not every version of this type's code reads it", r->err);
     if (pe_is_among("rotary|rope", type))
         return pe_hf_rope(r);
     if (strcmp(type, "alibi") == 0)
         return pe_hf_alibi(r);
     if (pe_is_among("relative_key|relative_key_query", type))
         return pe_hf_relative_key(r, type);
-    return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "position_embedding_type"),
-                       "absolute, rotary, alibi, relative_key, relative_key_query", r->err);
+    return pe_hf_wrong_value(&r->config, "position_embedding_type",
+                             "absolute, rotary, alibi, relative_key, relative_key_query", r->err);
 }
 
 static enum pe_status read_kind(struct pe_hf_reader *r)

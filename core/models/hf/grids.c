@@ -225,7 +225,7 @@ static enum pe_status put_crop(struct pe_hf_reader *r, double height, double wid
     if (pe_hf_needed(&r->config, "patch_size", "side of a patch", &patch, r->err))
         return r->err->status;
     if (patch < 1)
-        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "patch_size"), "an integer of at least 1", r->err);
+        return pe_hf_wrong_value(&r->config, "patch_size", "an integer of at least 1", r->err);
     ref[0] = floor(height / (double)patch);
     ref[1] = floor(width / (double)patch);
     pe_hf_put_word(r->out, "coords", "cropped");
@@ -268,7 +268,7 @@ static enum pe_status base_size(struct pe_hf_reader *r, double *sample, double *
         pe_hf_needed(&r->config, "patch_size", "side of a patch", &patch, r->err))
         return r->err->status;
     if (patch < 1)
-        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "patch_size"), "an integer of at least 1", r->err);
+        return pe_hf_wrong_value(&r->config, "patch_size", "an integer of at least 1", r->err);
     if (side < patch)
         return pe_fail_at(r->err, r->config.at, "sample_size",
                           "sample_size is %lld and patch_size %lld; needed: a sample of at least one patch",
@@ -308,7 +308,7 @@ enum pe_status pe_hf_resized_by_scale(struct pe_hf_reader *r)
     if (pe_hf_number(&r->config, "interpolation_scale", &scale, r->err))
         return r->err->status;
     if (!(scale > 0))
-        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "interpolation_scale"), "a number above 0", r->err);
+        return pe_hf_wrong_value(&r->config, "interpolation_scale", "a number above 0", r->err);
     put_pair(r, 2, "axis_divisor", scale);
     return PE_OK;
 }

@@ -202,6 +202,10 @@ bool pe_hf_next_name(const char **names, const char **name, size_t *n);
 enum pe_status pe_hf_wrong(const struct pe_hf_place *place, const struct pe_field *field, const char *allowed,
                            struct pe_failure *err);
 
+/* The same of the first of names that it has, also where that is null. */
+enum pe_status pe_hf_wrong_value(const struct pe_hf_place *place, const char *names, const char *allowed,
+                                 struct pe_failure *err);
+
 /* *out is unchanged if the place has none of names. Integers are at least 0. */
 enum pe_status pe_hf_integer(const struct pe_hf_place *place, const char *names, int64_t *out, struct pe_failure *err);
 enum pe_status pe_hf_number(const struct pe_hf_place *place, const char *names, double *out, struct pe_failure *err);

@@ -154,6 +154,16 @@ enum pe_status pe_hf_wrong_list(const struct pe_hf_place *place, const struct pe
                       pe_text(allowed));
 }
 
+enum pe_status pe_hf_wrong_value(const struct pe_hf_place *place, const char *names, const char *allowed,
+                                 struct pe_failure *err)
+{
+    const struct pe_field *field = pe_hf_find(place, names);
+    char first[NAME_MAX_BYTES];
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(names, "|"), names);
+    const struct pe_field null = {first, {.kind = PE_NULL}};
+    return pe_hf_wrong(place, field ? field : &null, allowed, err);
+}
+
 enum pe_status pe_hf_number(const struct pe_hf_place *place, const char *names, double *out, struct pe_failure *err)
 {
     const struct pe_field *field = pe_hf_find(place, names);

@@ -106,7 +106,7 @@ static enum pe_status put_of_field(struct pe_hf_reader *r, const char *scale)
     if (pe_hf_number(&place, name, &x, r->err))
         return r->err->status;
     if (power && x <= 0)
-        return pe_hf_wrong(&place, pe_hf_find(&place, name), "a number above 0", r->err);
+        return pe_hf_wrong_value(&place, name, "a number above 0", r->err);
     if (isnan(x))
         put_usual(r, 1);
     else

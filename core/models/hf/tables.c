@@ -28,7 +28,7 @@ static enum pe_status root_of_patches(const struct pe_hf_reader *r, int64_t *sid
         return r->err->status;
     *side = (int64_t)sqrt((double)n);
     if (*side * *side != n || *side > PE_HF_SIDE_MAX)
-        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "num_patches"), "a square, up to 65536^2", r->err);
+        return pe_hf_wrong_value(&r->config, "num_patches", "a square, up to 65536^2", r->err);
     return PE_OK;
 }
 
@@ -171,8 +171,8 @@ enum pe_status pe_hf_same_temperature(struct pe_hf_reader *r)
         pe_hf_number(&r->config, "sine_position_embedding_scale", &scale, r->err))
         return r->err->status;
     if (columns != rows)
-        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "temperature_width"),
-                           "temperature_height, because style detr has one temperature", r->err);
+        return pe_hf_wrong_value(&r->config, "temperature_width",
+                                 "temperature_height, because style detr has one temperature", r->err);
     if (scale != 0)
         pe_hf_put_number(r->out, "angle_scale", scale);
     return PE_OK;

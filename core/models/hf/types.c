@@ -163,8 +163,8 @@ enum pe_status pe_hf_yarn_is_another(struct pe_hf_reader *r, const char **type)
 {
     return strcmp(*type, "yarn") != 0
                ? PE_OK
-               : pe_hf_wrong(&r->rope, pe_hf_find(&r->rope, "rope_type|type"),
-                             "longrope, su; the vendor's code multiplies by 0.1 ln(s) + 1 with yarn", r->err);
+               : pe_hf_wrong_value(&r->rope, "rope_type|type",
+                                   "longrope, su; the vendor's code multiplies by 0.1 ln(s) + 1 with yarn", r->err);
 }
 
 /* Hunyuan's "dynamic" with alpha: the base grows once, as for the static NTK of that factor. */

@@ -50,12 +50,16 @@ const LENGTH = 48;  /* some tables of models have no more than 50 rows */
 /* Styles that encode a grid and no run of positions. */
 const GRID_STYLES = ['axial', 'detr', 'mae'];
 
+/* Styles in which the place of an image depends on what is around it, so a grid alone is refused. */
+const PLACED_STYLES = ['z_image', 'ideogram4', 'longcat_image', 'hunyuan_image_3'];
+
 /* How many axes a model of images or videos has; 0: none, or it is not told so. */
 const axesOf = ({ style, channels, axes_dim: widths = [] }) =>
   style === 'cogvideox' ? 3 : channels === 'alternating' ? 2 : widths.length;
 
 function sequenceOf(config) {
   if (config.grid) return {};
+  if (PLACED_STYLES.includes(config.position_style)) return { segments: [{ type: 'image', grid: [1, SIDE, SIDE] }] };
   const axes = axesOf(config);
   if (axes > 2) return { grid: config.position_style ? [1, SIDE, SIDE, 1].slice(0, axes) : [3, HALF, HALF] };
   const isGrid = axes === 2 || config.table_grid || config.max_resolution?.length > 1
