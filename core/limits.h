@@ -31,9 +31,9 @@ _Static_assert(PE_LISTED_POSITIONS_MAX <= 1 << 24, "every token number is a floa
 /* Segments of one sequence: a video for Qwen3-VL has two per frame. Each takes at most 64 bytes when read, so 4 MiB. */
 enum { PE_SEGMENTS_MAX = 65536 };
 
-/* Rows of a learned table that contribute to one row of a resized grid: 32 by 32, which shrinks each axis eightfold. A
- * row of 1024 channels then takes a millisecond, or twenty if the table comes from a seed. */
-enum { PE_RESAMPLE_TAPS_MAX = 1024 };
+/* Rows of a learned table that contribute to one row of a resized grid: all of a table of 45 by 45. A row of 1024
+ * channels then takes two milliseconds, or forty if the table comes from a seed. */
+enum { PE_RESAMPLE_TAPS_MAX = 2048 };
 
 /* Scratch of one fill on the stack, bytes. Threads have 8 MiB of stack, musl's by default 128 KiB. */
 enum { PE_SCRATCH_BYTES = 32768 };
