@@ -294,13 +294,11 @@ static void put_configuration(struct schema *s)
     put_property(s, "preset", "string", "a model by name; the tool presets finds it");
     put_property(s, "hf_config", NULL, "a Hugging Face config.json");
     put_property(s, "gguf", NULL, "the keys of a GGUF file, or the log of llama.cpp's loader as text");
-    put_property(
-        s, "said", NULL,
-        "a text as it was pasted: a command such as vllm serve MODEL --hf-overrides '{...}', a log, a Modelfile, "
-        "YAML, a printed config; or {to, value} in the words of one tool; also on top of preset, hf_config or "
-        "gguf");
+    put_property(s, "said", NULL,
+                 "pasted text: a command such as vllm serve MODEL --hf-overrides '{...}', a log, a Modelfile, "
+                 "YAML, a printed config; or {to, value} in the words of one tool; also on top of preset, hf_config or "
+                 "gguf");
     put_property(s, "layer_type", "string", "which layers, where they differ");
-    put_property(s, "fps", "number", "frames per second, beside a class of video models that counts in seconds");
 }
 
 static void put_request(struct schema *s, const struct api_mcp_tool *tool)

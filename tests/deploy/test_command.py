@@ -189,9 +189,10 @@ def test_several_tensors_get_a_file_each(folder, tmp_path):
 
 
 def test_a_check_says_what_differs_and_where(folder):
-    """The example of the guide: two lines, and the status."""
+    """The example of the guide: two lines, those that mend it, and the status."""
     done = posenc("check", "--hf", "Qwen2-7B", "--q", "q.npy", "--q-out", "wrong.npy", "--format", "text", cwd=folder)
-    first, second = done.stdout.decode().splitlines()
+    first, *mending, second = done.stdout.decode().splitlines()
+    assert mending and all(line.startswith("  ") for line in mending)
     assert done.returncode == 1 and first == "differs: The tensor has the layout interleaved; the configuration says half."
     name, index, found, expected = re.fullmatch(r"first difference: (\w+)\[([\d,]+)\] is (\S+), expected (\S+)", second).groups()
     at = tuple(map(int, index.split(",")))

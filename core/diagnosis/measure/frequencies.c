@@ -136,7 +136,7 @@ size_t pe_measure_frequencies(const struct pe_sheet *s, const struct pe_profile 
             found->w_error[k] = is_even ? slope.error : (double)INFINITY;
             n_even += is_even;
             *work += POINT_WORK * (double)n + POINT_WORK * (double)p.n * log2((double)p.n + 1);
-            goes_on = !pe_is_cancelled();
+            goes_on = !pe_is_cancelled() && (is_even || at->n_axes > 1);
         }
     }
     free(room);

@@ -43,7 +43,7 @@ size_t pe_measure_coordinates(const struct pe_sheet *sheet, const struct pe_prof
 
 /* frequencies.c: the frequency of each pair at the coordinates of `at`, up to a common phase; found->w is the alias
  * nearest to at->w, its error infinite where nothing shows, or no frequency gives the phases. Returns how many pairs
- * turn evenly with the coordinates of their axis. */
+ * turn evenly with the coordinates of their axis; 0 where it ends early, with the first of one axis that does not. */
 size_t pe_measure_frequencies(const struct pe_sheet *sheet, const struct pe_profile *at, struct pe_profile *found,
                               double *work);
 

@@ -78,13 +78,18 @@ bool pe_named_apply(struct pe_diagnosis *d, const struct pe_named *named, struct
     return pe_edit_coordinates(d, edit, named->axes, named->predicted);
 }
 
-struct pe_named *pe_part_add(struct pe_diagnosis *d, const struct pe_relation *relation, double found, double believed,
-                             struct pe_part *parts, size_t *n)
+struct pe_naming *pe_naming_of(struct pe_diagnosis *d)
 {
     if (!d->naming)
         d->naming = calloc(1, sizeof *d->naming);
     d->no_memory |= !d->naming;
-    if (!d->naming || d->naming->n == PE_NAMED_MAX || *n == PE_PARTS_MAX)
+    return d->naming;
+}
+
+struct pe_named *pe_part_add(struct pe_diagnosis *d, const struct pe_relation *relation, double found, double believed,
+                             struct pe_part *parts, size_t *n)
+{
+    if (!pe_naming_of(d) || d->naming->n == PE_NAMED_MAX || *n == PE_PARTS_MAX)
         return NULL;
     parts[(*n)++] = (struct pe_part){relation->fault, (uint16_t)(PE_NAMED + d->naming->n)};
     struct pe_named *named = &d->naming->list[d->naming->n++];

@@ -120,10 +120,15 @@ struct pe_named {
     struct pe_spelling spelling; /* of frequencies */
     double attention_factor;     /* beside a list, which has no scaling that would give it */
 };
+enum { PE_UNEVEN_MAX = 32 };
 struct pe_naming {
     struct pe_named list[PE_NAMED_MAX];
     size_t n;
+    uint64_t uneven[PE_UNEVEN_MAX]; /* readings at positions with which no frequencies turn evenly, the oldest go */
+    size_t n_uneven;
 };
+/* d's own, made at the first call; NULL: no memory. */
+struct pe_naming *pe_naming_of(struct pe_diagnosis *d);
 
 struct pe_hypothesis;
 

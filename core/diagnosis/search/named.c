@@ -104,10 +104,7 @@ static double largest_error(const double *error, size_t n)
 
 struct pe_named *pe_named_new(struct pe_diagnosis *d, size_t n_numbers)
 {
-    if (!d->naming)
-        d->naming = calloc(1, sizeof *d->naming);
-    d->no_memory |= !d->naming;
-    if (d->no_memory || d->naming->n == PE_NAMED_MAX)
+    if (!pe_naming_of(d) || d->no_memory || d->naming->n == PE_NAMED_MAX)
         return NULL;
     struct pe_named *named = &d->naming->list[d->naming->n];
     *named = (struct pe_named){.predicted = malloc(n_numbers * sizeof(double))};

@@ -62,18 +62,41 @@ static bool copy_ladder(struct pe_measured *m)
     return true;
 }
 
-static bool measure(struct pe_diagnosis *d, struct pe_measured *m)
+static bool measure_turns(struct pe_diagnosis *d, struct pe_measured *m)
 {
     enum { PAIRS_MIN = 3 };
-    size_t first, n;
-    if (d->evidence.kind->id == PE_OF_LADDER)
-        return copy_ladder(m);
-    size_t n_even = measure_rows(d, m, 0, m->reading->n);
+    size_t first, n, n_even = measure_rows(d, m, 0, m->reading->n);
     if (n_even == m->believed.n_pairs || m->believed.n_axes > 1)
         return n_even == m->believed.n_pairs ||
                n_even >= PAIRS_MIN; /* an axis whose positions are others may have no frequencies */
     find_stretch(m, &first, &n);
     return n > 2 && measure_rows(d, m, first, n) == m->believed.n_pairs;
+}
+
+/* A reading at these positions, as one number. */
+static uint64_t key_of(const struct pe_measured *m)
+{
+    const unsigned char *bytes = (const unsigned char *)m->believed.x;
+    uint64_t h = m->reading->key ^ m->believed.n_pairs;
+    for (size_t i = 0; i < m->believed.n_axes * m->believed.n_rows * sizeof(double); i++)
+        h = (h ^ bytes[i]) * 0x100000001b3U;
+    return h;
+}
+
+/* Frequencies that did not turn evenly under one fault do not under another that changes no phase and no position. */
+static bool measure(struct pe_diagnosis *d, struct pe_measured *m)
+{
+    struct pe_naming *naming = pe_naming_of(d);
+    if (d->evidence.kind->id == PE_OF_LADDER)
+        return copy_ladder(m);
+    uint64_t key = key_of(m);
+    for (size_t i = 0; naming && i < naming->n_uneven && i < PE_UNEVEN_MAX; i++)
+        if (naming->uneven[i] == key)
+            return false;
+    bool is_even = measure_turns(d, m);
+    if (naming && !is_even && !pe_is_cancelled())
+        naming->uneven[naming->n_uneven++ % PE_UNEVEN_MAX] = key;
+    return is_even;
 }
 
 /* ---- The ladder of pairs ---- */

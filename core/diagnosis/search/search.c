@@ -220,6 +220,8 @@ static void try_ladders(struct pe_search *s, bool (*are)(const struct pe_single 
             if (!are(pair[0], pair[1]))
                 continue;
             struct pe_hypothesis h = pe_combine(pair, 2);
+            if (!pe_search_has_pairs(s, &h))
+                continue;
             pe_trial_open(s, &h, &t);
             const struct pe_reading *r = t.model ? pe_read_waves(s->d, t.model) : NULL;
             if (t.model && (!r || t.model->plan->seq.n_axes > 1 || pe_turns_agree(t.model, r)))
@@ -401,7 +403,7 @@ static void run(struct pe_search *s)
         pe_best_trim(s->d);
         return;
     }
-    s->has_waves = pe_names_waves(s->d) && pe_read_waves(s->d, s->d->belief.model);
+    s->has_waves = !pe_best_fits(s->d, 1) && pe_names_waves(s->d) && pe_read_waves(s->d, s->d->belief.model);
     bool is_named = measure(s), is_several = s->d->belief.model->plan->seq.n_axes > 1;
     if (s->d->as_believed || is_partly_believed(s)) { /* of a rest, single mistakes */
         pe_best_trim(s->d);

@@ -125,9 +125,9 @@ def test_what_a_model_has_instead_is_translated_too(server):
     for name, positions in types.items():
         body = {"hf_config": {"model_type": name}, "len": 2}
         english, chinese = server.post("/encode", body), server.post("/encode", body, {"Accept-Language": "zh"})
-        assert english.status == 422 and english.json()["detail"].endswith(positions), (name, english.body)
+        assert english.status == 422 and positions in english.json()["detail"], (name, english.body)
         assert_chinese(chinese, english)
-        assert CHINESE.search(chinese.json()["detail"].split("：", 1)[1]), chinese.json()
+        assert CHINESE.search(chinese.json()["detail"].split("：")[-1]), chinese.json()
 
 
 def test_the_server_refuses_in_the_language_of_the_call(tmp_path):

@@ -34,7 +34,8 @@ function cures(cure) {
   return rows.filter(([kind]) => cure[kind] && !(same && kind === 'numpy')).map(([kind, library]) => make(
     'div', { class: 'cure' }, make('p', { class: 'hint' }, phrase('diagnose.cure', { library: name(library) })),
     make('pre', {
-      'data-cure': kind, translate: 'no', tabindex: 0, class: 'scroll', role: 'group', 'aria-label': word('diagnose.lines'),
+      'data-cure': kind, translate: 'no', tabindex: 0, class: 'scroll', role: 'group',
+      'aria-label': word('diagnose.lines'),
     }, cure[kind])));
 }
 
@@ -277,7 +278,8 @@ class Diagnose {
     const { findings, candidates, belief, searched, unseen } = this.#answer;
     this.figure.stage.replaceChildren(
       make('ul', { class: 'findings' },
-        findings.map((row) => make('li', { 'data-finding': row.code }, told(row), ' ', code(row.code), cures(row.cure)))),
+        findings.map((row) => make('li', { 'data-finding': row.code },
+          told(row), ' ', code(row.code), cures(row.cure)))),
       belief?.first_bad ? this.#first(belief.first_bad) : '',
       unseen?.length ? this.#unseen(unseen) : '',
       make('ol', { class: 'cards candidates' }, candidates.map((row, i) => this.#candidate(row, i))));
