@@ -60,9 +60,9 @@ const struct api_openapi_tensor api_openapi_evidence[] = {
     {"probs", "the same after the softmax"},
     {"bias", "[num_heads, queries, keys]: what is added to logits"},
     {"buckets", "[queries, keys]: indices of relative positions"},
-    {"index", "[queries, keys]: rows of a relative table, of shaw, deberta, swin, beit"},
-    {"index_h", "[queries, keys]: rows of rel_h, of decomposed"},
-    {"index_w", "[queries, keys]: rows of rel_w, of decomposed"},
+    {"index", "[queries, keys]: rows of a relative table"},
+    {"index_h", "as index, of rel_h"},
+    {"index_w", "as index, of rel_w"},
     {"position_ids", "[n] or [axes, n]: integers; beside another tensor its positions, also [batch, n]"},
     {NULL, NULL},
 };
