@@ -284,20 +284,19 @@ static bool find_table(struct pe_diagnosis *d, const struct pe_plan *plan, struc
 
 /* ---- Rows in front ---- */
 
-/* A tensor without some of the rows that come before those of positions, as class tokens or text: the others are
- * compared, at their own places. `s` is written where this is true. */
-static enum pe_status lack_prefix(struct pe_diagnosis *d, const struct pe_plan *plan, struct pe_size *s, bool *is_so,
-                                  struct pe_failure *err)
+/* Is it a tensor without some of the rows that come before those of positions, as class tokens or text? */
+static bool lacks_prefix(const struct pe_evidence *e, const struct pe_plan *plan, const struct pe_size *s)
 {
-    struct pe_evidence *e = &d->evidence;
-    uint64_t n_missing = s->n_believed - s->n_found;
-    *is_so = e->kind->id == PE_OF_ENCODING && e->n_tensors == 1 && s->of == PE_SIZE_OF_ROWS &&
-             s->n_found < s->n_believed && n_missing <= pe_absolute_n_prefix(plan);
-    if (!*is_so)
-        return PE_OK;
-    s->first = n_missing;
+    return e->kind->id == PE_OF_ENCODING && e->n_tensors == 1 && s->of == PE_SIZE_OF_ROWS &&
+           s->n_found < s->n_believed && s->n_believed - s->n_found <= pe_absolute_n_prefix(plan);
+}
+
+/* The other rows are compared, at their own places. */
+static enum pe_status pad_prefix(struct pe_diagnosis *d, struct pe_size *s, struct pe_failure *err)
+{
+    s->first = s->n_believed - s->n_found;
     s->is_padded = true;
-    return pe_evidence_pad(d, e->tensors[0].rank - 2, s->first, s->n_believed, err);
+    return pe_evidence_pad(d, d->evidence.tensors[0].rank - 2, s->first, s->n_believed, err);
 }
 
 /* ---- A map ---- */
@@ -430,16 +429,10 @@ enum pe_status pe_sizes_mend(struct pe_diagnosis *d, const struct pe_plan *plan,
         pe_belief_replace(d, "grid", list_of(kept->sides, kept->n_sides));
         return PE_OK;
     }
-    bool is_prefix;
-    enum pe_status status = lack_prefix(d, plan, &s, &is_prefix, err);
-    if (is_prefix || status) {
-        if (!status)
-            e->sizes[e->n_sizes++] = s;
-        return status;
-    }
-    status = s.n_found > s.n_believed   ? shorten_tensor(d, plan, &s, err)
-             : s.of == PE_SIZE_OF_BATCH ? shorten_batch(d, &s, err)
-                                        : shorten_belief(d, plan, &s, err);
+    enum pe_status status = lacks_prefix(e, plan, &s)  ? pad_prefix(d, &s, err)
+                            : s.n_found > s.n_believed ? shorten_tensor(d, plan, &s, err)
+                            : s.of == PE_SIZE_OF_BATCH ? shorten_batch(d, &s, err)
+                                                       : shorten_belief(d, plan, &s, err);
     if (!status && e->kind->id == PE_OF_ROTATED && !pe_evidence_axes(e, d->belief.tensor_layout, &e->axes))
         return PE_INVALID;
     if (!status)

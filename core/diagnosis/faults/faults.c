@@ -80,8 +80,7 @@ static const char *const of_unexplained[] = {
     "The tensor is what you believe but for single numbers: {worst.output}[{worst.index}] is {worst.found} in place of "
     "{worst.expected}, and no rounding makes one number so much less exact than those that are computed with it.",
     "The numbers are those of the configuration, cut off: {found.numbers} of them would be below {found.least} or "
-    "above "
-    "{found.most}.",
+    "above {found.most}.",
     "All numbers are those of the configuration, in another order: {found.value}, at {found.output}[{found.index}], is "
     "believed at {believed.output}[{believed.index}].",
 };

@@ -218,14 +218,20 @@ enum pe_status pe_hf_scaled_by_axis(struct pe_hf_reader *r)
 
 /* ---- Grids that are cropped ---- */
 
+static enum pe_status read_patch(struct pe_hf_reader *r, int64_t *side)
+{
+    enum pe_status status = pe_hf_needed(&r->config, "patch_size", "side of a patch", side, r->err);
+    if (!status && *side < 1)
+        return pe_hf_wrong_value(&r->config, "patch_size", "an integer of at least 1", r->err);
+    return status;
+}
+
 static enum pe_status put_crop(struct pe_hf_reader *r, double height, double width)
 {
     int64_t patch = 1;
     double *ref = room(r, 1);
-    if (pe_hf_needed(&r->config, "patch_size", "side of a patch", &patch, r->err))
+    if (read_patch(r, &patch))
         return r->err->status;
-    if (patch < 1)
-        return pe_hf_wrong_value(&r->config, "patch_size", "an integer of at least 1", r->err);
     ref[0] = floor(height / (double)patch);
     ref[1] = floor(width / (double)patch);
     pe_hf_put_word(r->out, "coords", "cropped");
@@ -264,11 +270,8 @@ enum pe_status pe_hf_sines(struct pe_hf_reader *r)
 static enum pe_status base_size(struct pe_hf_reader *r, double *sample, double *base)
 {
     int64_t side = 0, patch = 1;
-    if (pe_hf_needed(&r->config, "sample_size", "side of the sample", &side, r->err) ||
-        pe_hf_needed(&r->config, "patch_size", "side of a patch", &patch, r->err))
+    if (pe_hf_needed(&r->config, "sample_size", "side of the sample", &side, r->err) || read_patch(r, &patch))
         return r->err->status;
-    if (patch < 1)
-        return pe_hf_wrong_value(&r->config, "patch_size", "an integer of at least 1", r->err);
     if (side < patch)
         return pe_fail_at(r->err, r->config.at, "sample_size",
                           "sample_size is %lld and patch_size %lld; needed: a sample of at least one patch",
