@@ -63,7 +63,7 @@ enum { API_PRESETS_MAX = 1024, API_PRESETS_BYTES_MAX = 2 << 20 };
 struct api_kept_preset; /* a stored preset; api/inputs/inputs.h */
 
 /* One stored file. It does not change, and lives until its last holder releases it. */
-struct api_weights {
+struct api_stored_file {
     const char *name;
     const char *bytes; /* aligned to 64 */
     size_t n_bytes;
@@ -126,18 +126,18 @@ struct api_store {
     size_t files_max;
     const char *place; /* the flag that states where files are kept, "--weights-dir"; NULL: in memory only */
     /* Writes the file, held, to *weights if it returns API_FOUND. */
-    enum api_found (*find)(void *self, const struct api_wanted *wanted, const struct api_weights **weights);
-    void (*release)(void *self, const struct api_weights *weights);
+    enum api_found (*find)(void *self, const struct api_wanted *wanted, const struct api_stored_file **weights);
+    void (*release)(void *self, const struct api_stored_file *weights);
     /* A card is a file without its bytes. A reply that lists files holds only their cards, so that a slow reader does
      * not keep the bytes of a replaced file in memory. list writes the cards of all files, sorted by name, each held,
      * files_max at most, and returns their number; hold_card adds a holder to the card of a file that is held. */
-    size_t (*list)(void *self, const struct api_weights **cards);
-    void (*hold_card)(void *self, const struct api_weights *card);
-    void (*drop_card)(void *self, const struct api_weights *card);
+    size_t (*list)(void *self, const struct api_stored_file **cards);
+    void (*hold_card)(void *self, const struct api_stored_file *card);
+    void (*drop_card)(void *self, const struct api_stored_file *card);
     bool (*nearest)(void *self, const char *name, char *nearest); /* writes a name; false: none is near */
     /* Stores a copy of bytes; takes contents. On success *weights is the new file, held. */
     enum api_stored (*put)(void *self, const char *name, const char *bytes, size_t n, void *contents,
-                           const struct api_guard *guard, const struct api_weights **weights);
+                           const struct api_guard *guard, const struct api_stored_file **weights);
     enum api_stored (*remove)(void *self, const char *name, const struct api_guard *guard); /* never API_STORED_NEW */
 };
 

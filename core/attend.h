@@ -34,7 +34,7 @@ bool pe_rows_are_runs(const struct pe_plan *plan);
 
 /* Tensors of an attention request that are not the scheme's own inputs: plan->brought. */
 enum pe_projection { PE_W_Q, PE_W_K, PE_W_V, PE_B_Q, PE_B_K, PE_B_V, PE_N_PROJECTIONS };
-struct pe_brought {
+struct pe_projections {
     struct pe_weights projections[PE_N_PROJECTIONS]; /* w_q, w_k, w_v, b_q, b_k, b_v */
     uint64_t v_dim;                                  /* channels of the values sent; 0: no values */
 };

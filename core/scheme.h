@@ -93,10 +93,10 @@ struct pe_plan {
     size_t n_outputs, n_sources; /* sources after the first n_outputs are used internally, not answered */
     struct pe_value resolved;    /* the config as an object */
     struct pe_field *resolved_fields;
-    void *state;                      /* the operation's own; its drop() frees it */
-    struct pe_attention *attention;   /* the state of PE_ATTEND (core/attention/): schemes ask whether there is one */
-    const struct pe_brought *brought; /* PE_ATTEND: tensors that are not the scheme's (core/attend.h) */
-    void *asked_block;                /* owned: the fields of pe_ask_plan (core/ask.c); NULL: the caller's own */
+    void *state;                    /* the operation's own; its drop() frees it */
+    struct pe_attention *attention; /* the state of PE_ATTEND (core/attention/): schemes ask whether there is one */
+    const struct pe_projections *brought; /* PE_ATTEND: tensors that are not the scheme's (core/attend.h) */
+    void *asked_block;                    /* owned: the fields of pe_ask_plan (core/ask.c); NULL: the caller's own */
 };
 
 /* Multiply-adds of one element, as pe_plan_work counts them: those of the plan, or of its pace. */

@@ -139,7 +139,7 @@ bool api_preset_search(struct api_request *request, enum pe_lang lang, const cha
 /* Lists of stored files as JSON. NULL: no memory. */
 struct api_body *api_list_body_all(const struct api_store *store); /* store NULL: nothing is stored */
 /* One file, without brackets; holds a card of the file. */
-struct api_body *api_list_body_one(const struct api_store *store, const struct api_weights *weights);
+struct api_body *api_list_body_one(const struct api_store *store, const struct api_stored_file *weights);
 /* The stored presets after others: begin, of n_begin bytes, is a list of at least one without its "]}", and lasts. */
 struct api_body *api_list_body_presets(const struct api_store *store, const char *begin, size_t n_begin);
 /* Writes the n bytes of a list from `first` on, all of them within it. Any thread; cannot fail. */

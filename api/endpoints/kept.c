@@ -75,7 +75,7 @@ struct api_reply *api_kept_guarded(struct api_request *request, const struct api
     const char *name = request->path.name, *what = pe_text(store->contents->what);
     struct api_problem *problem = &request->problem;
     struct api_wanted wanted = {.name = name, .must_not_block = true};
-    const struct api_weights *weights = NULL;
+    const struct api_stored_file *weights = NULL;
     if (store->find(store->self, &wanted, &weights) == API_FOUND)
         api_fail(problem, 412, "", "If-Match or If-None-Match does not hold: \"%s\" is stored, its ETag is \"%s\"",
                  name, weights->sha256);
@@ -155,14 +155,14 @@ struct api_reply *api_kept_remove(struct api_request *request, const struct api_
  * existed when the answer began. */
 
 struct listed {
-    const struct api_weights *card; /* held */
-    uint64_t end;                   /* offset of its text in the listing */
+    const struct api_stored_file *card; /* held */
+    uint64_t end;                       /* offset of its text in the listing */
 };
 
 struct list {
     struct api_body body; /* must be first */
     const struct api_store *store;
-    void (*print)(struct api_window *window, const struct api_weights *card);
+    void (*print)(struct api_window *window, const struct api_stored_file *card);
     const char *begin, *end; /* of the text, what is around the files */
     size_t n_begin;
     bool has_more; /* begin has entries of its own */
@@ -172,7 +172,7 @@ struct list {
 
 /* ---- Printing ---- */
 
-static void print_file(struct api_window *window, const struct api_weights *card)
+static void print_file(struct api_window *window, const struct api_stored_file *card)
 {
     char head[2 * API_WEIGHT_NAME_MAX + API_SHA256_CHARS + 128]; /* a name has no character that needs escaping */
     int n = snprintf(head, sizeof head, "{\"name\":\"%s\",\"bytes\":%zu,\"sha256\":\"%s\",\"tensors\":{", card->name,
@@ -182,7 +182,7 @@ static void print_file(struct api_window *window, const struct api_weights *card
     api_window_put(window, "}}");
 }
 
-static void print_preset(struct api_window *window, const struct api_weights *card)
+static void print_preset(struct api_window *window, const struct api_stored_file *card)
 {
     api_window_put(window, "{\"name\":\"");
     api_window_put(window, card->name);
@@ -258,7 +258,7 @@ static uint64_t measure(struct list *list)
 }
 
 /* Takes the cards; about has everything but the files. */
-static struct api_body *list_new(const struct list *about, const struct api_weights *const *cards, size_t n)
+static struct api_body *list_new(const struct list *about, const struct api_stored_file *const *cards, size_t n)
 {
     struct list *list = malloc(sizeof *list + n * sizeof *list->files);
     for (size_t i = 0; i < n && !list; i++)
@@ -283,7 +283,7 @@ struct api_body *api_list_body_all(const struct api_store *store)
     static const char begin[] = "{\"weights\":[";
     const struct list about = {
         .store = store, .print = print_file, .begin = begin, .n_begin = sizeof begin - 1, .end = "]}"};
-    const struct api_weights **cards = malloc((store ? store->files_max : 1) * sizeof *cards);
+    const struct api_stored_file **cards = malloc((store ? store->files_max : 1) * sizeof *cards);
     if (!cards)
         return NULL;
     size_t n = store ? store->list(store->self, cards) : 0;
@@ -292,7 +292,7 @@ struct api_body *api_list_body_all(const struct api_store *store)
     return body;
 }
 
-struct api_body *api_list_body_one(const struct api_store *store, const struct api_weights *weights)
+struct api_body *api_list_body_one(const struct api_store *store, const struct api_stored_file *weights)
 {
     const struct list about = {.store = store, .print = print_file, .begin = "", .end = ""};
     store->hold_card(store->self, weights);
@@ -300,7 +300,7 @@ struct api_body *api_list_body_one(const struct api_store *store, const struct a
 }
 
 /* A release may bring a preset of the same name: the program's wins. Returns the number of the others. */
-static size_t drop_hidden(const struct api_store *store, const struct api_weights **cards, size_t n)
+static size_t drop_hidden(const struct api_store *store, const struct api_stored_file **cards, size_t n)
 {
     size_t n_left = 0;
     for (size_t i = 0; i < n; i++)
@@ -315,7 +315,7 @@ struct api_body *api_list_body_presets(const struct api_store *store, const char
 {
     const struct list about = {
         .store = store, .print = print_preset, .begin = begin, .n_begin = n_begin, .has_more = true, .end = "]}"};
-    const struct api_weights **cards = malloc(store->files_max * sizeof *cards);
+    const struct api_stored_file **cards = malloc(store->files_max * sizeof *cards);
     if (!cards)
         return NULL;
     size_t n = drop_hidden(store, cards, store->list(store->self, cards));

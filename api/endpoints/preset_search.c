@@ -30,7 +30,7 @@ struct search {
     const struct pe_preset *wanted; /* of the program, which it names; NULL: none */
     bool is_text;
     size_t n_most, n_found, n_printed;
-    const struct api_weights **cards; /* of the stored presets, held */
+    const struct api_stored_file **cards; /* of the stored presets, held */
     size_t n_cards;
 };
 
@@ -196,7 +196,7 @@ static void print_rank(struct search *s, int rank)
     for (size_t i = 0; i < pe_n_presets(); i++)
         try_entry(s, &(struct entry){pe_preset_at(i)->name, pe_preset_at(i), NULL}, rank);
     for (size_t i = 0; i < s->n_cards; i++) {
-        const struct api_weights *card = s->cards[i];
+        const struct api_stored_file *card = s->cards[i];
         if (!pe_preset_find(card->name)) /* a release may bring a preset of the same name: the program's wins */
             try_entry(s, &(struct entry){card->name, &card->preset->preset, card->preset}, rank);
     }

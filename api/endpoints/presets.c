@@ -135,7 +135,7 @@ static bool check_name(const char *name, struct api_problem *problem)
 
 /* ---- GET ---- */
 
-static struct api_reply *send(int status, const struct api_weights *file)
+static struct api_reply *send(int status, const struct api_stored_file *file)
 {
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
@@ -145,7 +145,7 @@ static struct api_reply *send(int status, const struct api_weights *file)
     return api_kept_headers(api_reply_text(status, api_json_type, &text), file->sha256);
 }
 
-static struct api_reply *get_found(struct api_request *request, const struct api_weights *file)
+static struct api_reply *get_found(struct api_request *request, const struct api_stored_file *file)
 {
     const struct api_call *call = request->call;
     struct api_guard match = {.if_match = call->if_match}, none = {.if_none_match = call->if_none_match};
@@ -172,7 +172,7 @@ static struct api_reply *get_known(struct api_request *request, const struct pe_
 static struct api_reply *get_kept(struct api_request *request)
 {
     const struct api_store *store = request->host->presets;
-    const struct api_weights *file = NULL;
+    const struct api_stored_file *file = NULL;
     struct api_wanted wanted = {.name = request->path.name, .must_not_block = request->call->must_not_block};
     enum api_found found = store ? store->find(store->self, &wanted, &file) : API_FOUND_NOTHING;
     if (found == API_FOUND_LATER && api_is_late(request))
@@ -347,7 +347,7 @@ static bool print_file(struct putting *p, struct api_text *text)
 static struct api_reply *store_text(struct putting *p, const struct api_text *text)
 {
     const struct api_store *store = p->request->host->presets;
-    const struct api_weights *file = NULL;
+    const struct api_stored_file *file = NULL;
     struct api_guard guard = api_kept_guard(p->request->call);
     char why[256];
     void *contents = api_contents_presets.read(text->bytes, text->n, why, sizeof why);

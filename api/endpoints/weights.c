@@ -28,7 +28,7 @@ static struct api_reply *no_store(void) { return api_refusal(503, "this server s
 struct file_body {
     struct api_body body; /* must be first */
     const struct api_store *store;
-    const struct api_weights *file;
+    const struct api_stored_file *file;
     const char *bytes; /* of the part */
 };
 
@@ -48,7 +48,7 @@ static void file_drop(struct api_body *body)
 }
 
 /* n bytes from `first` on; takes the hold on the file. NULL: no memory. */
-static struct api_body *file_body_new(const struct api_store *store, const struct api_weights *file, size_t first,
+static struct api_body *file_body_new(const struct api_store *store, const struct api_stored_file *file, size_t first,
                                       size_t n)
 {
     struct file_body *body = malloc(sizeof *body);
@@ -75,7 +75,7 @@ struct api_reply *api_weights_list(struct api_request *request)
 }
 
 /* The whole file, or the part that Range requests. Takes the hold on weights. */
-static struct api_reply *send(struct api_request *request, const struct api_weights *weights)
+static struct api_reply *send(struct api_request *request, const struct api_stored_file *weights)
 {
     const struct api_store *store = request->host->store;
     uint64_t length = weights->n_bytes;
@@ -112,7 +112,7 @@ static struct api_reply *get(struct api_request *request)
 {
     const struct api_store *store = request->host->store;
     const struct api_call *call = request->call;
-    const struct api_weights *weights = NULL;
+    const struct api_stored_file *weights = NULL;
     struct api_wanted wanted = {.name = request->path.name, .must_not_block = call->must_not_block};
     enum api_found found = store ? store->find(store->self, &wanted, &weights) : API_FOUND_NOTHING;
     if (found != API_FOUND)
@@ -129,7 +129,7 @@ static struct api_reply *get(struct api_request *request)
 }
 
 static struct api_reply *stored_reply(const struct api_store *store, enum api_stored stored,
-                                      const struct api_weights *weights)
+                                      const struct api_stored_file *weights)
 {
     int status = stored == API_STORED_NEW ? 201 : 200;
     struct api_reply *reply = api_reply_of(status, api_json_type, api_list_body_one(store, weights), 0);
@@ -142,7 +142,7 @@ static struct api_reply *put(struct api_request *request, struct api_tensors *te
 {
     const struct api_store *store = request->host->store;
     const struct api_call *call = request->call;
-    const struct api_weights *weights = NULL;
+    const struct api_stored_file *weights = NULL;
     struct api_guard guard = api_kept_guard(call);
     enum api_stored stored =
         store->put(store->self, request->path.name, call->body, call->body_bytes, tensors, &guard, &weights);

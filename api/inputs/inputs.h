@@ -20,7 +20,7 @@ struct api_call;
 struct api_format;
 struct api_host;
 struct api_route;
-struct api_weights;
+struct api_stored_file;
 struct api_store;
 
 /* What an endpoint takes, where that is not what the row of its operation states. */
@@ -117,12 +117,12 @@ struct api_request {
     struct pe_field fields[API_FIELDS_MAX];
     size_t n_fields;
     size_t n_completing; /* the first of them, which another of the same name replaces: api_call.is_completed */
-    const struct api_weights *stored; /* the file that its field `weights` named, held by the arena; NULL: none */
-    const struct api_store *presets;  /* api_host.presets */
-    bool has_kept_preset;             /* it names a stored preset: api_preset_take */
-    size_t stored_bytes;              /* of the stored tensors that it uses */
-    const char *pasted;               /* JSON: what texts in its fields were taken for; NULL: there were none */
-    const char *const *unread;        /* names of keys that a text cuts, ends with NULL; NULL: none */
+    const struct api_stored_file *stored; /* the file that its field `weights` named, held by the arena; NULL: none */
+    const struct api_store *presets;      /* api_host.presets */
+    bool has_kept_preset;                 /* it names a stored preset: api_preset_take */
+    size_t stored_bytes;                  /* of the stored tensors that it uses */
+    const char *pasted;                   /* JSON: what texts in its fields were taken for; NULL: there were none */
+    const char *const *unread;            /* names of keys that a text cuts, ends with NULL; NULL: none */
     bool is_pasted;
     enum pe_lang lang; /* of its errors and of the answer's texts */
     struct api_form form;
@@ -418,7 +418,7 @@ struct api_tensors *api_tensors_parse(const char *bytes, size_t n, struct api_pr
 size_t api_tensors_count(const struct api_tensors *tensors);
 const char *api_tensors_name(const struct api_tensors *tensors, size_t i); /* in the order of strcmp */
 /* Tensor i of the stored file; its data is borrowed from it. */
-struct pe_tensor api_weights_tensor(const struct api_weights *weights, size_t i);
+struct pe_tensor api_weights_tensor(const struct api_stored_file *weights, size_t i);
 bool api_tensors_find(const struct api_tensors *tensors, const char *name, size_t *i);
 /* How many have a name that is `ending` (n bytes) or ends with it behind a dot. found has the first of them by name,
  * n_max at most, *n_found of them before and after the call, so that calls with several endings append to one list. */

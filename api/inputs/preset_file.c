@@ -186,7 +186,7 @@ bool api_fail_preset(const struct api_store *presets, const struct pe_preset_nam
 /* What the request holds. */
 struct taken {
     const struct api_store *store;
-    const struct api_weights *file;
+    const struct api_stored_file *file;
     struct pe_preset preset; /* that of the file, with its name */
 };
 
@@ -196,7 +196,7 @@ static void let_go(void *self)
     taken->store->release(taken->store->self, taken->file);
 }
 
-static bool put(struct api_request *request, struct pe_value *value, const struct api_weights *file,
+static bool put(struct api_request *request, struct pe_value *value, const struct api_stored_file *file,
                 struct api_problem *problem)
 {
     const struct api_store *store = request->presets;
@@ -223,7 +223,7 @@ static bool take_name(const struct api_request *request, const char *asked, stru
 static bool look_up(struct api_request *request, struct pe_value *value, struct api_problem *problem)
 {
     const struct api_store *store = request->presets;
-    const struct api_weights *file = NULL;
+    const struct api_stored_file *file = NULL;
     struct api_wanted wanted = {.name = value->string, .must_not_block = request->must_not_block};
     enum api_found found = store->find(store->self, &wanted, &file);
     switch (found) {

@@ -139,7 +139,7 @@ size_t api_tensors_count(const struct api_tensors *tensors) { return tensors->n;
 
 const char *api_tensors_name(const struct api_tensors *tensors, size_t i) { return tensors->places[i].name; }
 
-struct pe_tensor api_weights_tensor(const struct api_weights *weights, size_t i)
+struct pe_tensor api_weights_tensor(const struct api_stored_file *weights, size_t i)
 {
     const struct place *place = &weights->tensors->places[i];
     struct pe_tensor tensor = place->tensor;

@@ -13,7 +13,7 @@ struct adding {
     const char *name, *sha256;  /* sha256: NULL if absent */
     const struct pe_value *map; /* likewise */
     const char *pointer;        /* of the name */
-    const struct api_weights *weights;
+    const struct api_stored_file *weights;
     struct pe_weight_name takes[PE_WEIGHT_NAMES_MAX];
     size_t n_takes;
     const char *scheme;
@@ -79,7 +79,7 @@ static bool read_field(struct adding *a, const struct pe_value *value)
 
 struct hold {
     const struct api_store *store;
-    const struct api_weights *weights;
+    const struct api_stored_file *weights;
 };
 
 static void let_go(void *self)

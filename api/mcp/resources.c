@@ -178,7 +178,7 @@ static void put_entry(struct api_text *text, const char *place, const char *name
 
 static void put_stored(struct api_text *text, const struct api_store *store, bool *first)
 {
-    const struct api_weights **cards = store ? malloc(store->files_max * sizeof *cards) : NULL;
+    const struct api_stored_file **cards = store ? malloc(store->files_max * sizeof *cards) : NULL;
     size_t n = cards ? store->list(store->self, cards) : 0;
     if (store && !cards)
         text->state = API_TEXT_NO_MEMORY;
@@ -217,7 +217,7 @@ static const char *after(const char *uri, const char *place)
 
 static bool put_kept(struct api_text *text, const struct api_store *store, const char *name)
 {
-    const struct api_weights *file = NULL;
+    const struct api_stored_file *file = NULL;
     struct api_wanted wanted = {.name = name};
     if (!store || !api_weight_name_is_valid(name) || store->find(store->self, &wanted, &file) != API_FOUND)
         return false;

@@ -136,7 +136,7 @@ static void add_form(struct hash *h, const struct api_form *form)
     }
 }
 
-static bool is_within(const struct pe_value *value, const struct api_weights *stored)
+static bool is_within(const struct pe_value *value, const struct api_stored_file *stored)
 {
     const char *data = value->kind == PE_ARRAY ? value->array.data : NULL;
     return stored && data && data >= stored->bytes && data < stored->bytes + stored->n_bytes;
@@ -144,7 +144,7 @@ static bool is_within(const struct pe_value *value, const struct api_weights *st
 
 /* A stored tensor is identified by its file's digest and its place in the file, so that a gigabyte need not be read
  * again. */
-static void add_stored(struct hash *h, const struct pe_field *field, const struct api_weights *stored)
+static void add_stored(struct hash *h, const struct pe_field *field, const struct api_stored_file *stored)
 {
     add_string(h, field->name);
     add_type(h, &field->value.array);

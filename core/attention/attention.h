@@ -111,7 +111,7 @@ struct pe_attention {
     size_t n_terms;
     void *embeddings; /* of tokens; owned */
     struct pe_embeddings embedded;
-    struct pe_brought brought;
+    struct pe_projections brought;
 
     uint64_t lead[PE_RANK_MAX]; /* leading axes of the batch, as sent */
     unsigned n_lead;

@@ -226,10 +226,11 @@ void pe_dialect_put_model(const struct pe_explain *ex, struct pe_node *root)
 {
     struct pe_node *node = pe_put_object(root, "model");
     size_t n = ex->hf ? ex->marks->layers.n : ex->gguf ? ex->outline->layers.n : 0;
-    const char *certainty = ex->preset ? pe_certainty_name(ex->preset->certainty)
-                            : ex->hf   ? ex->marks->is_told ? "as told" : pe_certainty_name(ex->language.row->certainty)
-                              : ex->gguf ? ex->outline->row->certainty ? ex->outline->row->certainty : "code"
-                                       : NULL;
+    const char *certainty =
+        ex->preset ? pe_certainty_name(ex->preset->certainty)
+        : ex->hf   ? ex->marks->scheme_is_given ? "as told" : pe_certainty_name(ex->language.row->certainty)
+          : ex->gguf ? ex->outline->row->certainty ? ex->outline->row->certainty : "code"
+                   : NULL;
     pe_put_string_or_null(node, "model_type", ex->hf ? ex->language.model_type : NULL);
     pe_put_string_or_null(node, "architecture", ex->gguf ? ex->outline->architecture : NULL);
     if (ex->preset)

@@ -48,8 +48,8 @@ static struct pe_value keep(struct pe_values *values, struct pe_value v)
     return v;
 }
 
-struct pe_loss *pe_lose(struct pe_statement *e, const char *what, struct pe_value wanted, struct pe_value gets,
-                        const char *pattern)
+struct pe_loss *pe_add_loss(struct pe_statement *e, const char *what, struct pe_value wanted, struct pe_value gets,
+                            const char *pattern)
 {
     struct pe_loss *loss = &e->losses[e->n_losses < PE_LOSSES_MAX ? e->n_losses++ : PE_LOSSES_MAX - 1];
     *loss = (struct pe_loss){.what = what,
@@ -166,7 +166,7 @@ static bool is_plain(const struct pe_value *v)
 static void lose_field(struct pe_statement *e, const char *what, struct pe_value wanted, struct pe_value gets)
 {
     bool are_plain = is_plain(&wanted) && is_plain(&gets);
-    pe_lose(e, what, wanted, gets, are_plain ? text_of_value : text_of_list);
+    pe_add_loss(e, what, wanted, gets, are_plain ? text_of_value : text_of_list);
 }
 
 static bool differ(const struct pe_value *a, const struct pe_value *b)
@@ -225,8 +225,8 @@ static void lose_inside(struct pe_statement *e, const struct pe_sides *sides)
 
 static void lose_rule(struct pe_statement *e, const struct pe_sides *sides)
 {
-    struct pe_loss *loss = pe_lose(e, "scaling", pe_config_at(sides->ours.config, "scaling"),
-                                   pe_config_at(sides->theirs.config, "scaling"), text_of_rule);
+    struct pe_loss *loss = pe_add_loss(e, "scaling", pe_config_at(sides->ours.config, "scaling"),
+                                       pe_config_at(sides->theirs.config, "scaling"), text_of_rule);
     loss->a = pe_keep_word(e->ex->values, rule_of(&sides->ours));
     loss->b = pe_keep_word(e->ex->values, rule_of(&sides->theirs));
 }
@@ -288,8 +288,8 @@ static void lose_rounding(struct pe_statement *e, const struct pe_sides *sides)
             gets = theirs.w[c];
         }
     }
-    pe_lose(e, "rounding", pe_real(wanted), pe_real(gets),
-            "{tool}: numbers are rounded, a frequency or factor by at most one part in four million.");
+    pe_add_loss(e, "rounding", pe_real(wanted), pe_real(gets),
+                "{tool}: numbers are rounded, a frequency or factor by at most one part in four million.");
 }
 
 /* At some lengths only, where the answer's length does not show it: a rule that is not stated, a number of it, a list
@@ -308,7 +308,7 @@ static void lose_length(struct pe_statement *e, const struct pe_sides *sides)
     else if (has_rule && !pe_same(theirs, "ggml"))
         lose_convention(e, sides);
     if (e->n_losses == before)
-        pe_lose(e, "seq_len", pe_null(), taken, is_known ? text_of_length : text_of_one);
+        pe_add_loss(e, "seq_len", pe_null(), taken, is_known ? text_of_length : text_of_one);
 }
 
 /* ---- Measuring ---- */

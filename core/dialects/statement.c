@@ -130,8 +130,8 @@ static enum pe_status check_kind(struct pe_statement *e)
     if (import_back(e, &theirs))
         return e->ex->err->status;
     if (!theirs.config) {
-        pe_lose(e, "scheme", pe_word_or(&e->kind->own, "scheme", ""), pe_null(),
-                "{tool} cannot state these positions: {a}")
+        pe_add_loss(e, "scheme", pe_word_or(&e->kind->own, "scheme", ""), pe_null(),
+                    "{tool} cannot state these positions: {a}")
             ->a = pe_keep_word(e->ex->values, theirs.refused);
         e->is_refused = true;
         return PE_OK;
@@ -233,14 +233,15 @@ enum pe_status pe_statement_fill(struct pe_statement *e)
     e->value = pe_null();
     e->layout = pe_config_word(first->own.config, "layout");
     if (e->ex->layer_type && !e->target->lenses) { /* its architecture lays out all of them */
-        pe_lose(e, "layers", pe_null(), pe_null(), "{tool} states all kinds of layers at once: leave layer_type out.");
+        pe_add_loss(e, "layers", pe_null(), pe_null(),
+                    "{tool} states all kinds of layers at once: leave layer_type out.");
         return PE_OK;
     }
     if (can_be_stated(e, first) && export_kinds(e))
         return e->ex->err->status;
     if (e->value.kind == PE_NULL) {
-        pe_lose(e, "scheme", pe_word_or(&first->own, "scheme", ""), pe_null(),
-                "{tool} states rotary positions only; these are {wanted}.");
+        pe_add_loss(e, "scheme", pe_word_or(&first->own, "scheme", ""), pe_null(),
+                    "{tool} states rotary positions only; these are {wanted}.");
         return PE_OK;
     }
     for (size_t k = 0; k < e->n_kinds; k++) {
@@ -250,7 +251,7 @@ enum pe_status pe_statement_fill(struct pe_statement *e)
     }
     e->kind = first;
     if (e->has_other_layers && e->n_kinds > 1)
-        pe_lose(e, "layers", pe_null(), pe_null(), "{tool}: this architecture has other layers of each kind.");
+        pe_add_loss(e, "layers", pe_null(), pe_null(), "{tool}: this architecture has other layers of each kind.");
     if (e->is_refused) {
         e->value = pe_null();
         e->has_distance = false;

@@ -47,8 +47,8 @@ bool pe_is_local(const struct pe_explain *ex, const struct pe_dialect_kind *kind
 /* ---- losses.c ---- */
 
 /* Adds a loss of the kind, in the words of a pattern, in which {a} and {b} may be; the words of both are copied. */
-struct pe_loss *pe_lose(struct pe_statement *e, const char *what, struct pe_value wanted, struct pe_value gets,
-                        const char *pattern);
+struct pe_loss *pe_add_loss(struct pe_statement *e, const char *what, struct pe_value wanted, struct pe_value gets,
+                            const char *pattern);
 /* The kind, and what the tool reads back, for sequences of one stretch of lengths. */
 struct pe_sides {
     struct pe_stretch stretch;

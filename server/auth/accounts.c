@@ -22,7 +22,7 @@ enum quota { QUOTA_REQUESTS, QUOTA_WORK, QUOTA_STREAMS, N_QUOTAS };
 
 static const char *const quota_names[N_QUOTAS] = {"requests", "work", "streams"};
 
-struct store {
+struct allowance {
     double left; /* below 0: overdrawn, since work is charged after it is done */
     uint64_t at; /* ns; the time at which left was correct */
 };
@@ -33,7 +33,7 @@ struct account {
     uint64_t client;
     pthread_mutex_t lock; /* protects all fields below */
     struct quotas quotas;
-    struct store requests, work;
+    struct allowance requests, work;
     uint64_t n_requests, n_streams, n_refused[N_QUOTAS], work_ns;
 };
 
@@ -119,10 +119,10 @@ static bool is_same_rate(const struct rate *a, const struct rate *b)
 }
 
 /* A rate that changes starts again with its full amount. */
-static void set_rate(struct rate *rate, struct store *store, const struct rate *new_rate)
+static void set_rate(struct rate *rate, struct allowance *allowance, const struct rate *new_rate)
 {
     if (!is_same_rate(rate, new_rate))
-        *store = (struct store){new_rate->most, clock_now()};
+        *allowance = (struct allowance){new_rate->most, clock_now()};
     *rate = *new_rate;
 }
 
@@ -137,12 +137,12 @@ void account_set_quotas(struct account *account, const struct quotas *quotas)
 
 /* ---- Using ----------------------------------------------------------------------------------------------------- */
 
-static void refill(struct store *store, const struct rate *rate)
+static void refill(struct allowance *allowance, const struct rate *rate)
 {
     uint64_t now = clock_now();
-    double full = store->left + (double)(now - store->at) / (double)CLOCK_SECOND * rate->most / rate->period_s;
-    store->left = full < rate->most ? full : rate->most;
-    store->at = now;
+    double full = allowance->left + (double)(now - allowance->at) / (double)CLOCK_SECOND * rate->most / rate->period_s;
+    allowance->left = full < rate->most ? full : rate->most;
+    allowance->at = now;
 }
 
 static const char *period_name(const struct rate *rate)
@@ -154,9 +154,9 @@ static const char *period_name(const struct rate *rate)
 static bool refuse(struct account *account, enum quota quota, double least, char *detail, size_t n, uint64_t *retry_s)
 {
     const struct rate *rate = quota == QUOTA_WORK ? &account->quotas.work : &account->quotas.requests;
-    const struct store *store = quota == QUOTA_WORK ? &account->work : &account->requests;
+    const struct allowance *allowance = quota == QUOTA_WORK ? &account->work : &account->requests;
     double wait =
-        (least - store->left) * rate->period_s / rate->most; /* for a rate near 0 the wait exceeds any integer */
+        (least - allowance->left) * rate->period_s / rate->most; /* for a rate near 0 the wait exceeds any integer */
     wait = wait < RETRY_S_MAX ? wait : RETRY_S_MAX;
     *retry_s = (uint64_t)ceil(wait > 1 ? wait : 1);
     account->n_refused[quota]++;
@@ -164,7 +164,7 @@ static bool refuse(struct account *account, enum quota quota, double least, char
              pe_text("the token of %s may use %.12g %s a %s (%s= in --token-file); left: %.2f; a request would take "
                      "%s; there is enough in %.1f s"),
              account->name, rate->most, pe_text(quota == QUOTA_WORK ? "seconds of computing" : "requests"),
-             period_name(rate), quota_names[quota], store->left,
+             period_name(rate), quota_names[quota], allowance->left,
              quota == QUOTA_WORK ? pe_text("what it computes, counted as it does") : "1", wait);
     return false;
 }

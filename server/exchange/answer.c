@@ -36,7 +36,7 @@ static bool is_in_vain(struct exchange *x)
 }
 
 /* api/ calls this while it reads, plans and draws. */
-static bool breathe(void *x) /* worker */
+static bool yield_and_ask(void *x) /* worker */
 {
     job_yield();
     return is_in_vain(x);
@@ -99,7 +99,7 @@ static void answer_done(struct job *job)
 /* The exchange is suspended, and has one more owner until answer_done. */
 static void submit(struct exchange *x)
 {
-    x->call->api.is_gone = breathe;
+    x->call->api.is_gone = yield_and_ask;
     x->call->api.caller = x;
     x->answering.job = (struct job){.work = answer_work,
                                     .done = answer_done,

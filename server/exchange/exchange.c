@@ -111,7 +111,7 @@ struct remains {
     struct call *calls[2];
 };
 
-static void bury(struct remains *remains, struct calls *spare)
+static void free_later(struct remains *remains, struct calls *spare)
 {
     for (size_t i = 0; i < 2; i++)
         api_reply_free(remains->replies[i]);
@@ -122,7 +122,7 @@ static void bury(struct remains *remains, struct calls *spare)
 
 static void bury_later(void *object) /* on the disposal thread */
 {
-    bury(object, NULL);
+    free_later(object, NULL);
     free(object);
 }
 
@@ -143,7 +143,7 @@ static void drop_remains(struct exchange *x)
         *later = remains;
         disposal_later(bury_later, later);
     } else {
-        bury(&remains, &x->all->spare_calls);
+        free_later(&remains, &x->all->spare_calls);
     }
 }
 

@@ -65,7 +65,7 @@ static bool is_cancelled(void *self)
 }
 
 /* api/ calls this while it computes a piece: some take seconds. */
-static bool breathe(void *stream) /* worker */
+static bool yield_and_ask(void *stream) /* worker */
 {
     job_yield();
     return is_cancelled(stream);
@@ -82,7 +82,7 @@ static void make_piece(struct job *job) /* worker */
     if (stream_is_stale(stream))
         return;
     uint64_t begun_at = clock_now();
-    pe_watch(breathe, stream);
+    pe_watch(yield_and_ask, stream);
     slot->n_bytes = api_reply_piece(stream->reply, slot->piece, slot->buffer);
     pe_watch(NULL, NULL);
     if (stream->reply->pace == API_PACE_LIVE) /* no worker counts its time */

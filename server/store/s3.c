@@ -62,9 +62,9 @@ static void note_spoiled(struct s3 *s3, const char *sha256)
 static bool is_spoiled(struct s3 *s3, const char *sha256)
 {
     pthread_mutex_lock(&s3->lock);
-    bool is_it = find_spoiled(s3, sha256);
+    bool found = find_spoiled(s3, sha256);
     pthread_mutex_unlock(&s3->lock);
-    return is_it;
+    return found;
 }
 
 static void forget_spoiled(struct s3 *s3, const char *sha256)

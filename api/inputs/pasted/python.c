@@ -314,9 +314,9 @@ bool python_target(const struct python_statement *s, const char **name, size_t *
 static bool changes(const struct python_statement *s, const char *name, size_t n)
 {
     size_t n_word = python_word(s->begin, s->end);
-    bool is_it = n_word == n && memcmp(s->begin, name, n) == 0;
+    bool is_named = n_word == n && memcmp(s->begin, name, n) == 0;
     const char *after = python_blanks(s->begin + n_word, s->end);
-    return is_it && after < s->end && strchr(".[+|*-/", *after);
+    return is_named && after < s->end && strchr(".[+|*-/", *after);
 }
 
 bool python_variable(const struct python *py, const char *name, size_t n, const char **first, const char **last)
@@ -329,9 +329,9 @@ bool python_variable(const struct python *py, const char *name, size_t n, const 
     for (const char *at = py->whole; python_statement(&at, &s);) {
         const char *target;
         size_t n_target;
-        bool is_it = python_target(&s, &target, &n_target) && n_target == n && memcmp(target, name, n) == 0;
+        bool is_named = python_target(&s, &target, &n_target) && n_target == n && memcmp(target, name, n) == 0;
         is_known &= !changes(&s, name, n);
-        if (!is_it)
+        if (!is_named)
             continue;
         size_t length = (size_t)(s.end - s.equals - 1);
         is_known &= !is_found || ((size_t)(*last - *first) == length && memcmp(*first, s.equals + 1, length) == 0);

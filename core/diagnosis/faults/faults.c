@@ -133,7 +133,7 @@ const struct pe_fault *pe_fault_that_is(struct pe_transformed transform)
 
 enum pe_fault_kind pe_fault_kind_of(size_t i) { return rows[i]->kind; }
 
-int pe_fault_surprise(size_t i) { return rows[i]->plausibility; }
+int pe_fault_surprise(size_t i) { return rows[i]->surprise; }
 
 bool pe_fault_applies(const struct pe_diagnosis *d, size_t i)
 {

@@ -102,7 +102,7 @@ struct pe_fault {
     struct pe_fault_info info; /* the texts; its kind has another name than `kind` where two kinds have one mistake */
     enum pe_fault_kind kind;
     enum pe_role role;
-    int plausibility;    /* how surprising it is: list.h */
+    int surprise;        /* how surprising it is: list.h */
     const char *schemes; /* "rope|xpos"; NULL: any */
     unsigned evidence;   /* PE_EVIDENCE_BIT of those it applies to, and of those like them; 0: any */
     unsigned not_of;     /* of those it does not apply to */
@@ -199,16 +199,16 @@ bool pe_fault_applies(const struct pe_diagnosis *d, size_t i);
 #define PE_OF_POSITIONS                                                                                                \
     (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(IDS))
 
-/* The beginning of a row: code, name of the kind, kind, plausibility, label, summary, and one sentence or an array. */
-#define FAULT_TEXTS(code_, kind_name_, kind_, plausibility_, label_, summary_, details_)                               \
+/* The beginning of a row: code, name of the kind, kind, surprise, label, summary, and one sentence or an array. */
+#define FAULT_TEXTS(code_, kind_name_, kind_, surprise_, label_, summary_, details_)                                   \
     .info = {.code = code_,                                                                                            \
              .kind = kind_name_,                                                                                       \
              .about = {label_, summary_},                                                                              \
              .details = details_,                                                                                      \
              .n_details = sizeof(details_) / sizeof *(details_)},                                                      \
-    .kind = PE_KIND_##kind_, .plausibility = plausibility_
-#define FAULT_TEXT(code_, kind_name_, kind_, plausibility_, label_, summary_, detail_)                                 \
-    FAULT_TEXTS(code_, kind_name_, kind_, plausibility_, label_, summary_, ((const char *const[]){detail_}))
+    .kind = PE_KIND_##kind_, .surprise = surprise_
+#define FAULT_TEXT(code_, kind_name_, kind_, surprise_, label_, summary_, detail_)                                     \
+    FAULT_TEXTS(code_, kind_name_, kind_, surprise_, label_, summary_, ((const char *const[]){detail_}))
 
 /* ---- Positions ---- */
 

@@ -164,13 +164,13 @@ static double row_of_table(const struct pe_model *m, uint64_t i, uint64_t j)
     for (uint64_t h = 0; h < heads; h++)
         pe_evidence_read(&m->d->evidence, 0, h * q_len + i, j, 1, &found[h]);
     for (uint64_t r = 0; r < table->tensor.shape[0] && !pe_is_cancelled(); r++) {
-        bool is_it = true;
+        bool is_equal = true;
         pe_weights_read(table, r * heads, heads, row);
-        for (uint64_t h = 0; is_it && h < heads; h++)
-            is_it = fabs(row[h] - found[h]) <= 4 * u * fabs(row[h]);
-        if (is_it && !isnan(at))
+        for (uint64_t h = 0; is_equal && h < heads; h++)
+            is_equal = fabs(row[h] - found[h]) <= 4 * u * fabs(row[h]);
+        if (is_equal && !isnan(at))
             return (double)NAN;
-        at = is_it ? (double)r : at;
+        at = is_equal ? (double)r : at;
     }
     return at;
 }

@@ -58,7 +58,7 @@ void pe_hf_put_layers(struct pe_node *root, const struct pe_hf_layers *layers, c
 static void put_report(struct pe_node *root, const struct pe_hf_marks *marks, const struct pe_model_scores *scores)
 {
     pe_put_string(root, "model_type", marks->model_type ? marks->model_type : "");
-    pe_put_string(root, "certainty", marks->is_told ? "as told" : pe_certainty_name(marks->certainty));
+    pe_put_string(root, "certainty", marks->scheme_is_given ? "as told" : pe_certainty_name(marks->certainty));
     pe_hf_put_layers(root, &marks->layers, marks->layer_type);
     put_ignored(pe_put_list(root, "ignored"), marks);
     struct pe_node *defaults = pe_put_object(root, "defaults");

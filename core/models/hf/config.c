@@ -186,7 +186,7 @@ static const struct pe_hf_model *told_row(const char *scheme)
 
 static enum pe_status read_as_told(struct pe_hf_reader *r, const struct pe_hf_asked *asked)
 {
-    r->is_told = true;
+    r->scheme_is_given = true;
     r->says_channels = asked->has_channels;
     r->model = told_row(asked->scheme);
     if (!r->model)
@@ -272,7 +272,7 @@ enum pe_status pe_hf_learned_or_other(struct pe_hf_reader *r)
     enum pe_status status = pe_hf_word(&r->config, "position_embedding_type", &type, r->err);
     if (status || strcmp(type, "absolute") == 0)
         return status ? status : pe_hf_learned(r);
-    if (!r->is_told && !pe_hf_has_default(r->model, "position_embedding_type"))
+    if (!r->scheme_is_given && !pe_hf_has_default(r->model, "position_embedding_type"))
         return pe_hf_wrong_value(&r->config, "position_embedding_type",
                                  "absolute, or none at all: not every version of this type's code reads it", r->err);
     if (pe_is_among("rotary|rope", type))
@@ -298,7 +298,7 @@ static void note_model(struct pe_hf_marks *marks, const struct pe_hf_reader *r)
     if (!marks)
         return;
     marks->model_type = r->model_type;
-    marks->is_told = r->is_told;
+    marks->scheme_is_given = r->scheme_is_given;
     marks->certainty = r->model->certainty;
 }
 

@@ -46,7 +46,7 @@ struct pe_hf_marks {
     struct pe_hf_layers layers;
     const char *layer_type;      /* NULL: not given, and all kinds are alike */
     int64_t first;               /* position of the first token in the model's own code */
-    bool is_told;                /* the request states what a model_type without a row is */
+    bool scheme_is_given;        /* the request states what a model_type without a row is */
     enum pe_certainty certainty; /* of the row */
     bool no_memory;
 };
@@ -160,7 +160,7 @@ struct pe_hf_reader {
     const struct pe_hf_model *class; /* the row of model_type, also where the request states the scheme; NULL: none */
     const char *layer_type;          /* NULL: not given */
     const struct pe_value *fps;      /* NULL: not given, or taken by the class */
-    bool is_told;                    /* the request states the scheme, because the model_type has no row … */
+    bool scheme_is_given;            /* the request states the scheme, because the model_type has no row … */
     bool says_channels;              /* … and the axis of each pair of channels */
     bool is_nested;                  /* the model is inside another one */
     struct pe_model_fields *out;

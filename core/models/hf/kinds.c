@@ -66,7 +66,7 @@ static bool is_word(const struct pe_hf_reader *r, const struct pe_value *item)
 {
     const struct pe_hf_model *row = r->model;
     const char *word = item->kind == PE_STRING ? item->string : "";
-    return *word && (r->is_told || pe_is_among(usual, word) || pe_is_among(row->layers, word) ||
+    return *word && (r->scheme_is_given || pe_is_among(usual, word) || pe_is_among(row->layers, word) ||
                      pe_is_among(row->none, word) || pe_is_among(row->mixed, word) || pe_hf_is_no_attention(word));
 }
 
@@ -251,7 +251,7 @@ static void list_rope_keys(const struct pe_hf_reader *r, struct pe_hf_layers *la
         if ((key->value.kind == PE_OBJECT || key->value.kind == PE_NULL) && pe_hf_is_layer(r, key->name))
             add_kind(&keys, key->name, strlen(key->name));
     }
-    if (r->is_told && pe_hf_says(&r->config, "rope_local_base_freq|local_rope_theta"))
+    if (r->scheme_is_given && pe_hf_says(&r->config, "rope_local_base_freq|local_rope_theta"))
         add_words(&keys, "full_attention|sliding_attention");
     if (keys.n_kinds > 1)
         *layers = keys;

@@ -106,7 +106,7 @@ enum pe_status pe_hf_head_dim(struct pe_hf_reader *r, int64_t *head_dim)
         names = "global_head_dim";
     if (pe_hf_find(&r->config, names))
         return pe_hf_needed(&r->config, names, "head_dim", head_dim, r->err);
-    if (r->is_told && !(pe_hf_says(&r->config, PE_HF_WIDTH) && pe_hf_says(&r->config, PE_HF_HEADS)))
+    if (r->scheme_is_given && !(pe_hf_says(&r->config, PE_HF_WIDTH) && pe_hf_says(&r->config, PE_HF_HEADS)))
         return PE_OK;
     enum pe_status status = pe_hf_divide_width(r, head_dim);
     if (r->model->heads)
@@ -143,7 +143,7 @@ static bool reads_share(const struct pe_hf_reader *r)
 {
     bool has_default = pe_hf_has_default(r->model, "partial_rotary_factor") ||
                        pe_hf_has_default(r->model, "rotary_pct") || pe_hf_has_default(r->model, "rotary_emb_fraction");
-    return r->is_told || has_default || pe_is_among(r->model->reads, "partial_rotary_factor");
+    return r->scheme_is_given || has_default || pe_is_among(r->model->reads, "partial_rotary_factor");
 }
 
 /* The share of a rule of the whole head (p-RoPE) does not set rotary_dim: it stays in scaling. */
@@ -215,7 +215,7 @@ static enum pe_status put_layout(struct pe_hf_reader *r)
     bool latent = pe_hf_find(&r->config, "qk_rope_head_dim") != NULL;
     const char *layout = r->model->layout ? r->model->layout : latent ? "interleaved" : "half";
     bool interleaved = strcmp(layout, "interleaved") == 0;
-    if (r->is_told && !pe_hf_says(&r->config, PE_HF_LAYOUT_FLAGS))
+    if (r->scheme_is_given && !pe_hf_says(&r->config, PE_HF_LAYOUT_FLAGS))
         return PE_OK;
     if (pe_hf_flag(&r->config, PE_HF_LAYOUT_FLAGS, &interleaved, r->err))
         return r->err->status;
@@ -331,8 +331,8 @@ static enum pe_status put_two_axes(struct pe_hf_reader *r)
 enum pe_status pe_hf_axes(struct pe_hf_reader *r)
 {
     const char *channels = r->model->channels;
-    const struct pe_field *section = channels || r->is_told ? pe_hf_find(&r->rope, "mrope_section") : NULL;
-    if (section && r->is_told)
+    const struct pe_field *section = channels || r->scheme_is_given ? pe_hf_find(&r->rope, "mrope_section") : NULL;
+    if (section && r->scheme_is_given)
         return r->says_channels ? PE_OK : fail_sections(r);
     if (!section)
         section = pe_hf_find(&r->config, "mrope_section");

@@ -22,7 +22,7 @@ static const struct pe_scaling_rule *rule_of(const char *type)
 static const char *modern(const char *type, const struct pe_hf_reader *r)
 {
     const struct pe_scaling_rule *rule = pe_scaling_find(type);
-    bool is_known = rule && (rule != pe_scaling_at(0) || r->model->channels || r->is_told);
+    bool is_known = rule && (rule != pe_scaling_at(0) || r->model->channels || r->scheme_is_given);
     return is_known ? rule->name : type;
 }
 
@@ -109,7 +109,7 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
             return pe_fail(r->err, r->rope.at, "a factor but no rope_type; write \"rope_type\": \"linear\" or so");
         return PE_OK;
     }
-    if (!r->is_told && check_type(r, type))
+    if (!r->scheme_is_given && check_type(r, type))
         return r->err->status;
     if (r->rope.object->object.n > SCALING_FIELDS_MAX)
         return pe_fail(r->err, r->rope.at, "%zu fields; allowed: at most %d", r->rope.object->object.n,
@@ -120,7 +120,7 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
     pass_fields(r, rule->has_whole_head, &n);
     if (r->model->scaled)
         r->model->scaled(r, type, &n);
-    if (!r->is_told && pe_hf_says(&r->rope, "mscale_all_dim") && !pe_hf_has_magnitude(r) &&
+    if (!r->scheme_is_given && pe_hf_says(&r->rope, "mscale_all_dim") && !pe_hf_has_magnitude(r) &&
         !pe_hf_says(&r->rope, "softmax_scale_factor"))
         pe_hf_add(r, &n, "softmax_scale_factor", pe_real(1));
     const struct pe_field *share = pe_hf_find(&r->config, "partial_rotary_factor");

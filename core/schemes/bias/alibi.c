@@ -146,7 +146,7 @@ static void distance(const struct pe_plan *plan, size_t head, double rel, size_t
 }
 
 /* The distance of two reals may need two doubles. */
-static struct pe_dd distance_pair(const struct pe_plan *plan, const struct pe_glance *g)
+static struct pe_dd distance_pair(const struct pe_plan *plan, const struct pe_pair *g)
 {
     const struct alibi *c = plan->config;
     struct pe_dd rel = dd_two_sum(g->k_pos, -g->q_pos);
@@ -155,7 +155,7 @@ static struct pe_dd distance_pair(const struct pe_plan *plan, const struct pe_gl
     return dd_mul(slope(plan, g->head, LEFT), rel);
 }
 
-static struct pe_dd key_pair(const struct pe_plan *plan, const struct pe_glance *g)
+static struct pe_dd key_pair(const struct pe_plan *plan, const struct pe_pair *g)
 {
     const struct alibi *c = plan->config;
     const struct tables *t = plan->tables;

@@ -285,8 +285,8 @@ static void fill_pairs(const struct pe_bias *bias, const struct tile *t)
     const struct pe_sequence *seq = &t->plan->seq;
     for (size_t i = 0; i < t->n_rows; i++)
         for (size_t j = 0; j < t->n_cols; j++) {
-            struct pe_glance g = {t->head, t->batch, pe_position_at(seq->q, t->i0 + i),
-                                  pe_position_at(seq->k, t->j0 + j), t->j0 + j};
+            struct pe_pair g = {t->head, t->batch, pe_position_at(seq->q, t->i0 + i), pe_position_at(seq->k, t->j0 + j),
+                                t->j0 + j};
             char *row = t->dst + i * t->stride;
             if (pe_mask_reaches(&bias->mask, g.k_pos - g.q_pos))
                 pe_bias_store(t->dtype, row, j, bias->rule.pair(t->plan, &g));
@@ -302,8 +302,8 @@ static void fill_rows(const struct pe_bias *bias, const struct tile *t)
     const struct pe_sequence *seq = &t->plan->seq;
     for (size_t i = 0; i < t->n_rows; i++) {
         char *row = t->dst + i * t->stride;
-        struct pe_glance first = {t->head, t->batch, pe_position_at(seq->q, t->i0 + i), pe_position_at(seq->k, t->j0),
-                                  t->j0};
+        struct pe_pair first = {t->head, t->batch, pe_position_at(seq->q, t->i0 + i), pe_position_at(seq->k, t->j0),
+                                t->j0};
         bias->rule.row(t->plan, &first, t->n_cols, t->dtype, row);
         for (size_t j = 0; j < t->n_cols; j++)
             if (!pe_mask_reaches(&bias->mask, pe_position_at(seq->k, t->j0 + j) - first.q_pos))
@@ -319,7 +319,7 @@ static void fill_key_rows(const struct pe_bias *bias, const struct tile *t)
     const struct pe_sequence *seq = &t->plan->seq;
     size_t size = pe_dtype_size(t->dtype);
     for (size_t j = 0; j < t->n_cols; j++) {
-        struct pe_glance g = {t->head, t->batch, 0, pe_position_at(seq->k, t->j0 + j), t->j0 + j};
+        struct pe_pair g = {t->head, t->batch, 0, pe_position_at(seq->k, t->j0 + j), t->j0 + j};
         pe_bias_store(t->dtype, vector, j, bias->rule.pair(t->plan, &g));
     }
     for (size_t i = 0; i < t->n_rows; i++) {

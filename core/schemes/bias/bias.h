@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 
 /* One pair of a query and a key. */
-struct pe_glance {
+struct pe_pair {
     size_t head, batch;
     double q_pos, k_pos;
     uint64_t key; /* the key's index */
@@ -29,11 +29,11 @@ struct pe_bias_rule {
      * NULL if the bias is not a function of the distance. */
     void (*distance)(const struct pe_plan *plan, size_t head, double rel, size_t n, enum pe_dtype dtype, void *out);
     /* The bias of one pair. NULL if there is row(). */
-    struct pe_dd (*pair)(const struct pe_plan *plan, const struct pe_glance *glance);
+    struct pe_dd (*pair)(const struct pe_plan *plan, const struct pe_pair *glance);
     bool key_only; /* pair() does not use q_pos: all rows are equal apart from the mask */
     /* Biases of one query at n keys from first->key on, stored as dtype, for rules that are cheaper for many keys at
      * once. May be NULL. */
-    void (*row)(const struct pe_plan *plan, const struct pe_glance *first, size_t n, enum pe_dtype dtype, void *out);
+    void (*row)(const struct pe_plan *plan, const struct pe_pair *first, size_t n, enum pe_dtype dtype, void *out);
 };
 
 /* The biases of all distances of a run against a run, masks included: [num_heads, q_len + k_len - 1], from the last

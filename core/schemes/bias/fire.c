@@ -74,7 +74,7 @@ static void apply(const struct tables *t, size_t head, const double *x, size_t n
         }
 }
 
-static void row(const struct pe_plan *plan, const struct pe_glance *first, size_t n, enum pe_dtype dtype, void *out)
+static void row(const struct pe_plan *plan, const struct pe_pair *first, size_t n, enum pe_dtype dtype, void *out)
 {
     const struct fire *f = plan->config;
     const struct tables *t = plan->tables;

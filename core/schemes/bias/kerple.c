@@ -162,7 +162,7 @@ static void distance(const struct pe_plan *plan, size_t head, double rel, size_t
         store(plan, head, dd(rel + (double)i), dtype, out, i);
 }
 
-static void row(const struct pe_plan *plan, const struct pe_glance *first, size_t n, enum pe_dtype dtype, void *out)
+static void row(const struct pe_plan *plan, const struct pe_pair *first, size_t n, enum pe_dtype dtype, void *out)
 {
     for (size_t j = 0; j < n; j++)
         store(plan, first->head, dd_two_sum(pe_position_at(plan->seq.k, first->key + j), -first->q_pos), dtype, out, j);

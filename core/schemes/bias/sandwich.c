@@ -130,7 +130,7 @@ static void distance(const struct pe_plan *plan, size_t head, double rel, size_t
     }
 }
 
-static void row(const struct pe_plan *plan, const struct pe_glance *first, size_t n, enum pe_dtype dtype, void *out)
+static void row(const struct pe_plan *plan, const struct pe_pair *first, size_t n, enum pe_dtype dtype, void *out)
 {
     double rel[ROWS], off[ROWS];
     for (size_t at = 0; at < n && !pe_is_cancelled(); at += ROWS) {

@@ -234,7 +234,7 @@ static void distance(const struct pe_plan *plan, size_t head, double rel, size_t
     }
 }
 
-static struct pe_dd pair(const struct pe_plan *plan, const struct pe_glance *g)
+static struct pe_dd pair(const struct pe_plan *plan, const struct pe_pair *g)
 {
     return bias_of(plan, g->head, stretch_of_pair(plan->tables, g->q_pos, g->k_pos).bucket);
 }

@@ -86,7 +86,7 @@ void weights_log_figures(const struct weights *w)
     size_t n_files;
     uint64_t n_bytes;
     table_figures(w->table, &n_files, &n_bytes);
-    log_info("%s: %zu files, %llu bytes, from %s", w->face.contents->what, n_files, (unsigned long long)n_bytes,
+    log_info("%s: %zu files, %llu bytes, from %s", w->base.contents->what, n_files, (unsigned long long)n_bytes,
              w->store->place);
 }
 
@@ -313,9 +313,9 @@ static enum api_found keep(struct one *one, const struct store_reading *reading)
     char why[WEIGHTS_ERROR_BYTES] = "";
     enum pe_lang lang = pe_spoken();
     pe_speak_in(PE_EN); /* why is for the log */
-    void *contents = w->face.contents->read(reading->bytes, reading->n, why, sizeof why);
+    void *contents = w->base.contents->read(reading->bytes, reading->n, why, sizeof why);
     pe_speak_in(lang);
-    struct file *file = file_new(one->name, reading->bytes, reading->n, reading->digest, w->face.contents, contents);
+    struct file *file = file_new(one->name, reading->bytes, reading->n, reading->digest, w->base.contents, contents);
     if (!file) {
         bool is_wrong = *why;
         weights_pass_over(w, one->name, reading->found, is_wrong ? PASSED_WRONG : PASSED_ONCE,

@@ -188,14 +188,14 @@ static bool is_new(struct weights *w, const char *name, const char *version, enu
 void weights_pass_over(struct weights *w, const char *name, const char *version, enum passed_as as, const char *why)
 {
     if (is_new(w, name, version, as))
-        log_warn("%s %s of %s are passed over: %s", w->face.contents->what, name, w->store->place, why);
+        log_warn("%s %s of %s are passed over: %s", w->base.contents->what, name, w->store->place, why);
 }
 
 /* Clients may ask for any name, so this is not logged for each. */
 void weights_note_refused(struct weights *w, const char *why)
 {
     if (is_new(w, "", why, PASSED_ONCE))
-        log_error("%s: names in %s cannot be read: %s", w->face.contents->what, w->store->place, why);
+        log_error("%s: names in %s cannot be read: %s", w->base.contents->what, w->store->place, why);
 }
 
 bool weights_was_absent(struct weights *w, const char *name)

@@ -119,7 +119,7 @@ void weights_reread(struct weights *w)
     if (is_done)
         weights_wait_for_listed(w, REREAD_MS);
     else
-        log_error("%s: %s cannot be read: %s; what was stored stays", w->face.contents->what, w->store->place, why);
+        log_error("%s: %s cannot be read: %s; what was stored stays", w->base.contents->what, w->store->place, why);
 }
 
 /* ---- At intervals ---------------------------------------------------------------------------------------------- */
@@ -136,7 +136,7 @@ static void refresh(struct weights *w, bool *was_away, bool is_first)
         return;
     bool is_away = result != STORE_DONE && (!w->is_beside || result == STORE_REFUSED);
     if (is_away && !*was_away)
-        log_error("%s: %s cannot be read: %s; what is in memory is served", w->face.contents->what, w->store->place,
+        log_error("%s: %s cannot be read: %s; what is in memory is served", w->base.contents->what, w->store->place,
                   why);
     else if (result == STORE_DONE && (is_first || *was_away))
         weights_wait_for_listed(w, 0);
@@ -147,7 +147,7 @@ static void *refresh_at_intervals(void *self)
 {
     struct weights *w = self;
     bool was_away = false;
-    pthread_setname_np(pthread_self(), w->face.contents->what);
+    pthread_setname_np(pthread_self(), w->base.contents->what);
     if (w->store->may_be_away)
         refresh(w, &was_away, true);
     for (uint64_t next = clock_now() + w->refresh_ms * CLOCK_MS; w->refresh_ms && !atomic_load(&w->is_stopping);) {

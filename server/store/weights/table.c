@@ -60,7 +60,7 @@ void file_drop(struct file *file)
         return;
     free(file->bytes);
     if (file->table) {
-        atomic_fetch_sub(&file->table->n_held, file->face.n_bytes);
+        atomic_fetch_sub(&file->table->n_held, file->base.n_bytes);
         give_beside(file->table, file->n_beside);
     }
     file_drop_card(file);
@@ -83,8 +83,8 @@ struct file *file_new(const char *name, char *bytes, size_t n, const char *sha25
     file->bytes = bytes;
     file->kind = kind;
     file->contents = contents;
-    file->face = (struct api_weights){.name = file->name, .bytes = bytes, .n_bytes = n, .contents = contents};
-    snprintf(file->face.sha256, sizeof file->face.sha256, "%s", sha256);
+    file->base = (struct api_stored_file){.name = file->name, .bytes = bytes, .n_bytes = n, .contents = contents};
+    snprintf(file->base.sha256, sizeof file->base.sha256, "%s", sha256);
     atomic_init(&file->n_holders, 1);
     atomic_init(&file->n_cards, 1);
     return file;
@@ -113,7 +113,7 @@ static struct file *take_out(struct table *table, size_t i)
     struct file *file = table->files[i];
     table->n_files--;
     memmove(&table->files[i], &table->files[i + 1], (table->n_files - i) * sizeof *table->files);
-    table->n_bytes -= file->face.n_bytes;
+    table->n_bytes -= file->base.n_bytes;
     table->n_changes++;
     return file;
 }
@@ -135,7 +135,7 @@ void table_describe(struct table *table, const char *name, char *version, char *
     pthread_mutex_lock(&table->lock);
     const struct file *file = look_up(table, name);
     snprintf(version, STORE_VERSION_BYTES, "%s", file ? file->version : "");
-    snprintf(sha256, STORE_DIGEST_BYTES, "%s", file ? file->face.sha256 : "");
+    snprintf(sha256, STORE_DIGEST_BYTES, "%s", file ? file->base.sha256 : "");
     pthread_mutex_unlock(&table->lock);
 }
 
@@ -153,12 +153,12 @@ bool table_nearest(struct table *table, const char *name, char *nearest)
     return found;
 }
 
-size_t table_cards(struct table *table, const struct api_weights **cards)
+size_t table_cards(struct table *table, const struct api_stored_file **cards)
 {
     pthread_mutex_lock(&table->lock);
     size_t n = table->n_files;
     for (size_t i = 0; i < n; i++) {
-        cards[i] = &table->files[i]->face;
+        cards[i] = &table->files[i]->base;
         file_hold_card(table->files[i]);
     }
     pthread_mutex_unlock(&table->lock);
@@ -183,7 +183,7 @@ static bool find_room(struct table *table, const struct file *old, struct room *
 {
     uint64_t taken = atomic_load(&table->n_held) + table->n_reserved - atomic_load(&table->n_beside);
     uint64_t left = left_of(table->bytes_max, taken), lacks = left_of(room->n, left);
-    if (lacks > 0 && (!old || lacks > old->face.n_bytes || !admission_take_body(0, lacks)))
+    if (lacks > 0 && (!old || lacks > old->base.n_bytes || !admission_take_body(0, lacks)))
         return false;
     room->n_beside = lacks;
     atomic_fetch_add(&table->n_beside, lacks);
@@ -198,7 +198,7 @@ enum api_stored table_reserve(struct table *table, const char *name, uint64_t n,
     pthread_mutex_lock(&table->lock);
     const struct file *old = look_up(table, name);
     enum api_stored stored = old ? API_STORED_REPLACED : API_STORED_NEW;
-    if (n > left_of(table->bytes_max, table->n_bytes - (old ? old->face.n_bytes : 0)))
+    if (n > left_of(table->bytes_max, table->n_bytes - (old ? old->base.n_bytes : 0)))
         stored = API_STORED_FULL;
     else if (!old && table->n_files + table->n_files_reserved >= table->files_max)
         stored = API_STORED_TOO_MANY;
@@ -228,7 +228,7 @@ void table_put(struct table *table, struct file *file, const char *version, cons
     pthread_mutex_lock(&table->lock);
     end_reservation(table, room);
     file->table = table;
-    atomic_fetch_add(&table->n_held, file->face.n_bytes);
+    atomic_fetch_add(&table->n_held, file->base.n_bytes);
     bool is_there;
     size_t i = place_of(table, file->name, &is_there);
     struct file *old = is_there ? table->files[i] : NULL;
@@ -239,7 +239,7 @@ void table_put(struct table *table, struct file *file, const char *version, cons
         old->n_beside = room->n_beside;
     }
     table->files[i] = file;
-    table->n_bytes += file->face.n_bytes - (old ? old->face.n_bytes : 0);
+    table->n_bytes += file->base.n_bytes - (old ? old->base.n_bytes : 0);
     snprintf(file->version, sizeof file->version, "%s", version);
     file->changed_at = ++table->n_changes;
     pthread_mutex_unlock(&table->lock);

@@ -27,27 +27,27 @@
 
 /* ---- What the language asks ------------------------------------------------------------------------------------ */
 
-static struct file *file_of(const struct api_weights *face) { return (struct file *)(uintptr_t)face; }
+static struct file *file_of(const struct api_stored_file *base) { return (struct file *)(uintptr_t)base; }
 
-static void release(void *self, const struct api_weights *face)
+static void release(void *self, const struct api_stored_file *base)
 {
     (void)self;
-    file_drop(file_of(face));
+    file_drop(file_of(base));
 }
 
-static void hold_card(void *self, const struct api_weights *face)
+static void hold_card(void *self, const struct api_stored_file *base)
 {
     (void)self;
-    file_hold_card(file_of(face));
+    file_hold_card(file_of(base));
 }
 
-static void drop_card(void *self, const struct api_weights *face)
+static void drop_card(void *self, const struct api_stored_file *base)
 {
     (void)self;
-    file_drop_card(file_of(face));
+    file_drop_card(file_of(base));
 }
 
-static size_t list(void *self, const struct api_weights **cards)
+static size_t list(void *self, const struct api_stored_file **cards)
 {
     const struct weights *w = self;
     return table_cards(w->table, cards);
@@ -61,7 +61,7 @@ static bool nearest(void *self, const char *name, char *near)
 
 static bool is_wanted(const struct file *file, const struct api_wanted *wanted)
 {
-    return file && (!wanted->sha256 || strcasecmp(file->face.sha256, wanted->sha256) == 0);
+    return file && (!wanted->sha256 || strcasecmp(file->base.sha256, wanted->sha256) == 0);
 }
 
 /* A reading that had begun before this request may have seen an older file than the request names. */
@@ -78,7 +78,8 @@ static enum api_found fetch_wanted(struct weights *w, const struct api_wanted *w
     return found;
 }
 
-static enum api_found find_there(struct weights *w, const struct api_wanted *wanted, const struct api_weights **face)
+static enum api_found find_there(struct weights *w, const struct api_wanted *wanted,
+                                 const struct api_stored_file **base)
 {
     struct file *file = table_find(w->table, wanted->name);
     bool is_absent = !file && weights_was_absent(w, wanted->name);
@@ -92,24 +93,24 @@ static enum api_found find_there(struct weights *w, const struct api_wanted *wan
     if (found != API_FOUND && found != API_FOUND_NOTHING)
         return found;
     file = table_find(w->table, wanted->name);
-    *face = file ? &file->face : NULL;
+    *base = file ? &file->base : NULL;
     return file ? API_FOUND : API_FOUND_NOTHING;
 }
 
-static enum api_found find(void *self, const struct api_wanted *wanted, const struct api_weights **face)
+static enum api_found find(void *self, const struct api_wanted *wanted, const struct api_stored_file **base)
 {
     struct weights *w = self;
     if (!api_weight_name_is_valid(wanted->name))
         return API_FOUND_NOTHING; /* it might be a path */
     struct file *file = table_find(w->table, wanted->name);
     if (is_wanted(file, wanted) || (file && !w->store)) {
-        *face = &file->face;
+        *base = &file->base;
         return API_FOUND;
     }
     file_drop(file);
     if (!w->store)
         return API_FOUND_NOTHING;
-    return wanted->must_not_block ? API_FOUND_LATER : find_there(w, wanted, face);
+    return wanted->must_not_block ? API_FOUND_LATER : find_there(w, wanted, base);
 }
 
 /* ---- Changes; the name is busy --------------------------------------------------------------------------------- */
@@ -132,7 +133,7 @@ static enum api_stored fail(struct weights *w, const char *name, enum store_resu
     case STORE_UNGUARDED: return API_STORED_UNGUARDED;
     default:
         if (!pe_is_cancelled())
-            log_error("%s %s: could not be %s %s: %s", w->face.contents->what, name, what, w->store->place, why);
+            log_error("%s %s: could not be %s %s: %s", w->base.contents->what, name, what, w->store->place, why);
         return API_STORED_FAILED;
     }
 }
@@ -154,7 +155,7 @@ static struct file *copy_of(struct weights *w, struct putting *p)
     char *copy = store_bytes_new(p->n);
     if (copy)
         memcpy(copy, p->bytes, p->n);
-    struct file *file = file_new(p->name, copy, p->n, p->sha256, w->face.contents, p->contents);
+    struct file *file = file_new(p->name, copy, p->n, p->sha256, w->base.contents, p->contents);
     p->contents = NULL;
     return file;
 }
@@ -176,7 +177,7 @@ static enum api_stored write_there(struct weights *w, struct file *file, const s
 static bool is_allowed_here(struct weights *w, const char *name, const struct api_guard *guard, bool *is_there)
 {
     struct file *old = table_find(w->table, name);
-    bool is_allowed = api_guard_allows(guard, old ? old->face.sha256 : NULL);
+    bool is_allowed = api_guard_allows(guard, old ? old->base.sha256 : NULL);
     *is_there = old;
     file_drop(old);
     return is_allowed;
@@ -229,19 +230,19 @@ static enum api_stored change(struct weights *w, const char *name, void *what,
 }
 
 static enum api_stored put(void *self, const char *name, const char *bytes, size_t n, void *contents,
-                           const struct api_guard *guard, const struct api_weights **face)
+                           const struct api_guard *guard, const struct api_stored_file **base)
 {
     struct weights *w = self;
     struct putting p = {.name = name, .bytes = bytes, .n = n, .contents = contents, .guard = guard};
     enum api_stored stored = API_STORED_FULL;
-    if (n <= w->face.bytes_max) {
+    if (n <= w->base.bytes_max) {
         store_digest(bytes, n, p.sha256);
         stored = change(w, name, &p, put_busy);
     }
     if (p.contents)
-        w->face.contents->free(p.contents);
+        w->base.contents->free(p.contents);
     if (p.file)
-        *face = &p.file->face;
+        *base = &p.file->base;
     return stored;
 }
 
@@ -295,7 +296,7 @@ struct weights *weights_new(const struct weights_settings *settings, char *error
         w->store = settings->store;
         w->refresh_ms = settings->refresh_ms;
         w->is_beside = settings->is_beside;
-        w->face = (struct api_store){.self = w,
+        w->base = (struct api_store){.self = w,
                                      .contents = settings->contents,
                                      .bytes_max = settings->bytes_max,
                                      .limit = settings->limit,
@@ -341,4 +342,4 @@ void weights_free(struct weights *w)
     free(w);
 }
 
-const struct api_store *weights_store(const struct weights *w) { return &w->face; }
+const struct api_store *weights_store(const struct weights *w) { return &w->base; }

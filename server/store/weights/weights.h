@@ -55,7 +55,7 @@ void weights_reread(struct weights *weights);
 enum { TABLE_FILES_MAX = WEIGHTS_FILES_MAX };
 
 struct file {
-    struct api_weights face; /* must be first: api/ holds its address */
+    struct api_stored_file base; /* must be first: api/ holds its address */
     atomic_size_t n_holders; /* references to the bytes; all references to the bytes together count as one reference to
                                 the card */
     atomic_size_t n_cards;
@@ -89,7 +89,7 @@ struct file *table_find(struct table *table, const char *name); /* held; NULL: n
 void table_describe(struct table *table, const char *name, char *version, char *sha256);
 bool table_nearest(struct table *table, const char *name, char *nearest);
 /* Writes the cards of all files, sorted by name, each held, TABLE_FILES_MAX at most. Returns their number. */
-size_t table_cards(struct table *table, const struct api_weights **cards);
+size_t table_cards(struct table *table, const struct api_stored_file **cards);
 
 /* Room for a file that is not in the table yet. */
 struct room {
@@ -175,7 +175,7 @@ struct fetch {
 };
 
 struct weights {
-    struct api_store face;
+    struct api_store base;
     struct table *table; /* owned */
     struct store *store; /* owned; NULL: memory only */
     uint64_t refresh_ms;

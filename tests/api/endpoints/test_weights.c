@@ -10,11 +10,11 @@ enum { HEADER_ROOM = 256, TABLE_BYTES = 32 * 2 * 4 };
 
 static _Alignas(64) char file[HEADER_ROOM + TABLE_BYTES];
 static size_t n_file;
-static struct api_weights one = {.name = "one", .bytes = file};
+static struct api_stored_file one = {.name = "one", .bytes = file};
 static int n_holders, n_cards, n_changes;
 
 /* What is not in memory has to be asked for: "away" does not answer, "large" does not fit. */
-static enum api_found find(void *self, const struct api_wanted *wanted, const struct api_weights **weights)
+static enum api_found find(void *self, const struct api_wanted *wanted, const struct api_stored_file **weights)
 {
     (void)self;
     bool is_one = strcmp(wanted->name, one.name) == 0;
@@ -29,28 +29,28 @@ static enum api_found find(void *self, const struct api_wanted *wanted, const st
     return API_FOUND;
 }
 
-static void release(void *self, const struct api_weights *weights)
+static void release(void *self, const struct api_stored_file *weights)
 {
     (void)self;
     assert_ptr_equal(weights, &one);
     n_holders--;
 }
 
-static void hold_card(void *self, const struct api_weights *card)
+static void hold_card(void *self, const struct api_stored_file *card)
 {
     (void)self;
     assert_ptr_equal(card, &one);
     n_cards++;
 }
 
-static void drop_card(void *self, const struct api_weights *card)
+static void drop_card(void *self, const struct api_stored_file *card)
 {
     (void)self;
     assert_ptr_equal(card, &one);
     n_cards--;
 }
 
-static size_t list(void *self, const struct api_weights **cards)
+static size_t list(void *self, const struct api_stored_file **cards)
 {
     hold_card(self, &one);
     cards[0] = &one;
@@ -65,7 +65,7 @@ static bool nearest(void *self, const char *name, char *near)
 }
 
 static enum api_stored put(void *self, const char *name, const char *bytes, size_t n, void *tensors,
-                           const struct api_guard *guard, const struct api_weights **weights)
+                           const struct api_guard *guard, const struct api_stored_file **weights)
 {
     (void)bytes, (void)n;
     api_tensors_free(tensors);

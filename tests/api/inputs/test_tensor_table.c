@@ -96,22 +96,22 @@ TEST(endings_are_put_together)
 /* ---- Lists ---- */
 
 enum { N_FILES = 12 };
-static struct api_weights files[N_FILES];
+static struct api_stored_file files[N_FILES];
 static int n_cards;
 
-static void hold_card(void *self, const struct api_weights *card)
+static void hold_card(void *self, const struct api_stored_file *card)
 {
     (void)self, (void)card;
     n_cards++;
 }
 
-static void drop_card(void *self, const struct api_weights *card)
+static void drop_card(void *self, const struct api_stored_file *card)
 {
     (void)self, (void)card;
     n_cards--;
 }
 
-static size_t list(void *self, const struct api_weights **cards)
+static size_t list(void *self, const struct api_stored_file **cards)
 {
     for (size_t i = 0; i < N_FILES; i++) {
         hold_card(self, &files[i]);
@@ -129,7 +129,7 @@ static void make_files(void)
     static char names[N_FILES][16];
     for (size_t i = 0; i < N_FILES; i++) {
         snprintf(names[i], sizeof names[i], "file%zu", i);
-        files[i] = (struct api_weights){.name = names[i], .n_bytes = i, .tensors = tensors_of(i % 3 * i * i)};
+        files[i] = (struct api_stored_file){.name = names[i], .n_bytes = i, .tensors = tensors_of(i % 3 * i * i)};
         memset(files[i].sha256, 'a' + (int)i, API_SHA256_CHARS);
     }
 }

@@ -46,7 +46,7 @@ static struct weights *store_new(const char *where, uint64_t bytes_max)
 static enum api_stored put(const struct api_store *store, const char *name, char c, const struct api_guard *guard)
 {
     char bytes[FILE_BYTES], why[256] = "";
-    const struct api_weights *made = NULL;
+    const struct api_stored_file *made = NULL;
     size_t n = file_of(c, bytes);
     struct api_tensors *tensors = api_tensors_read(bytes, n, why, sizeof why);
     assert_non_null(tensors);
@@ -57,10 +57,10 @@ static enum api_stored put(const struct api_store *store, const char *name, char
     return stored;
 }
 
-static const struct api_weights *look(const struct api_store *store, const char *name)
+static const struct api_stored_file *look(const struct api_store *store, const char *name)
 {
     struct api_wanted wanted = {.name = name};
-    const struct api_weights *found = NULL;
+    const struct api_stored_file *found = NULL;
     enum api_found result = store->find(store->self, &wanted, &found);
     assert_int_equal(result == API_FOUND, found != NULL);
     return found;
@@ -69,7 +69,7 @@ static const struct api_weights *look(const struct api_store *store, const char 
 /* What is stored under name, as one letter; '-' if nothing is. */
 static char stored(const struct api_store *store, const char *name)
 {
-    const struct api_weights *found = look(store, name);
+    const struct api_stored_file *found = look(store, name);
     char c = found ? found->bytes[found->n_bytes - 1] : '-';
     if (found)
         store->release(store->self, found);
@@ -83,11 +83,11 @@ TEST(cards_outlive_their_files)
 {
     struct weights *w = store_new("", BIG);
     const struct api_store *store = weights_store(w);
-    const struct api_weights **cards = malloc(store->files_max * sizeof *cards);
+    const struct api_stored_file **cards = malloc(store->files_max * sizeof *cards);
     assert_int_equal(store->list(store->self, cards), 0);
     put(store, "b", 'x', &no_guard);
     put(store, "a", 'y', &no_guard);
-    const struct api_weights *held = look(store, "b");
+    const struct api_stored_file *held = look(store, "b");
     assert_int_equal((uintptr_t)held->bytes % 64, 0);
     assert_int_equal(store->list(store->self, cards), 2);
     store->hold_card(store->self, cards[1]);
@@ -136,7 +136,7 @@ TEST(held_bytes_count)
     put(store, "a", 'x', &no_guard);
     put(store, "b", 'x', &no_guard);
     assert_int_equal(admission_memory(), 0);
-    const struct api_weights *held = look(store, "a");
+    const struct api_stored_file *held = look(store, "a");
     assert_int_equal(put(store, "a", 'y', &no_guard), API_STORED_REPLACED);
     assert_int_equal(admission_memory(), n); /* x is still there */
     assert_int_equal(put(store, "a", 'z', &no_guard), API_STORED_NO_ROOM);
@@ -164,7 +164,7 @@ TEST(every_allocation_may_fail)
     char bytes[FILE_BYTES];
     size_t n = file_of('x', bytes);
     for (long at = 0; at < 20; at++) {
-        const struct api_weights *made = NULL;
+        const struct api_stored_file *made = NULL;
         char why[256];
         alloc_fail_at(at);
         struct api_tensors *tensors = api_tensors_read(bytes, n, why, sizeof why);
@@ -189,7 +189,7 @@ TEST_BETWEEN(rereading_without_memory_forgets_nothing, folder_make, folder_remov
     const struct api_store *store = weights_store(w);
     for (char c = 'a'; c < 'i'; c++)
         put(store, (char[]){c, '\0'}, c, &no_guard);
-    const struct api_weights *before = look(store, "a");
+    const struct api_stored_file *before = look(store, "a");
     for (long at = 0; at < 40; at++) {
         alloc_fail_at(at);
         weights_reread(w);
@@ -197,7 +197,7 @@ TEST_BETWEEN(rereading_without_memory_forgets_nothing, folder_make, folder_remov
         for (char c = 'a'; c < 'i'; c++)
             assert_int_equal(stored(store, (char[]){c, '\0'}), c);
     }
-    const struct api_weights *after = look(store, "a");
+    const struct api_stored_file *after = look(store, "a");
     assert_ptr_equal(after, before);
     store->release(store->self, before);
     store->release(store->self, after);
@@ -214,7 +214,7 @@ TEST_BETWEEN(without_memory_nothing_is_called_missing, folder_make, folder_remov
     size_t n = file_of('y', bytes);
     for (long at = 0; at < 40; at++) {
         struct api_wanted wanted = {.name = "t"};
-        const struct api_weights *found = NULL;
+        const struct api_stored_file *found = NULL;
         write_file("t.safetensors", bytes, n);
         alloc_fail_at(at);
         enum api_found result = store->find(store->self, &wanted, &found);
@@ -249,7 +249,7 @@ static void *look_often(void *self)
     const struct api_store *store = self;
     bool fine = true;
     for (int i = 0; i < 3000; i++) {
-        const struct api_weights *w = look(store, "a");
+        const struct api_stored_file *w = look(store, "a");
         char c = w ? w->bytes[w->n_bytes - 1] : '\0';
         for (size_t j = 1; w && j <= FILE_BYTES / 2; j++)
             fine = fine && w->bytes[w->n_bytes - j] == c;
