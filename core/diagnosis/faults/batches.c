@@ -54,7 +54,7 @@ const struct pe_fault pe_fault_padding_counted = {
                "the beginning. position_ids must follow attention_mask."),
 
     .evidence = OF_ROWS | PE_EVIDENCE_BIT(MAPS), .n_alternatives = 1, .apply = count_padding,
-    .surprise = surprise_of_mask};
+    .surprise_of = surprise_of_mask};
 
 static bool skip_padding(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -68,7 +68,7 @@ const struct pe_fault pe_fault_padding_skipped = {
                "Positions skip padding; in the configuration they count every column."),
 
     .evidence = OF_ROWS | PE_EVIDENCE_BIT(MAPS), .n_alternatives = 1, .apply = skip_padding,
-    .surprise = surprise_of_mask};
+    .surprise_of = surprise_of_mask};
 
 /* As if padding were on the other side: the mask of a tokenizer that pads there. */
 static bool mirror_padding(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
@@ -89,7 +89,7 @@ const struct pe_fault pe_fault_padding_side = {
                "Positions are those of a batch that is padded on the other side.",
                "The rows have the positions of a batch that is padded on the other side."),
 
-    .evidence = OF_ROWS, .n_alternatives = 1, .apply = mirror_padding, .surprise = surprise_of_mask};
+    .evidence = OF_ROWS, .n_alternatives = 1, .apply = mirror_padding, .surprise_of = surprise_of_mask};
 
 /* ---- Rows of a batch ---- */
 

@@ -131,7 +131,7 @@ struct pe_fault {
     enum pe_fault_kind combines_as;
     const struct pe_cure *cures; /* NULL: nothing short mends it */
     /* By how much an alternative is more (or less) surprising than the fault's row; NULL: 0. */
-    int (*surprise)(const struct pe_diagnosis *d, size_t alternative);
+    int (*surprise_of)(const struct pe_diagnosis *d, size_t alternative);
 };
 
 /* Alternatives of one field each, as data. */

@@ -298,7 +298,7 @@ const struct pe_fault pe_fault_layout_swapped = {
     PE_VALUES(LAYOUT("interleaved"), LAYOUT("half"), LAYOUT("interleaved_to_half"), LAYOUT("half_per_axis"),
               LAYOUT("vjepa2")),
     .count = count_layouts,
-    .surprise = surprise_of_layout,
+    .surprise_of = surprise_of_layout,
     .cures = pe_cures_layout};
 /* Sinusoidal encodings have the first two. Weights have no part in them, so the sentence is another. */
 const struct pe_fault pe_fault_sinusoid_layout = {

@@ -554,7 +554,7 @@ const struct pe_fault pe_fault_rotated_twice = {
     FAULT_TEXT("rotated_twice", "positions", POSITIONS, 2, "rotated twice",
                "Every row is computed at twice its position, as when a rotation is applied two times.",
                "Every row is computed at twice its position."),
-    .evidence = PE_OF_POSITIONS | PE_EVIDENCE_BIT(MAPS), PE_MAPS({.scale = 2}), .surprise = surprise_of_twice,
+    .evidence = PE_OF_POSITIONS | PE_EVIDENCE_BIT(MAPS), PE_MAPS({.scale = 2}), .surprise_of = surprise_of_twice,
     .cures = pe_cures_twice};
 
 const struct pe_fault pe_fault_positions_reversed = {
@@ -584,7 +584,7 @@ const struct pe_fault pe_fault_position_stride = {
     .evidence = PE_OF_POSITIONS,
     PE_MAPS(STRIDE(2), STRIDE(3), STRIDE(4), STRIDE(8), {.scale = 0.5, .of = PE_OF_NO_RUN},
             {.scale = 2, .of = PE_OF_A_MOVED_RUN}),
-    .surprise = surprise_of_stride,
+    .surprise_of = surprise_of_stride,
     .n_fits = 1,
     .fit_rank = 1,
     .cures = pe_cures_stretched};

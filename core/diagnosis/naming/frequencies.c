@@ -538,7 +538,7 @@ const struct pe_fault pe_fault_base_other = {FAULT_TEXT("base_other", "ladder", 
                                              .evidence = OF_WAVES | PE_EVIDENCE_BIT(BIAS),
                                              .n_alternatives = N_BASES,
                                              .apply = try_base,
-                                             .surprise = surprise_of_base,
+                                             .surprise_of = surprise_of_base,
                                              .role = PE_ROLE_BASE,
                                              .cures = pe_cures_ladder};
 

@@ -163,8 +163,8 @@ void pe_hypothesis_wonder(const struct pe_diagnosis *d, const struct pe_edit *ed
     for (unsigned i = 0; i < k->h.n; i++) {
         const struct pe_fault *fault = pe_fault_row(k->h.fault[i]);
         bool is_long = is_fitted_long(d, edit, k, i), is_named = pe_named_of(d, &k->h, i),
-             is_own = fault->surprise && !is_named;
-        k->surprise += pe_fault_surprise(k->h.fault[i]) + (is_own ? fault->surprise(d, k->h.choice[i]) : 0);
+             is_own = fault->surprise_of && !is_named;
+        k->surprise += pe_fault_surprise(k->h.fault[i]) + (is_own ? fault->surprise_of(d, k->h.choice[i]) : 0);
         k->surprise -= is_named; /* its sentence has more */
         k->surprise += is_long * OF_DIGITS - contradicts(d, edit, i) * OF_A_STATED_FIELD;
         k->follows_noise |= is_long && pe_fault_kind_of(k->h.fault[i]) != PE_KIND_POSITIONS;
