@@ -254,10 +254,9 @@ bool api_may_be_kept(const struct api_call *call)
 static struct api_reply *with_headers(struct api_reply *reply, const struct api_request *request,
                                       const char *cache_control)
 {
-    bool fine = api_reply_header(reply, "ETag", request->etag) &&
-                api_reply_header(reply, "Cache-Control", cache_control) &&
-                (request->key || api_form_format(&request->form) || api_reply_header(reply, "Vary", "Accept"));
-    return fine ? reply : api_reply_without_memory(reply);
+    reply = api_reply_header(reply, "ETag", request->etag);
+    reply = api_reply_header(reply, "Cache-Control", cache_control);
+    return request->key || api_form_format(&request->form) ? reply : api_reply_header(reply, "Vary", "Accept");
 }
 
 /* Ranges are served only of bodies whose layout follows by arithmetic. A part of a picture would need the whole
@@ -284,11 +283,9 @@ static struct api_reply *send_kept(struct api_request *request, const struct api
     if (kind == API_RANGE_PART)
         api_body_cut(stream, range.first, range.last);
     struct api_reply *reply = api_reply_stream(opening->stream, opening->header, opening->header_value);
-    if (reply->status != 200)
-        return reply;
-    if (!has_ranges || api_range_add(reply, kind, &range, length))
-        return with_headers(reply, request, cache_control);
-    return api_reply_without_memory(reply);
+    if (has_ranges)
+        reply = api_range_add(reply, kind, &range, length);
+    return reply->status >= 400 ? reply : with_headers(reply, request, cache_control);
 }
 
 static struct api_reply *answer_kept(struct api_request *request, const struct api_opening *opening)

@@ -151,9 +151,7 @@ static struct api_reply *reply_of(struct api_request *request, struct pe_diagnos
     if (reply->status != 200)
         return reply;
     reply->is_repeatable = is_repeatable;
-    if (!api_reply_header(reply, "Posenc-Fits", fits ? "?1" : "?0"))
-        return api_reply_without_memory(reply);
-    return api_reply_set_language(reply, request->lang);
+    return api_reply_set_language(api_reply_header(reply, "Posenc-Fits", fits ? "?1" : "?0"), request->lang);
 }
 
 /* Up to the end of its first sentence. */

@@ -332,9 +332,7 @@ static bool begin(const struct api_host *host, const struct api_call *call, stru
 
 static struct api_reply *add_headers(struct api_reply *reply, bool is_events)
 {
-    bool fine = api_reply_header(reply, "Cache-Control", "no-store") &&
-                api_reply_header(reply, "X-Accel-Buffering", "no"); /* nginx would wait for a full buffer */
-    return fine ? api_reply_set_format(reply, is_events ? "events" : "ndjson") : api_reply_without_memory(reply);
+    return api_reply_set_format(api_reply_unbuffered(reply), is_events ? "events" : "ndjson");
 }
 
 /* HEAD: the request is right; nothing is begun. */

@@ -61,10 +61,9 @@ struct api_reply *api_kept_headers(struct api_reply *reply, const char *sha256)
 {
     char tag[API_SHA256_CHARS + 3];
     snprintf(tag, sizeof tag, "\"%s\"", sha256 ? sha256 : "");
-    if ((!sha256 || api_reply_header(reply, "ETag", tag)) &&
-        api_reply_header(reply, "Cache-Control", "private, no-cache"))
-        return reply;
-    return api_reply_without_memory(reply);
+    if (sha256)
+        reply = api_reply_header(reply, "ETag", tag);
+    return api_reply_header(reply, "Cache-Control", "private, no-cache");
 }
 
 /* ---- Refusals ---- */

@@ -92,8 +92,7 @@ static struct api_reply *send(struct api_request *request, const struct api_stor
     struct api_body *body = file_body_new(store, weights, (size_t)range.first, range.last - range.first + 1);
     struct api_reply *reply =
         api_reply_set_format(api_reply_of(200, "application/vnd.safetensors", body, 0), "safetensors");
-    return api_range_add(reply, kind, &range, length) ? api_kept_headers(reply, sha256)
-                                                      : api_reply_without_memory(reply);
+    return api_kept_headers(api_range_add(reply, kind, &range, length), sha256);
 }
 
 static struct api_reply *not_found(struct api_request *request, enum api_found found)

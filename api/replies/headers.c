@@ -290,13 +290,13 @@ enum api_range_kind api_range_asked(const struct api_call *call, const char *eta
     return is_same && strcmp(call->method, "GET") == 0 ? read_range(call->range, length, range) : API_RANGE_NONE;
 }
 
-bool api_range_add(struct api_reply *reply, enum api_range_kind kind, const struct api_range *range, uint64_t length)
+struct api_reply *api_range_add(struct api_reply *reply, enum api_range_kind kind, const struct api_range *range,
+                                uint64_t length)
 {
     char text[96];
-    if (!api_reply_header(reply, "Accept-Ranges", "bytes"))
-        return false;
+    reply = api_reply_header(reply, "Accept-Ranges", "bytes");
     if (kind != API_RANGE_PART || reply->status != 200)
-        return true;
+        return reply;
     snprintf(text, sizeof text, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range->first, range->last, length);
     reply->status = 206;
     return api_reply_header(reply, "Content-Range", text);
@@ -368,28 +368,27 @@ struct api_reply *api_cors(struct api_reply *reply, const struct api_host *host,
     bool is_any = is_among(host->cors_origins, "*");
     if (!host->cors_origins || !*host->cors_origins)
         return reply;
-    bool fine = is_any || api_reply_vary(reply, "Origin");
-    if (is_any || api_cors_allows(host, call))
-        fine = fine && api_reply_header(reply, "Access-Control-Allow-Origin", is_any ? "*" : call->origin) &&
-               (is_preflight(call) || api_reply_header(reply, "Access-Control-Expose-Headers",
-                                                       is_inference(call) ? EXPOSED INFERENCE_HEADER : EXPOSED));
-    (void)fine; /* if memory runs out, the page cannot read the answer; other clients can */
-    return reply;
+    if (!is_any)
+        reply = api_reply_vary(reply, "Origin");
+    if (!is_any && !api_cors_allows(host, call))
+        return reply;
+    reply = api_reply_header(reply, "Access-Control-Allow-Origin", is_any ? "*" : call->origin);
+    return is_preflight(call) ? reply
+                              : api_reply_header(reply, "Access-Control-Expose-Headers",
+                                                 is_inference(call) ? EXPOSED INFERENCE_HEADER : EXPOSED);
 }
 
 /* A preflight request always gets the headers that it asks for: they permit nothing that a client without a browser
  * could not do. */
 struct api_reply *api_options(const struct api_call *call, const char *allowed)
 {
-    struct api_reply *reply = api_reply_empty(204);
-    bool fine = api_reply_header(reply, "Allow", allowed);
-    if (is_preflight(call)) {
-        const char *headers = call->access_headers;
-        if (!are_names(headers))
-            headers = is_inference(call) ? "Content-Type" INFERENCE_HEADER : "Content-Type";
-        fine = fine && api_reply_header(reply, "Access-Control-Allow-Methods", allowed) &&
-               api_reply_header(reply, "Access-Control-Allow-Headers", headers) &&
-               api_reply_header(reply, "Access-Control-Max-Age", "86400");
-    }
-    return fine ? reply : api_reply_without_memory(reply);
+    const char *headers = call->access_headers;
+    struct api_reply *reply = api_reply_header(api_reply_empty(204), "Allow", allowed);
+    if (!is_preflight(call))
+        return reply;
+    if (!are_names(headers))
+        headers = is_inference(call) ? "Content-Type" INFERENCE_HEADER : "Content-Type";
+    reply = api_reply_header(reply, "Access-Control-Allow-Methods", allowed);
+    reply = api_reply_header(reply, "Access-Control-Allow-Headers", headers);
+    return api_reply_header(reply, "Access-Control-Max-Age", "86400");
 }
