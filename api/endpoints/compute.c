@@ -149,20 +149,14 @@ static bool check_work(struct api_request *request)
         (double)request->host->max_work);
 }
 
-/* Whether the client names this answer's tag. "*" does not count here: it matches any existing answer, and this request
- * may still be refused. */
-static bool names_it(const struct api_request *request)
+/* "*" does not count here: it matches any existing answer, and this request may still be refused. */
+void api_compute_name(struct api_request *request, const char *config, size_t n)
 {
     const char *tags = request->call->if_none_match;
-    return tags && !strchr(tags, '*') && api_etag_is_among(tags, request->etag);
-}
-
-void api_compute_name(struct api_request *request, const struct api_named *named)
-{
     if (!request->is_kept)
         return;
-    api_etag_print(named, request->etag);
-    request->is_unchanged = names_it(request);
+    api_etag_print(request, config, n);
+    request->is_unchanged = tags && !strchr(tags, '*') && api_etag_is_among(tags, request->etag);
 }
 
 /* Flags of a command line that were not read. */
@@ -197,48 +191,35 @@ static bool add_about(struct api_request *request, struct api_text *text, struct
     return !text->state || api_fail_text(&request->problem, text);
 }
 
-static bool open_with_members(struct api_request *request, struct api_opening *opening)
+static bool open_with_members(struct api_request *request)
 {
     struct api_text text;
     struct api_member members[2];
+    struct api_opening *opening = &request->opening;
     api_text_init(&text, API_TEXT_MAX);
     bool fine = add_about(request, &text, &members[0]);
     opening->members = members;
     opening->n_members = members[0].name != NULL;
     if (request->pasted)
         members[opening->n_members++] = (struct api_member){"pasted", request->pasted, strlen(request->pasted)};
-    fine = fine && api_body_open(request->format, opening, &request->problem);
-    opening->members = NULL;
+    fine = fine && api_body_open(request);
     opening->n_members = 0;
     api_text_drop(&text);
     return fine;
 }
 
-static bool open_stream(struct api_request *request, struct api_opening *opening)
+static bool open_stream(struct api_request *request)
 {
     struct api_text config;
     api_text_init(&config, API_TEXT_MAX);
     api_text_value(&config, pe_plan_config(request->plan));
-    *opening = (struct api_opening){.source = {.plan = request->plan},
-                                    .form = &request->form,
-                                    .request = request,
-                                    .arena = &request->arena,
-                                    .max_kept = request->host->max_pictures,
-                                    .config = config.bytes,
-                                    .config_bytes = config.n,
-                                    .about = request->about};
+    request->opening =
+        (struct api_opening){.source = {.plan = request->plan}, .config = config.bytes, .config_bytes = config.n};
+    request->is_of_machine = pe_plan_scheme(request->plan)->is_of_machine;
     bool fine = !config.state || api_fail_text(&request->problem, &config);
-    struct api_named named = {.request = request,
-                              .form = &request->form,
-                              .format = request->format,
-                              .is_of_machine = pe_plan_scheme(request->plan)->is_of_machine,
-                              .commit = request->host->commit,
-                              .config = config.bytes,
-                              .config_bytes = config.n,
-                              .route = request->key};
     if (fine)
-        api_compute_name(request, &named);
-    fine = fine && (request->is_unchanged || open_with_members(request, opening));
+        api_compute_name(request, config.bytes, config.n);
+    fine = fine && (request->is_unchanged || open_with_members(request));
     api_text_drop(&config);
     return fine;
 }
@@ -269,9 +250,9 @@ static bool may_have_ranges(const struct api_request *request)
 }
 
 /* The whole answer, or the part that Range requests. */
-static struct api_reply *send_kept(struct api_request *request, const struct api_opening *opening)
+static struct api_reply *send_kept(struct api_request *request)
 {
-    struct api_plan_body *stream = opening->stream;
+    struct api_plan_body *stream = request->opening.stream;
     struct api_range range = {0, 0};
     uint64_t length = stream->body.length;
     const char *cache_control = api_cache_control(request, request->call->access);
@@ -282,32 +263,15 @@ static struct api_reply *send_kept(struct api_request *request, const struct api
         return api_range_refusal(length);
     if (kind == API_RANGE_PART)
         api_body_cut(stream, range.first, range.last);
-    struct api_reply *reply = api_reply_stream(opening->stream, opening->header, opening->header_value);
+    struct api_reply *reply = api_reply_stream(request);
     if (has_ranges)
         reply = api_range_add(reply, kind, &range, length);
     return reply->status >= 400 ? reply : with_headers(reply, request, cache_control);
 }
 
-static struct api_reply *answer_kept(struct api_request *request, const struct api_opening *opening)
+struct api_reply *api_compute_document(struct api_request *request, const char *type, struct api_text *text)
 {
-    if (!request->is_unchanged && !api_etag_is_among(request->call->if_none_match, request->etag))
-        return send_kept(request, opening);
-    const char *cache_control = api_cache_control(request, request->call->access);
-    const char *scheme = request->plan ? pe_plan_scheme(request->plan)->name : "";
-    return with_headers(api_reply_set_scheme(api_reply_empty(304), scheme), request, cache_control);
-}
-
-struct api_reply *api_compute_document(struct api_request *request, const char *type, const char *route,
-                                       struct api_text *text)
-{
-    struct api_named named = {.request = request,
-                              .form = &request->form,
-                              .format = request->format,
-                              .commit = request->host->commit,
-                              .config = text->bytes,
-                              .config_bytes = text->n,
-                              .route = route};
-    api_compute_name(request, &named);
+    api_compute_name(request, text->bytes, text->n);
     const char *cache_control = api_cache_control(request, request->call->access);
     bool is_unchanged =
         !text->state && (request->is_unchanged || api_etag_is_among(request->call->if_none_match, request->etag));
@@ -317,23 +281,21 @@ struct api_reply *api_compute_document(struct api_request *request, const char *
     return reply->status >= 400 ? reply : with_headers(reply, request, cache_control);
 }
 
-struct api_reply *api_compute_text(struct api_request *request, struct api_text *text)
+struct api_reply *api_compute_reply(struct api_request *request)
 {
-    const char *scheme = pe_plan_scheme(request->plan)->name;
-    return api_reply_set_scheme(api_compute_document(request, api_json_type, request->key, text), scheme);
+    if (!request->is_kept)
+        return api_reply_stream(request);
+    if (!request->is_unchanged && !api_etag_is_among(request->call->if_none_match, request->etag))
+        return send_kept(request);
+    const char *cache_control = api_cache_control(request, request->call->access);
+    const char *scheme = request->plan ? pe_plan_scheme(request->plan)->name : "";
+    return with_headers(api_reply_set_scheme(api_reply_empty(304), scheme), request, cache_control);
 }
 
-struct api_reply *api_compute_reply(struct api_request *request, const struct api_opening *opening)
-{
-    return request->is_kept ? answer_kept(request, opening)
-                            : api_reply_stream(opening->stream, opening->header, opening->header_value);
-}
-
-bool api_compute(struct api_request *request, struct api_opening *opening)
+bool api_compute(struct api_request *request)
 {
     return api_compute_build(request) && check_size(request) && check_work(request) &&
-           api_memory_for_answering(request, &(struct api_source){.plan = request->plan}) &&
-           open_stream(request, opening);
+           api_memory_for_answering(request, &(struct api_source){.plan = request->plan}) && open_stream(request);
 }
 
 /* ---- Any operation ---- */
@@ -348,8 +310,7 @@ static bool operate_read(struct api_request *request)
 
 static struct api_reply *operate_build(struct api_request *request)
 {
-    struct api_opening opening;
-    return api_compute(request, &opening) ? api_compute_reply(request, &opening) : NULL;
+    return api_compute(request) ? api_compute_reply(request) : NULL;
 }
 
 const struct api_steps api_operate = {operate_read, api_compute_check, operate_build, 0};

@@ -14,22 +14,19 @@ bool api_may_be_kept(const struct api_call *call);  /* by its method; sets reque
 bool api_compute_read(struct api_request *request); /* body and query as fields of request */
 bool api_compute_size(struct api_request *request, const struct api_source *source); /* --max-answer */
 /* If the answer may be kept, sets its tag, and whether the client already has it; then it need not be computed. */
-void api_compute_name(struct api_request *request, const struct api_named *named);
+void api_compute_name(struct api_request *request, const char *config, size_t n); /* config: api_etag_print */
 /* request->plan in two steps: it is refused if it breaks a rule, and request->is_long states whether a worker should
  * take the next step; then its tables are computed and its numbers drawn. The size of the answer is not checked. */
 bool api_compute_check(struct api_request *request);
 bool api_compute_build(struct api_request *request);
-/* The reply of a text in JSON about the plan, or the 304, with the headers of an answer that may be kept; takes the
- * text. */
-struct api_reply *api_compute_text(struct api_request *request, struct api_text *text);
-/* The same of any text that may be kept, of this media type, for the endpoint that route names. */
-struct api_reply *api_compute_document(struct api_request *request, const char *type, const char *route,
-                                       struct api_text *text);
-/* The reply of opening->stream, or the 304. */
-struct api_reply *api_compute_reply(struct api_request *request, const struct api_opening *opening);
+/* The reply of a text of this media type, or the 304, with the headers of an answer that may be kept; takes the text.
+ */
+struct api_reply *api_compute_document(struct api_request *request, const char *type, struct api_text *text);
+/* The reply of request->opening.stream, or the 304. */
+struct api_reply *api_compute_reply(struct api_request *request);
 
-/* Builds the checked plan, checks the limits, and opens opening->stream in the request's format. */
-bool api_compute(struct api_request *request, struct api_opening *opening);
+/* Builds the checked plan, checks the limits, and opens request->opening.stream in the request's format. */
+bool api_compute(struct api_request *request);
 
 /* ---- explain.c --------------------------------------------------------------------------------------------------- */
 
@@ -51,10 +48,13 @@ struct api_reply *api_explained(struct api_request *request, const struct api_ex
 /* Reads the request, its form and its language; leaves the other fields in the request. */
 bool api_study_read(struct api_request *request, const struct api_taking *taking);
 
-/* Is the answer to be sentences, which is the format text? */
+/* Is the answer to be sentences, which is the format text? … or the JSON document that has them: an answer without
+ * tensors has no other format. */
 bool api_study_is_sentences(const struct api_request *request);
-/* … or the JSON document that has them: an answer without tensors has no other format. */
 bool api_study_is_document(const struct api_request *request);
+/* The reply of such a text, with a tag if the answer may be kept; takes the text. has_language: it has sentences. */
+struct api_reply *api_study_reply(struct api_request *request, const char *type, struct api_text *text,
+                                  bool has_language);
 
 /* any_name.c: tensors whose names are no fields. Takes them, and the fields `tensors` and `kind`, out of the request
  * (*out is in its arena); the fields of an attempt, 0 … attempts - 1, each with a tensor as the next that it may be;
@@ -71,19 +71,18 @@ void api_any_names_print(struct api_text *text, const struct api_any_names *any)
 /* For the core, with the request as caller: reports metrics to the host. */
 void api_study_step(void *caller, const char *metric);
 
-/* The n tensors of a result, tensor(result, 0 … n - 1), become the source of opening; they stay where they are. */
+/* The n tensors of a result, tensor(result, 0 … n - 1), become the source of the opening; they stay where they are. */
 typedef const struct pe_named_tensor *api_study_tensor(const void *result, size_t i);
-bool api_study_hold(struct api_request *request, struct api_opening *opening, api_study_tensor *tensor,
-                    const void *result, size_t n);
+bool api_study_hold(struct api_request *request, api_study_tensor *tensor, const void *result, size_t n);
 
-/* The members of an object become those of opening: printed as JSON, one after the other, in text, and listed in
+/* The members of an object become those of the opening: printed as JSON, one after the other, in text, and listed in
  * members. */
 enum { API_STUDY_MEMBERS_MAX = 8 };
-bool api_study_members(struct api_request *request, struct api_opening *opening, const struct pe_value *object,
-                       struct api_text *text, struct api_member members[API_STUDY_MEMBERS_MAX]);
+bool api_study_members(struct api_request *request, const struct pe_value *object, struct api_text *text,
+                       struct api_member members[API_STUDY_MEMBERS_MAX]);
 
-/* Opens opening->stream in the request's format. */
-bool api_study_open(struct api_request *request, struct api_opening *opening);
+/* Opens request->opening.stream in the request's format. */
+bool api_study_open(struct api_request *request);
 
 /* ---- diagnose.c -------------------------------------------------------------------------------------------------- */
 

@@ -288,13 +288,7 @@ static struct api_body *live_body_new(struct api_request *request, struct pe_exp
 
 static const char line_type[] = "application/x-ndjson", event_type[] = "text/event-stream";
 
-static const char *lone_tensor(const struct pe_tensor *tensor)
-{
-    (void)tensor;
-    return "q";
-}
-
-static const struct api_taking taking = {.tensor = lone_tensor,
+static const struct api_taking taking = {.tensor = api_tensor_is_q,
                                          .params = pe_experiment_params,
                                          .entries_max = PE_EXPERIMENT_CONFIGS_MAX,
                                          .variants = "eval"};

@@ -8,14 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *lone_tensor(const struct pe_tensor *tensor)
-{
-    (void)tensor;
-    return "q";
-}
-
 static const struct api_taking explain_taking = {
-    .tensor = lone_tensor, .params = pe_explain_params, .may_answer_nothing = true, .shows_unread = true};
+    .tensor = api_tensor_is_q, .params = pe_explain_params, .may_answer_nothing = true, .shows_unread = true};
 
 /* ---- The request ---- */
 
@@ -53,18 +47,6 @@ static void put_explained(struct api_text *text, struct pe_explain *explain)
         api_text_put(text, lines->list.items[i].string);
         api_text_put(text, "\n");
     }
-}
-
-/* One that may be kept has a tag. */
-static struct api_reply *reply_of(struct api_request *request, struct api_text *text)
-{
-    const char *type = api_study_is_sentences(request) ? request->format->media_type : api_json_type;
-    struct api_reply *reply = request->is_kept ? api_compute_document(request, type, request->route->pattern, text)
-                                               : api_reply_text(200, type, text);
-    if (reply->status != 200)
-        return reply;
-    reply->is_repeatable = api_request_is_lasting(request);
-    return api_reply_set_language(reply, request->lang);
 }
 
 /* The member pasted, behind those of the answer. */
@@ -129,7 +111,7 @@ struct api_reply *api_explained(struct api_request *request, const struct api_ex
     pe_explain_free(explain);
     if (!has_sentences && request->pasted)
         put_pasted(&text, request);
-    return reply_of(request, &text);
+    return api_study_reply(request, has_sentences ? request->format->media_type : api_json_type, &text, true);
 }
 
 static struct api_reply *explain_build(struct api_request *request)
@@ -143,7 +125,7 @@ const struct api_steps api_explain = {explain_read, NULL, explain_build, 0};
  * ---- */
 
 static const struct api_taking translate_taking = {
-    .tensor = lone_tensor, .params = pe_translate_params, .may_answer_nothing = true};
+    .tensor = api_tensor_is_q, .params = pe_translate_params, .may_answer_nothing = true};
 
 static bool translate_read(struct api_request *request)
 {

@@ -69,18 +69,19 @@ static void read_row(struct api_picture *p, size_t row)
 
 /* ---- Its life ---- */
 
-bool api_picture_init(struct api_picture *picture, const struct api_opening *opening, struct api_problem *problem)
+bool api_picture_init(struct api_picture *picture, struct api_request *request)
 {
-    const struct api_source *source = &opening->source;
+    const struct api_source *source = &request->opening.source;
     if (api_source_count(source) == 0)
-        return api_fail(problem, 406, "", "the answer has no tensor, so there is no picture of it; use format json");
+        return api_fail(&request->problem, 406, "",
+                        "the answer has no tensor, so there is no picture of it; use format json");
     const struct pe_output *output = api_source_output(source, 0);
     *picture = (struct api_picture){.source = *source, .output = output, .row_step = 1, .col_step = 1};
     picture->height = output->rank > 1 ? output->shape[output->rank - 2] : 1;
     picture->width = output->rank > 0 ? output->shape[output->rank - 1] : 1;
     if (output->n_rows && output->row_len)
         return true;
-    return api_fail(problem, 406, "", "%s has no elements, so there is no picture of it; use format json",
+    return api_fail(&request->problem, 406, "", "%s has no elements, so there is no picture of it; use format json",
                     output->name);
 }
 

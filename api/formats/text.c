@@ -130,25 +130,25 @@ static bool prepare(struct drawing *d, const struct api_form *form, struct api_p
     return (d->upper && d->lower) || api_fail_memory(problem);
 }
 
-static bool open(struct api_opening *opening, struct api_problem *problem)
+static bool open(struct api_request *request)
 {
-    const struct api_form *form = opening->form;
+    const struct api_form *form = &request->form;
     struct drawing d = {.cmap = api_form_cmap(form)};
     if (form->ascii && form->cmap >= 0)
-        return fail_cmap(problem);
+        return fail_cmap(&request->problem);
     api_text_init(&d.out, API_TEXT_MAX);
-    bool fine = api_picture_init(&d.picture, opening, problem) && prepare(&d, form, problem);
+    bool fine = api_picture_init(&d.picture, request) && prepare(&d, form, &request->problem);
     if (fine) {
         api_picture_measure(&d.picture, form);
         put_rows(&d, form->ascii);
         put_legend(&d);
-        fine = api_picture_check(&d.picture, problem);
+        fine = api_picture_check(&d.picture, &request->problem);
     }
     api_picture_drop(&d.picture);
     free(d.upper);
     free(d.lower);
     if (fine)
-        return api_body_keep(opening, &d.out, problem);
+        return api_body_keep(request, &d.out);
     api_text_drop(&d.out);
     return false;
 }

@@ -33,6 +33,12 @@ struct api_taking {
     const char *variants;    /* the field of a configuration that lists variants of it, objects; NULL: none */
     bool shows_unread;       /* the answer names what a text cuts; else it is refused */
 };
+/* For endpoints that take no tensor: as for most others, one without a name is q, which is then refused by name. */
+static inline const char *api_tensor_is_q(const struct pe_tensor *tensor)
+{
+    (void)tensor;
+    return "q";
+}
 
 /* The form of an answer: dtype, format, digits, outputs, slice, reduce, data, and the look of pictures. An absent word
  * is -1, an absent integer PE_UNSET_INT, an absent real NaN. */
@@ -86,6 +92,41 @@ struct api_waiting {
     double std;
 };
 
+/* Where the tensors of an answer come from: a plan that computes their elements on demand, or memory that already holds
+ * them (the curves of an analysis). */
+struct api_source {
+    const struct pe_plan *plan; /* NULL: the tensors are in memory */
+    const struct api_held *held;
+    size_t n_held;
+};
+
+/* A tensor in memory: its shape, and its elements in row-major order, aligned to one of them. Borrowed as long as the
+ * answer is sent. */
+struct api_held {
+    struct pe_output output;
+    const void *elements;
+};
+
+/* A member of an answer beside its tensors. */
+struct api_member {
+    const char *name, *json;
+    size_t n; /* bytes of json */
+};
+
+/* What a format opens: the tensors, and what is beside them. */
+struct api_opening {
+    struct api_source source;
+    const char *config; /* of a plan: its resolved configuration as JSON text */
+    size_t config_bytes;
+    const struct api_member *members; /* of an answer without a plan: what JSON and safetensors contain besides tensors,
+                                         in this order; borrowed until the format is open */
+    size_t n_members;
+    bool keeps_order;             /* a file has the tensors in the order of the source, where a format has its own */
+    struct api_plan_body *stream; /* formats/body.c; the format adds its segments */
+    const char *header;           /* one more header of the answer, NULL if none */
+    const char *header_value;     /* in the arena */
+};
+
 /* One owner: api_request_drop frees the plan and everything that the fields point to, except slices of the received
  * body, which are borrowed from the caller until then, and gives back what is reserved. */
 struct api_request {
@@ -127,7 +168,8 @@ struct api_request {
     enum pe_lang lang; /* of its errors and of the answer's texts */
     struct api_form form;
     const struct api_format *format;
-    void *about;          /* further data for a format: api_opening.about */
+    void *about; /* further data for a format of a single endpoint; else NULL */
+    struct api_opening opening;
     struct pe_plan *plan; /* of the fields, from which it borrows; owned; NULL: none yet */
 
     /* ---- Whether the answer may be kept ---- */
@@ -135,6 +177,13 @@ struct api_request {
     bool is_unchanged; /* and the client's cached answer is still valid */
     const char *key;   /* a key of a store, with its own tag and without Accept; NULL: none */
     char etag[API_ETAG_MAX];
+    /* What its tag names besides: the endpoint of an answer that no operation gives, NULL: none; whether its bytes may
+     * differ between machines (pe_machine_fuses), and between instruction sets of one machine; the requests of several
+     * configurations. */
+    const char *tagged_as;
+    bool is_of_machine, is_of_kernels;
+    struct api_request *const *parts;
+    size_t n_parts;
 
     /* What it has reserved of the memory for all requests: requests/memory.c. */
     uint64_t n_taken;           /* by the host */
@@ -201,6 +250,9 @@ static inline const struct pe_value *api_request_find(const struct api_request *
             return &request->fields[i].value;
     return NULL;
 }
+/* The first of these names that a field has, and its pointer; NULL: none. */
+const char *api_request_first(const struct api_request *request, const char *const *names,
+                              char pointer[PE_POINTER_MAX]);
 /* A member of an object; NULL: it has none of this name. */
 static inline const struct pe_value *api_member_find(const struct pe_value *object, const char *name)
 {

@@ -2,6 +2,7 @@
 #include "api/inputs/inputs.h"
 #include "api/api.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,9 +34,12 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->form = (struct api_form){.n_outputs = 0};
     request->format = NULL;
     request->about = NULL;
+    request->opening = (struct api_opening){.config = NULL};
     request->plan = NULL;
-    request->is_kept = request->is_unchanged = false;
-    request->key = NULL;
+    request->is_kept = request->is_unchanged = request->is_of_machine = request->is_of_kernels = false;
+    request->key = request->tagged_as = NULL;
+    request->parts = NULL;
+    request->n_parts = 0;
     *request->etag = '\0';
     request->n_taken = request->n_read = request->body_bytes = 0;
     request->refusal.status = 0;
@@ -111,6 +115,14 @@ void api_request_remove(struct api_request *request, const bool *taken)
         if (!taken[i])
             request->fields[n++] = request->fields[i];
     request->n_fields = n;
+}
+
+const char *api_request_first(const struct api_request *request, const char *const *names, char pointer[PE_POINTER_MAX])
+{
+    while (*names && !api_request_find(request, *names))
+        names++;
+    snprintf(pointer, PE_POINTER_MAX, "/%s", *names ? *names : "");
+    return *names;
 }
 
 /* ---- Tensors that wait ---- */

@@ -206,29 +206,22 @@ static bool infer_check(struct api_request *request)
 
 /* ---- The answer ---- */
 
-static struct api_reply *answer(struct inference *inference, const struct api_opening *opening)
-{
-    bool has_tail = inference->answer.has_tail;
-    struct api_reply *reply =
-        api_reply_stream(opening->stream, has_tail ? opening->header : NULL, has_tail ? opening->header_value : NULL);
-    if (reply->status != 200)
-        return reply;
-    reply->timeout_us = inference->oip.timeout_us;
-    if (!has_tail)
-        reply->content_type = api_json_type;
-    return reply;
-}
-
 static struct api_reply *infer_build(struct api_request *request)
 {
     struct inference *inference = request->own;
-    struct api_opening opening;
     inference->answer = (struct api_oip_answer){.model = &inference->model, .request = &inference->oip};
     request->about = &inference->answer;
-    if (api_compute(request, &opening))
-        return answer(inference, &opening);
-    relocate(inference);
-    return NULL;
+    if (!api_compute(request)) {
+        relocate(inference);
+        return NULL;
+    }
+    struct api_reply *reply = api_reply_stream(request);
+    if (reply->status != 200)
+        return reply;
+    reply->timeout_us = inference->oip.timeout_us;
+    if (!inference->answer.has_tail)
+        reply->content_type = api_json_type;
+    return reply;
 }
 
 const struct api_steps api_oip_infer = {infer_read, infer_check, infer_build, sizeof(struct inference)};

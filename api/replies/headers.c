@@ -176,17 +176,6 @@ static char *put_hex(char *to, uint64_t x)
     return to;
 }
 
-/* Parts are added one by one, so that their order counts. */
-static void add_endpoint(struct hash *h, const struct api_named *named)
-{
-    add_string(h, named->route);
-    add_string(h, named->lang ? named->lang : "");
-    for (size_t i = 0; i < named->n_parts; i++) {
-        struct hash fields = fields_of(named->parts[i]);
-        add(h, &fields, sizeof fields);
-    }
-}
-
 static void print(struct hash h, char *etag)
 {
     *etag++ = '"';
@@ -201,26 +190,34 @@ void api_etag_of_bytes(const char *bytes, size_t n, char *etag)
     print(h, etag);
 }
 
-void api_etag_print(const struct api_named *named, char *etag)
+/* A release may correct a value. Parts are added one by one, so that their order counts. */
+void api_etag_print(struct api_request *request, const char *config, size_t n)
 {
-    struct hash h = {0xcbf29ce484222325, 0x84222325cbf29ce4}, fields = fields_of(named->request);
+    struct hash h = {0xcbf29ce484222325, 0x84222325cbf29ce4}, fields = fields_of(request);
+    const char *commit = request->host->commit, *endpoint = request->key ? request->key : request->tagged_as;
     add_string(&h, PE_VERSION);
-    add_string(&h, named->commit ? named->commit : "");
-    add_number(&h, (int64_t)named->request->operation);
-    add_string(&h, named->format->name);
-    add_string(&h, named->format->maker ? named->format->maker() : "");
-    add(&h, named->config, named->config_bytes);
+    add_string(&h, commit ? commit : "");
+    add_number(&h, (int64_t)request->operation);
+    add_string(&h, request->format->name);
+    add_string(&h, request->format->maker ? request->format->maker() : "");
+    add(&h, config, n);
     add(&h, &fields, sizeof fields);
-    if (named->request->pasted)
-        add_string(&h, named->request->pasted);
-    add_form(&h, named->form);
-    if (named->route)
-        add_endpoint(&h, named);
-    if (named->is_of_machine)
+    if (request->pasted)
+        add_string(&h, request->pasted);
+    add_form(&h, &request->form);
+    if (endpoint) {
+        add_string(&h, endpoint);
+        add_string(&h, request->parts ? api_lang_words[request->lang] : "");
+    }
+    for (size_t i = 0; i < request->n_parts; i++) {
+        fields = fields_of(request->parts[i]);
+        add(&h, &fields, sizeof fields);
+    }
+    if (request->is_of_machine)
         add_string(&h, pe_machine_fuses() ? "fused" : "");
-    if (named->is_of_kernels)
+    if (request->is_of_kernels)
         add_string(&h, pe_isa_name(pe_isa()));
-    print(h, etag);
+    print(h, request->etag);
 }
 
 bool api_etag_is_among(const char *list, const char *etag)

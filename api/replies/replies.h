@@ -45,8 +45,8 @@ struct api_reply *api_reply_problem(const struct api_problem *problem);
 /* A reply with this body, which it takes (NULL: a failed allocation), and which holds so many bytes of reserved
  * memory. */
 struct api_reply *api_reply_of(int status, const char *content_type, struct api_body *body, uint64_t memory);
-/* A 200 reply with a body of tensors. */
-struct api_reply *api_reply_stream(struct api_plan_body *stream, const char *header, const char *header_value);
+/* A 200 reply with a body of tensors, that of request->opening, and its header. */
+struct api_reply *api_reply_stream(struct api_request *request);
 
 /* An answer without a body. */
 struct api_reply *api_reply_empty(int status);
@@ -97,22 +97,10 @@ struct api_reply *api_options(const struct api_call *call, const char *allowed);
 
 /* Caching and ranges: ETag, If-None-Match, Range (RFC 9110 §8.8, §13, §14). */
 
-/* An entity tag is a strong validator: a name for the bytes of an answer, known before any byte is computed. */
-struct api_named {
-    const struct api_request *request; /* the planned request, without the fields of the form */
-    const struct api_form *form;
-    const struct api_format *format;
-    bool is_of_machine; /* its bytes may differ between machines: pe_machine_fuses */
-    bool is_of_kernels; /* … and between instruction sets of one machine */
-    const char *commit; /* of the program, because a release may correct a value */
-    const char *config; /* resolved, as JSON text */
-    size_t config_bytes;
-    /* Of answers that no operation gives: the endpoint, the language, and the requests of several configurations. */
-    const char *route, *lang; /* NULL: none */
-    struct api_request *const *parts;
-    size_t n_parts;
-};
-void api_etag_print(const struct api_named *named, char *etag); /* "\"…\"" */
+/* An entity tag is a strong validator: a name for the bytes of an answer, known before any byte is computed. Sets
+ * request->etag, "\"…\"", from all that determines them: the planned request without the fields of the form, its form
+ * and format, and config, of n bytes: what was resolved, as JSON text. */
+void api_etag_print(struct api_request *request, const char *config, size_t n);
 /* The same of bytes that exist already. */
 void api_etag_of_bytes(const char *bytes, size_t n, char *etag);
 

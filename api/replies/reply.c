@@ -318,10 +318,12 @@ static bool is_quickly_made(const struct api_plan_body *stream)
     return stream->request->n_taken <= API_LIGHT_MEMORY && api_source_work(&stream->source) <= API_LIGHT_WORK;
 }
 
-struct api_reply *api_reply_stream(struct api_plan_body *stream, const char *header, const char *header_value)
+struct api_reply *api_reply_stream(struct api_request *request)
 {
+    struct api_plan_body *stream = request->opening.stream;
     const struct api_format *format = stream->format;
-    const struct api_request *request = api_request_hold(stream->request);
+    const char *header = request->opening.header;
+    api_request_hold(request);
     struct api_reply *reply = api_reply_of(200, format->content_type ? format->content_type : format->media_type,
                                            &stream->body, request->n_taken);
     if (reply->status != 200)
@@ -334,7 +336,7 @@ struct api_reply *api_reply_stream(struct api_plan_body *stream, const char *hea
     reply->computes = !format->is_text || !is_quick;
     reply->scheme = request->plan ? pe_plan_scheme(request->plan)->name : "";
     reply->format = format->name;
-    return header ? api_reply_header(reply, header, header_value) : reply;
+    return header ? api_reply_header(reply, header, request->opening.header_value) : reply;
 }
 
 /* ---- All replies ---- */
