@@ -164,4 +164,4 @@ static struct api_reply *analyze_build(struct api_request *request)
     return api_study_reply(request, request->format->content_type, &text, true);
 }
 
-const struct api_steps api_analyze = {analyze_read, analyze_check, analyze_build, sizeof(struct analyzing)};
+const struct api_steps api_analyze = {{analyze_read}, analyze_check, analyze_build, sizeof(struct analyzing)};

@@ -22,27 +22,34 @@ static bool fail_empty(struct api_request *request)
                     "names in the query");
 }
 
-bool api_compute_read(struct api_request *request)
+bool api_take_body(struct api_request *request)
 {
     const struct api_call *call = request->call;
-    bool has_query = call->query && *call->query;
-    if (!call->body_bytes && !has_query)
+    if (!call->body_bytes && !(call->query && *call->query))
         return fail_empty(request);
-    if (!api_memory_for_reading(request))
-        return false;
-    if (call->body_bytes &&
-        !api_input_read(request, call->content_type, call->body, call->body_bytes, &request->problem))
-        return false;
-    if (!api_preset_take(request, &request->problem))
-        return false;
-    return (!has_query || api_query_read(request, call->query, &request->problem)) &&
-           api_pasted_take(request, &request->problem);
+    return api_memory_for_reading(request) &&
+           (!call->body_bytes ||
+            api_input_read(request, call->content_type, call->body, call->body_bytes, &request->problem));
 }
 
-static bool read_fields(struct api_request *request)
+bool api_take_preset(struct api_request *request) { return api_preset_take(request, &request->problem); }
+
+bool api_take_query_scheme(struct api_request *request) { return api_query_read(request, true); }
+
+bool api_take_query(struct api_request *request)
 {
-    return api_compute_read(request) &&
-           api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
+    return api_query_read(request, false) && api_pasted_take(request, &request->problem);
+}
+
+bool api_take_weights(struct api_request *request)
+{
+    return api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
+}
+
+bool api_compute_read(struct api_request *request)
+{
+    return api_take_body(request) && api_take_preset(request) && api_take_query_scheme(request) &&
+           api_take_preset(request) && api_take_query(request);
 }
 
 static struct pe_request core_request(const struct api_request *request)
@@ -300,12 +307,16 @@ bool api_compute(struct api_request *request)
 
 /* ---- Any operation ---- */
 
-static bool operate_read(struct api_request *request)
+static bool operate_body(struct api_request *request)
 {
     request->is_kept = api_may_be_kept(request->call);
     request->fills_later = true;
-    return read_fields(request) && api_form_read(request, &request->form, &request->problem) &&
-           api_form_choose(request);
+    return api_take_body(request);
+}
+
+static bool operate_form(struct api_request *request)
+{
+    return api_form_read(request, &request->form, &request->problem) && api_form_choose(request);
 }
 
 static struct api_reply *operate_build(struct api_request *request)
@@ -313,4 +324,8 @@ static struct api_reply *operate_build(struct api_request *request)
     return api_compute(request) ? api_compute_reply(request) : NULL;
 }
 
-const struct api_steps api_operate = {operate_read, api_compute_check, operate_build, 0};
+const struct api_steps api_operate = {{operate_body, api_take_preset, api_take_query_scheme, api_take_preset,
+                                       api_take_query, api_take_weights, operate_form},
+                                      api_compute_check,
+                                      operate_build,
+                                      0};

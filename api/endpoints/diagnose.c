@@ -62,7 +62,7 @@ static bool diagnose_read(struct api_request *request)
     return api_study_read(request, &taking) && refuse_checkpoints(request) && check_format(request) &&
            api_printed_take(request, &request->problem) &&
            api_any_names_take(request, &((struct own *)request->own)->any) && take_own(request) &&
-           api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
+           api_take_weights(request);
 }
 
 typedef enum pe_status open_diagnosis(const struct pe_diagnosis_request *request, struct pe_diagnosis **diagnosis,
@@ -251,7 +251,7 @@ static struct api_reply *diagnose_build(struct api_request *request)
     return reply_of(request, diagnosis, &text);
 }
 
-const struct api_steps api_diagnose = {diagnose_read, NULL, diagnose_build, sizeof(struct own)};
+const struct api_steps api_diagnose = {{diagnose_read}, NULL, diagnose_build, sizeof(struct own)};
 
 /* ---- /check ---- */
 
@@ -316,7 +316,7 @@ static struct api_reply *check_build(struct api_request *request)
     return reply_of(request, diagnosis, &text);
 }
 
-const struct api_steps api_check = {check_read, NULL, check_build, sizeof(struct own)};
+const struct api_steps api_check = {{check_read}, NULL, check_build, sizeof(struct own)};
 
 /* ---- /diagnose/probe ---- */
 
@@ -326,8 +326,7 @@ static const struct api_taking probing = {
 
 static bool probe_read(struct api_request *request)
 {
-    return api_study_read(request, &probing) && check_format(request) &&
-           api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
+    return api_study_read(request, &probing) && check_format(request) && api_take_weights(request);
 }
 
 /* For a person: a number on each line, or a sentence if there is none. */
@@ -371,4 +370,4 @@ static struct api_reply *probe_build(struct api_request *request)
     return api_study_reply(request, has_sentences ? request->format->media_type : api_json_type, &text, has_sentences);
 }
 
-const struct api_steps api_probe = {probe_read, NULL, probe_build, 0};
+const struct api_steps api_probe = {{probe_read}, NULL, probe_build, 0};

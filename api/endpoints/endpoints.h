@@ -10,8 +10,16 @@
  */
 
 /* The steps that other endpoints share; each fails with the reason in *&request->problem. */
-bool api_may_be_kept(const struct api_call *call);  /* by its method; sets request->is_kept */
-bool api_compute_read(struct api_request *request); /* body and query as fields of request */
+bool api_may_be_kept(const struct api_call *call); /* by its method; sets request->is_kept */
+/* Body and query as fields of the request: a step each, for endpoints that a loop may answer, and all together. The
+ * scheme of the query comes first, because it decides the types of the other names; a stored preset that it or the body
+ * names is looked up before. */
+bool api_take_body(struct api_request *request);
+bool api_take_preset(struct api_request *request);
+bool api_take_query_scheme(struct api_request *request);
+bool api_take_query(struct api_request *request);
+bool api_compute_read(struct api_request *request);
+bool api_take_weights(struct api_request *request); /* the stored tensors that it names */
 bool api_compute_size(struct api_request *request, const struct api_source *source); /* --max-answer */
 /* If the answer may be kept, sets its tag, and whether the client already has it; then it need not be computed. */
 void api_compute_name(struct api_request *request, const char *config, size_t n); /* config: api_etag_print */

@@ -21,8 +21,7 @@ struct experiment {
     const struct api_host *host;
     struct api_request *request; /* owns what the experiment borrows, and the memory reserved for it */
     struct pe_experiment *core;
-    enum pe_lang lang; /* of its errors */
-    bool is_events;    /* server-sent */
+    bool is_events; /* server-sent */
     bool is_begun, is_over, is_done;
     uint64_t n_events;
     uint64_t begun_ms, spoke_ms;
@@ -234,19 +233,12 @@ static void speak(struct experiment *x)
     put_start(x);
 }
 
-static void speak_in(struct experiment *x)
-{
-    pe_speak_in(x->lang);
-    speak(x);
-    pe_speak_in(PE_EN);
-}
-
 static size_t live_piece(struct api_body *body, uint64_t i, char *dst)
 {
     struct experiment *x = (struct experiment *)body;
     (void)i; /* each is the next */
     if (x->sent == x->n && !x->is_over)
-        speak_in(x);
+        speak(x);
     size_t n = x->n - x->sent;
     if (n == 0)
         return 0;
@@ -278,7 +270,6 @@ static struct api_body *live_body_new(struct api_request *request, struct pe_exp
                              .host = request->host,
                              .request = api_request_hold(request),
                              .core = experiment,
-                             .lang = pe_spoken(),
                              .is_events = is_events};
     api_text_init(&x->text, API_TEXT_MAX);
     return &x->body;
@@ -376,4 +367,4 @@ static struct api_reply *experiments_build(struct api_request *request)
     return NULL;
 }
 
-const struct api_steps api_experiments = {experiments_read, NULL, experiments_build, sizeof(struct api_entries)};
+const struct api_steps api_experiments = {{experiments_read}, NULL, experiments_build, sizeof(struct api_entries)};

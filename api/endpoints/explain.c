@@ -119,7 +119,7 @@ static struct api_reply *explain_build(struct api_request *request)
     return api_explained(request, &(struct api_explaining){pe_explain_new, api_text_value, put_explained});
 }
 
-const struct api_steps api_explain = {explain_read, NULL, explain_build, 0};
+const struct api_steps api_explain = {{explain_read}, NULL, explain_build, 0};
 
 /* ---- /translate: the core states values; here each becomes text as a shell, JSON or Python has it, of the value alone
  * ---- */
@@ -333,4 +333,4 @@ static struct api_reply *translate_build(struct api_request *request)
     return api_explained(request, &(struct api_explaining){pe_translate_new, put_answer, put_translated});
 }
 
-const struct api_steps api_translate = {translate_read, NULL, translate_build, 0};
+const struct api_steps api_translate = {{translate_read}, NULL, translate_build, 0};

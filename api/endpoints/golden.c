@@ -28,7 +28,6 @@ static const struct api_taking taking = {.tensor = lone_tensor, .params = pe_gol
 /* The preset of the path as a field of the request. */
 static bool read_path(struct api_request *request)
 {
-    const struct api_call *call = request->call;
     const char *name = request->path.preset;
     struct pe_value value = {.kind = PE_STRING, .string = name};
     if (!api_memory_for_reading(request) || !api_request_add(request, "preset", &value, &request->problem))
@@ -37,7 +36,7 @@ static bool read_path(struct api_request *request)
         return request->problem.status == 422 && api_preset_absent(request->presets, name, &request->problem);
     if (!request->has_kept_preset && !pe_preset_named(name))
         return api_preset_absent(request->presets, name, &request->problem);
-    return !call->query || !*call->query || api_query_read(request, call->query, &request->problem);
+    return api_query_read(request, true) && api_take_preset(request) && api_query_read(request, false);
 }
 
 /* Whatever Accept names: a file that a test pins does not depend on the client. */
@@ -69,8 +68,7 @@ static bool golden_read(struct api_request *request)
         return api_fail(&request->problem, 422, pointer, "%s has no meaning here: every tensor is there, and whole",
                         part);
     return api_form_read(request, &request->form, &request->problem) && api_lang_take(request) &&
-           choose_format(request) &&
-           api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
+           choose_format(request) && api_take_weights(request);
 }
 
 /* ---- How many positions fit ---- */
@@ -154,4 +152,4 @@ static struct api_reply *golden_build(struct api_request *request)
     return api_reply_set_scheme(api_compute_reply(request), scheme->name);
 }
 
-const struct api_steps api_golden = {golden_read, golden_check, golden_build, sizeof(struct giving)};
+const struct api_steps api_golden = {{golden_read}, golden_check, golden_build, sizeof(struct giving)};

@@ -173,7 +173,7 @@ static struct api_reply *get_kept(struct api_request *request)
 {
     const struct api_store *store = request->host->presets;
     const struct api_stored_file *file = NULL;
-    struct api_wanted wanted = {.name = request->path.name, .must_not_block = request->call->must_not_block};
+    struct api_wanted wanted = {.name = request->path.name, .must_not_block = request->must_not_block};
     enum api_found found = store ? store->find(store->self, &wanted, &file) : API_FOUND_NOTHING;
     if (found == API_FOUND_LATER && api_is_late(request))
         return NULL;

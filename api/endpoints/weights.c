@@ -112,7 +112,7 @@ static struct api_reply *get(struct api_request *request)
     const struct api_store *store = request->host->store;
     const struct api_call *call = request->call;
     const struct api_stored_file *weights = NULL;
-    struct api_wanted wanted = {.name = request->path.name, .must_not_block = call->must_not_block};
+    struct api_wanted wanted = {.name = request->path.name, .must_not_block = request->must_not_block};
     enum api_found found = store ? store->find(store->self, &wanted, &weights) : API_FOUND_NOTHING;
     if (found != API_FOUND)
         return not_found(request, found);

@@ -76,7 +76,7 @@ enum { API_ETAG_MAX = 40 };
 /* Numbers drawn from seeds. */
 struct api_drawing {
     uint64_t n, max;      /* so far, and at most */
-    uint64_t max_at_once; /* more than so many, drawn while the request is read, are left to a worker */
+    uint64_t max_at_once; /* more than so many are not drawn while the request is read, but by a worker */
     uint64_t n_waiting;   /* of n: not drawn yet */
 };
 
@@ -139,11 +139,13 @@ struct api_request {
     bool (*check_head)(const struct api_host *host, const struct api_call *call, const struct api_route *route,
                        uint64_t n, struct api_problem *problem);
     struct api_path path;
-    struct api_problem problem; /* why it is refused, if it is */
-    bool is_late;               /* refused only because must_not_block: it should be answered by a worker */
-    bool is_long;               /* building its answer takes long, or may wait: a worker does it */
-    void *own;                  /* the endpoint's own state: api_steps.own_bytes */
-    bool is_refused;            /* by the host, while the core has called admit(): the problem is set */
+    struct api_problem problem;   /* why it is refused, if it is */
+    bool is_late;                 /* the next step would have to wait, but must_not_block: it is a worker's */
+    bool is_long;                 /* building its answer takes long, or may wait: a worker does it */
+    bool is_checked, draws_first; /* by its last step; its check reads tensors that wait */
+    unsigned n_read_steps;        /* taken of api_steps.read */
+    void *own;                    /* the endpoint's own state: api_steps.own_bytes */
+    bool is_refused;              /* by the host, while the core has called admit(): the problem is set */
 
     /* ---- What it asks for ---- */
     enum pe_operation_id operation;

@@ -228,10 +228,7 @@ static bool look_up(struct api_request *request, struct pe_value *value, struct 
     enum api_found found = store->find(store->self, &wanted, &file);
     switch (found) {
     case API_FOUND: return put(request, value, file, problem);
-    case API_FOUND_LATER:
-        request->is_late = true;
-        return api_fail(problem, 503, "/preset", "looking for \"%.64s\" takes longer than this thread has",
-                        value->string);
+    case API_FOUND_LATER: return !(request->is_late = true);
     case API_FOUND_UNKNOWN:
     case API_FOUND_TOO_LARGE:
     case API_FOUND_NO_ROOM:

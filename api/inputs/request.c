@@ -13,7 +13,8 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->call = NULL;
     request->route = NULL;
     request->problem.status = 0;
-    request->is_late = request->is_long = request->is_refused = false;
+    request->is_late = request->is_long = request->is_refused = request->is_checked = request->draws_first = false;
+    request->n_read_steps = 0;
     request->own = NULL;
     request->operation = operation;
     request->taking = NULL;
@@ -176,6 +177,7 @@ void api_request_fill(struct api_request *request)
             pe_seed_fill(w->seed, w->name, w->std, 0, w->n, w->to);
     request->waiting = NULL;
     request->drawing.n_waiting = 0;
+    request->draws_first = false;
 }
 
 /* ---- Tensors of the received bytes ---- */

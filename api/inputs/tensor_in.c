@@ -289,17 +289,6 @@ static bool draw_later(const struct draft *d, struct api_request *request, const
     return true;
 }
 
-/* Now, or by a worker that reads the request again. */
-static bool draw_now(const struct draft *d, struct api_request *request, const struct api_waiting *all)
-{
-    if (request->drawing.n - request->drawing.n_waiting > request->drawing.max_at_once) {
-        request->is_late = true;
-        return api_fail(d->problem, 503, "", "the tensors take longer to draw than this thread has");
-    }
-    pe_seed_fill(all->seed, d->name, all->std, 0, all->n, all->to);
-    return true;
-}
-
 static bool check_drawn(const struct draft *d)
 {
     if (d->members[DTYPE])
@@ -325,8 +314,12 @@ static bool read_drawn(const struct draft *d, struct api_request *request, struc
     all.to = api_arena_array(&request->arena, all.n, sizeof(float));
     if (!all.to)
         return api_fail_memory(d->problem);
-    if (!(waits ? draw_later(d, request, &all) : draw_now(d, request, &all)))
+    bool is_late = request->drawing.n - request->drawing.n_waiting > request->drawing.max_at_once;
+    if (!waits && !is_late)
+        pe_seed_fill(all.seed, d->name, all.std, 0, all.n, all.to);
+    else if (!draw_later(d, request, &all))
         return false;
+    request->draws_first |= !waits && is_late;
     tensor.dtype = PE_F32;
     tensor.data = all.to;
     *value = (struct pe_value){.kind = PE_ARRAY, .array = tensor};

@@ -113,9 +113,7 @@ static bool fail_absent(const struct adding *a)
 static bool fail_found(const struct adding *a, enum api_found found)
 {
     switch (found) {
-    case API_FOUND_LATER:
-        a->request->is_late = true;
-        return api_fail(a->problem, 503, a->pointer, "looking for \"%s\" takes longer than this thread has", a->name);
+    case API_FOUND_LATER: return !(a->request->is_late = true);
     case API_FOUND_UNKNOWN:
     case API_FOUND_TOO_LARGE:
     case API_FOUND_NO_ROOM:
@@ -349,8 +347,11 @@ bool api_weights_find(const struct api_store *store, struct api_request *request
     while (!api_is(request->fields[i].name, "weights"))
         i++;
     struct pe_value value = request->fields[i].value;
+    if (!read_field(&a, &value) ||
+        !find_file(&a)) /* a worker may take this step again: up to here nothing is changed */
+        return false;
     remove_field(request, i);
-    if (!read_field(&a, &value) || !find_file(&a) || !find_takes(&a) || !(a.map ? add_by_map(&a) : add_by_name(&a)))
+    if (!find_takes(&a) || !(a.map ? add_by_map(&a) : add_by_name(&a)))
         return false;
     *n_bytes = a.n_bytes;
     return true;

@@ -201,11 +201,6 @@ static void leave(struct api_mcp_call *call, const struct outer *outer)
     call->request->own = outer->own;
 }
 
-static const struct api_steps *steps_of(const struct api_route *route)
-{
-    return route->steps ? route->steps : &api_operate;
-}
-
 /* An answer is JSON, or the picture; other formats are what the url is for. An experiment has no format. */
 static bool choose_format(struct api_mcp_call *call)
 {
@@ -229,13 +224,16 @@ static bool choose_format(struct api_mcp_call *call)
 
 static bool read_request(struct api_mcp_call *call)
 {
-    const struct api_steps *steps = steps_of(call->tool.route);
+    const struct api_steps *steps = api_steps_of(call->tool.route);
     struct api_request *request = call->request;
     call->inner_own = api_arena_alloc(&request->arena, steps->own_bytes + 16);
     if (!call->inner_own)
         return api_fail_memory(&request->problem);
     struct outer outer = enter(call);
-    bool fine = steps->read(request) && choose_format(call) && (!steps->check || steps->check(request));
+    bool fine = true;
+    for (size_t i = 0; fine && steps->read[i]; i++)
+        fine = steps->read[i](request);
+    fine = fine && choose_format(call) && (!steps->check || steps->check(request));
     leave(call, &outer);
     return fine;
 }
@@ -319,8 +317,9 @@ static bool read_catalogue(struct api_mcp_call *call)
     call->inner.body = NULL;
     call->inner.body_bytes = 0;
     call->inner.query = copied;
-    call->inner.lang = request->lang = api_lang_of(&call->inner);
-    pe_speak_in(call->inner.lang);
+    call->inner.has_lang = false;
+    api_speak(&call->inner);
+    request->lang = call->inner.lang;
     if (*request->path.name)
         call->tool.route = route_of(request, "/schemes/{name}");
     return copied || (fine && api_fail_memory(&request->problem));
@@ -578,7 +577,7 @@ struct api_reply *api_mcp_call_build(struct api_mcp_call *call)
         struct outer outer = enter(call);
         if (call->tool.kind == API_MCP_SCHEMES)
             call->request->problem.status = 0;
-        reply = route->handle ? route->handle(request) : steps_of(route)->build(request);
+        reply = route->handle ? route->handle(request) : api_steps_of(route)->build(request);
         leave(call, &outer);
     }
     if (pe_was_cancelled()) {

@@ -213,7 +213,7 @@ static struct api_reply *mcp_build(struct api_request *request)
                                 own->call.is_tool ? own->call.tool.name : NULL);
 }
 
-const struct api_steps api_mcp = {mcp_read, NULL, mcp_build, sizeof(struct own)};
+const struct api_steps api_mcp = {{mcp_read}, NULL, mcp_build, sizeof(struct own)};
 
 /* A page of another origin: the check comes before anything is read, so there is no id. */
 struct api_reply *api_mcp_foreign(const char *detail)

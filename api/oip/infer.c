@@ -164,29 +164,27 @@ static bool relocate(struct inference *inference)
     return false;
 }
 
-static bool take_preset(struct inference *inference)
-{
-    struct api_request *request = inference->request;
-    return (api_pasted_take(request, &request->problem) && api_preset_take(request, &request->problem)) ||
-           relocate(inference);
-}
-
-static bool read(struct inference *inference)
-{
-    struct api_request *request = inference->request;
-    struct api_problem *problem = &request->problem;
-    struct pe_value scheme = {.kind = PE_STRING, .string = inference->model.scheme->name};
-    size_t n_json;
-    return api_oip_json_bytes(request->call, &n_json, problem) && api_memory_for_json(request, n_json) &&
-           api_oip_read(request, request->call, n_json, &inference->oip, problem) && take_preset(inference) &&
-           api_request_add(request, "scheme", &scheme, problem) && choose_operation(inference, request);
-}
-
-static bool infer_read(struct api_request *request)
+static bool infer_body(struct api_request *request)
 {
     struct inference *inference = request->own;
+    struct api_problem *problem = &request->problem;
+    size_t n_json;
     *inference = (struct inference){.request = request};
-    if (!api_oip_find(request, &inference->model) || !read(inference))
+    return api_oip_find(request, &inference->model) && api_oip_json_bytes(request->call, &n_json, problem) &&
+           api_memory_for_json(request, n_json) &&
+           api_oip_read(request, request->call, n_json, &inference->oip, problem);
+}
+
+static bool infer_preset(struct api_request *request)
+{
+    return (api_pasted_take(request, &request->problem) && api_take_preset(request)) || relocate(request->own);
+}
+
+static bool infer_form(struct api_request *request)
+{
+    struct inference *inference = request->own;
+    struct pe_value scheme = {.kind = PE_STRING, .string = inference->model.scheme->name};
+    if (!api_request_add(request, "scheme", &scheme, &request->problem) || !choose_operation(inference, request))
         return false;
     if (!api_form_read(request, &request->form, &request->problem))
         return relocate(inference);
@@ -224,4 +222,5 @@ static struct api_reply *infer_build(struct api_request *request)
     return reply;
 }
 
-const struct api_steps api_oip_infer = {infer_read, infer_check, infer_build, sizeof(struct inference)};
+const struct api_steps api_oip_infer = {
+    {infer_body, infer_preset, infer_form}, infer_check, infer_build, sizeof(struct inference)};

@@ -80,7 +80,8 @@ static struct reply *reply_new(int status, const char *content_type)
                                      .pace = API_PACE_READY,
                                      .route = "",
                                      .scheme = "",
-                                     .format = "json"};
+                                     .format = "json",
+                                     .lang = pe_spoken()};
     return reply;
 }
 

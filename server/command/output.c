@@ -214,8 +214,11 @@ static struct api_reply *ask(struct sending *s, const char *outputs, const char 
                             .body_bytes = s->body.n,
                             .body_is_ours = !is_split(s->line), /* it is sent again then */
                             .is_completed = true};
+    api_speak(&call);
     struct api_reply *reply = api_head(&host, &call, s->body.n);
-    return reply ? reply : api_answer(&host, &call);
+    reply = reply ? reply : api_answer(&host, &call);
+    api_speak(NULL);
+    return reply;
 }
 
 /* The words of a shell for the service's: the field is an option here, or the member of an object is, whose name is

@@ -178,11 +178,31 @@ static bool kept_add(struct http *http, const struct transport_answer *answer, s
 
 /* ---- The body ---------------------------------------------------------------------------------------------------- */
 
+/* 0.9.75: a reader that returns 0 without suspending the connection is called again at once, for ever. */
 static ssize_t read_some(void *self, uint64_t pos, char *dst, size_t room)
 {
-    const struct http_request *request = &((struct http_connection *)self)->request;
+    struct http_connection *connection = self;
+    const struct http_request *request = &connection->request;
+    struct iovec parts[TRANSPORT_PARTS];
+    size_t n_read = 0;
     (void)pos;
-    return request->reader->read(request->exchange, dst, room);
+    ssize_t share = request->reader->share(request->exchange, true);
+    if (share <= 0)
+        return share;
+    room = room < (size_t)share ? room : (size_t)share;
+    ssize_t n_parts = request->reader->look(request->exchange, dst, room, parts);
+    if (n_parts == 0)
+        transport_suspend(connection);
+    if (n_parts <= 0)
+        return n_parts;
+    for (ssize_t i = 0; i < n_parts && n_read < room; i++) {
+        size_t left = room - n_read, n = parts[i].iov_len < left ? parts[i].iov_len : left;
+        if (parts[i].iov_base != dst) /* else it has been computed there */
+            memcpy(dst + n_read, parts[i].iov_base, n);
+        n_read += n;
+    }
+    request->reader->skip(request->exchange, n_read);
+    return (ssize_t)n_read;
 }
 
 /* To other clients than those of HTTP/1.1 the daemon may send a body of unknown length without chunks, up to the end of

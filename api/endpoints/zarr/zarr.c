@@ -126,7 +126,7 @@ static bool check_outputs(struct reading *r)
     return true;
 }
 
-static bool zarr_read(struct api_request *request)
+static bool zarr_body(struct api_request *request)
 {
     struct reading *r = request->own;
     *r = (struct reading){.request = request, .call = *request->call};
@@ -136,9 +136,12 @@ static bool zarr_read(struct api_request *request)
     request->call = &r->call;
     request->format = &chunk_format;
     request->is_kept = request->fills_later = true;
-    return read_path(r) && api_compute_read(request) &&
-           api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem) &&
-           api_form_read(request, &request->form, &request->problem) && check_form(r);
+    return read_path(r) && api_take_body(request);
+}
+
+static bool zarr_form(struct api_request *request)
+{
+    return api_form_read(request, &request->form, &request->problem) && check_form(request->own);
 }
 
 /* ---- Chunks ---- */
@@ -266,7 +269,11 @@ static struct api_reply *zarr_build(struct api_request *request)
     return answer_key(r);
 }
 
-const struct api_steps api_zarr = {zarr_read, api_compute_check, zarr_build, sizeof(struct reading)};
+const struct api_steps api_zarr = {
+    {zarr_body, api_take_preset, api_take_query_scheme, api_take_preset, api_take_query, api_take_weights, zarr_form},
+    api_compute_check,
+    zarr_build,
+    sizeof(struct reading)};
 
 /* ---- Chunks: their shape, their keys, and what of the tensor is in them ---- */
 
