@@ -96,20 +96,6 @@ static bool hold_tensors(struct api_request *request, const struct pe_analysis *
     return api_fail(&request->problem, 413, "/outputs", "the answer has more than %d tensors", API_TENSORS_MAX);
 }
 
-/* From here on only the tensors are in memory: how long they stay is for the client's reading to decide. */
-static void keep_tensors(struct api_request *request, struct pe_analysis *analysis)
-{
-    const struct api_source *source = &request->opening.source;
-    uint64_t n = 0;
-    for (size_t i = 0; i < source->n_held; i++) {
-        const struct pe_output *output = &source->held[i].output;
-        n += output->n_rows * output->row_len * pe_dtype_size(output->dtype);
-    }
-    pe_analysis_settle(analysis);
-    request->arena.n_bytes += n;
-    api_memory_settle(request);
-}
-
 static bool open_answer(struct api_request *request, struct pe_analysis *analysis)
 {
     struct api_text text;
@@ -118,7 +104,16 @@ static bool open_answer(struct api_request *request, struct pe_analysis *analysi
     bool fine =
         hold_tensors(request, analysis) && api_study_members(request, pe_analysis_answer(analysis), &text, members);
     if (fine) {
-        keep_tensors(request, analysis);
+        /* From here on only the tensors are in memory: how long they stay is for the client's reading to decide. */
+        const struct api_source *source = &request->opening.source;
+        uint64_t n = 0;
+        for (size_t i = 0; i < source->n_held; i++) {
+            const struct pe_output *output = &source->held[i].output;
+            n += output->n_rows * output->row_len * pe_dtype_size(output->dtype);
+        }
+        pe_analysis_settle(analysis);
+        request->arena.n_bytes += n;
+        api_memory_settle(request);
         fine = api_study_open(request);
     }
     api_text_drop(&text);

@@ -109,25 +109,12 @@ static void put_members(struct experiment *x, const struct pe_value *object)
     }
 }
 
-static void put_start(struct experiment *x)
-{
-    open_event(x, "start");
-    put_members(x, pe_experiment_start(x->core));
-    close_event(x);
-}
-
 static void put_progress(struct experiment *x, const struct pe_experiment_progress *progress)
 {
     open_event(x, "progress");
     api_text_format(&x->text, ",\"run\":%zu,\"step\":%llu,\"loss\":", progress->run,
                     (unsigned long long)progress->step);
     api_text_real(&x->text, progress->loss);
-    close_event(x);
-}
-
-static void put_alive(struct experiment *x)
-{
-    open_event(x, "alive");
     close_event(x);
 }
 
@@ -206,7 +193,8 @@ static void work(struct experiment *x)
             return;
         }
         if (now - x->spoke_ms >= ALIVE_MS) {
-            put_alive(x);
+            open_event(x, "alive");
+            close_event(x);
             return;
         }
         if (pe_experiment_advance(x->core, &event, &progress, &err)) {
@@ -230,7 +218,9 @@ static void speak(struct experiment *x)
     }
     x->is_begun = true;
     x->begun_ms = x->host->now_ms();
-    put_start(x);
+    open_event(x, "start");
+    put_members(x, pe_experiment_start(x->core));
+    close_event(x);
 }
 
 static size_t live_piece(struct api_body *body, uint64_t i, char *dst)

@@ -70,16 +70,6 @@ static void put_pasted_line(struct api_text *text, const struct api_request *req
     api_text_put(text, "\n");
 }
 
-/* A value that the text cuts may be needed. */
-static void add_cut(const struct api_request *request, struct pe_failure *err)
-{
-    for (size_t i = 0; request->unread && request->unread[i]; i++) {
-        size_t used = strlen(err->detail);
-        if (strstr(err->pointer, request->unread[i]) || strstr(err->detail, request->unread[i]))
-            snprintf(err->detail + used, sizeof err->detail - used, "%s", pe_text("; the text cuts its value"));
-    }
-}
-
 struct api_reply *api_explained(struct api_request *request, const struct api_explaining *how)
 {
     struct pe_failure err;
@@ -96,7 +86,12 @@ struct api_reply *api_explained(struct api_request *request, const struct api_ex
     struct api_text text;
     api_memory_settle(request);
     if (how->ask(&core, &explain, &err)) {
-        add_cut(request, &err);
+        /* A value that the text cuts may be needed. */
+        for (size_t i = 0; request->unread && request->unread[i]; i++) {
+            size_t used = strlen(err.detail);
+            if (strstr(err.pointer, request->unread[i]) || strstr(err.detail, request->unread[i]))
+                snprintf(err.detail + used, sizeof err.detail - used, "%s", pe_text("; the text cuts its value"));
+        }
         api_memory_fail(request, &err);
         return NULL;
     }

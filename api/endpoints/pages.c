@@ -97,11 +97,6 @@ static const char always_asked[] = "no-cache", for_ever[] = "public, max-age=315
 /* A client that decompresses gets other bytes, so they have another tag. */
 enum { TAG_BYTES = 96 };
 
-static void print_tag(const struct api_page_file *file, enum api_coding coding, char tag[TAG_BYTES])
-{
-    snprintf(tag, TAG_BYTES, "\"%.64s%s\"", file->digest, coding == API_GZIP ? "-gzip" : "");
-}
-
 static struct api_reply *bytes_reply(const struct api_page_file *file, enum api_coding coding)
 {
     const char *bytes = coding == API_GZIP ? file->gzip : page_plain(file);
@@ -129,7 +124,7 @@ static struct api_reply *built_in(const struct api_page_file *file, const struct
     enum api_coding coding = api_coding_choose(call->accept_encoding);
     if (coding == API_NO_CODING)
         return api_refusal(406, "Accept-Encoding excludes both codings of this file, gzip and identity");
-    print_tag(file, coding, tag);
+    snprintf(tag, TAG_BYTES, "\"%.64s%s\"", file->digest, coding == API_GZIP ? "-gzip" : "");
     bool is_there = api_etag_is_among(call->if_none_match, tag);
     struct api_reply *reply = is_there ? api_reply_empty(304) : bytes_reply(file, coding);
     return reply->status >= 400 ? reply : api_reply_tagged(reply, tag, cache_control);

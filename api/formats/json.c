@@ -57,13 +57,6 @@ static void add_layer_type(struct api_text *text, const struct pe_preset *preset
         api_text_member(text, "layer_type", is_asked ? asked->string : preset->layers[0].layer_type);
 }
 
-/* By which name the preset was asked for. */
-static void add_asked(struct api_text *text, const struct api_request *request)
-{
-    const struct pe_value *asked = request ? api_request_find(request, "preset") : NULL;
-    api_preset_asked(text, asked && asked->kind == PE_STRING ? asked->string : NULL);
-}
-
 void api_json_plan(struct api_text *text, const struct api_request *request)
 {
     const struct pe_plan *plan = request->opening.source.plan;
@@ -75,18 +68,10 @@ void api_json_plan(struct api_text *text, const struct api_request *request)
         api_text_put(text, ",\"preset\":{");
         api_preset_about(text, pe_plan_preset(plan));
         add_layer_type(text, pe_plan_preset(plan), request);
-        add_asked(text, request);
+        /* By which name the preset was asked for. */
+        const struct pe_value *asked = request ? api_request_find(request, "preset") : NULL;
+        api_preset_asked(text, asked && asked->kind == PE_STRING ? asked->string : NULL);
         api_text_put(text, "}");
-    }
-}
-
-static void add_members(const struct api_request *request, struct api_text *text)
-{
-    for (size_t i = 0; i < request->opening.n_members; i++) {
-        api_text_string(text, request->opening.members[i].name);
-        api_text_put(text, ":");
-        api_text_add(text, request->opening.members[i].json, request->opening.members[i].n);
-        api_text_put(text, ",");
     }
 }
 
@@ -97,7 +82,12 @@ static void begin_answer(const struct api_request *request, struct api_text *tex
         api_json_plan(text, request);
         api_text_put(text, ",");
     }
-    add_members(request, text);
+    for (size_t i = 0; i < request->opening.n_members; i++) {
+        api_text_string(text, request->opening.members[i].name);
+        api_text_put(text, ":");
+        api_text_add(text, request->opening.members[i].json, request->opening.members[i].n);
+        api_text_put(text, ",");
+    }
     api_text_put(text, "\"tensors\":{");
 }
 

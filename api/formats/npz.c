@@ -230,16 +230,6 @@ static bool add_part(struct api_request *request, struct npz *npz, size_t k)
     return fine;
 }
 
-static void add_elements(struct api_request *request, struct npz *npz, size_t k)
-{
-    struct entry *entry = &npz->entries[k];
-    uint64_t count = entry->output->n_rows * entry->output->row_len;
-    entry->segment = request->opening.stream->n_segments;
-    entry->is_empty = count == 0;
-    api_body_output(request->opening.stream, k);
-    npz->end += count * pe_dtype_size(entry->output->dtype);
-}
-
 /* The system zeroes each page on first use: if an answer is not read to its end, the rest costs nothing. */
 static bool add_notes(struct api_request *request, struct npz *npz)
 {
@@ -273,7 +263,12 @@ static bool open(struct api_request *request)
         npz->entries[i].output = api_source_output(&request->opening.source, i);
         if (!add_part(request, npz, i))
             return false;
-        add_elements(request, npz, i);
+        struct entry *entry = &npz->entries[i];
+        uint64_t count = entry->output->n_rows * entry->output->row_len;
+        entry->segment = request->opening.stream->n_segments;
+        entry->is_empty = count == 0;
+        api_body_output(request->opening.stream, i);
+        npz->end += count * pe_dtype_size(entry->output->dtype);
     }
     return add_part(request, npz, n) && add_notes(request, npz);
 }

@@ -61,19 +61,6 @@ static void on_give(png_structp png, png_voidp bytes)
 
 /* ---- The file ---- */
 
-/* Viewers that ignore transparency show white there. */
-static void set_palette(struct drawing *d)
-{
-    png_color palette[1 + API_COLOURS] = {{0xff, 0xff, 0xff}};
-    for (unsigned i = 0; i < API_COLOURS; i++) {
-        struct api_colour colour = api_colour(d->cmap, i);
-        palette[1 + i] = (png_color){colour.red, colour.green, colour.blue};
-    }
-    const png_byte transparent = 0;
-    png_set_PLTE(d->png, d->info, palette, 1 + API_COLOURS);
-    png_set_tRNS(d->png, d->info, &transparent, 1, NULL);
-}
-
 static void set_text(struct drawing *d)
 {
     char key[] = "posenc";
@@ -87,7 +74,15 @@ static void write_head(struct drawing *d)
     png_set_IHDR(d->png, d->info, (png_uint_32)d->width, (png_uint_32)d->height, 8, PNG_COLOR_TYPE_PALETTE,
                  PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_set_sRGB(d->png, d->info, PNG_sRGB_INTENT_PERCEPTUAL);
-    set_palette(d);
+    /* Viewers that ignore transparency show white there. */
+    png_color palette[1 + API_COLOURS] = {{0xff, 0xff, 0xff}};
+    for (unsigned i = 0; i < API_COLOURS; i++) {
+        struct api_colour colour = api_colour(d->cmap, i);
+        palette[1 + i] = (png_color){colour.red, colour.green, colour.blue};
+    }
+    const png_byte transparent = 0;
+    png_set_PLTE(d->png, d->info, palette, 1 + API_COLOURS);
+    png_set_tRNS(d->png, d->info, &transparent, 1, NULL);
     if (d->request.n)
         set_text(d);
     png_write_info(d->png, d->info);
@@ -208,14 +203,6 @@ static bool print_request(struct drawing *d, struct api_request *request)
     return true;
 }
 
-static void drop(struct drawing *d)
-{
-    api_picture_drop(&d->picture);
-    api_text_drop(&d->request);
-    free(d->indices);
-    free(d->pixels);
-}
-
 static bool open(struct api_request *request)
 {
     struct drawing d = {.cmap = api_form_cmap(&request->form)};
@@ -231,7 +218,10 @@ static bool open(struct api_request *request)
                print_request(&d, request) && write_png(&d, &request->problem) &&
                api_picture_check(&d.picture, &request->problem);
     }
-    drop(&d);
+    api_picture_drop(&d.picture);
+    api_text_drop(&d.request);
+    free(d.indices);
+    free(d.pixels);
     if (fine)
         return api_body_keep(request, &d.out);
     api_text_drop(&d.out);

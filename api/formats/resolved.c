@@ -49,13 +49,6 @@ static size_t add_fields(struct api_text *text, const struct api_request *reques
     return n;
 }
 
-/* A model may define the sequence, e.g. Swin's window; then the field that names the model defines it again. */
-static void add_sequence(struct api_text *text, const struct api_request *request)
-{
-    if (add_fields(text, request, is_of_sequence) == 0)
-        add_fields(text, request, is_of_model);
-}
-
 static void add_bound(struct api_text *text, int64_t x)
 {
     if (x == PE_UNSET_INT)
@@ -154,7 +147,9 @@ void api_resolved_print(struct api_text *text, const struct api_request *request
     struct api_text json;
     api_text_init(&json, text->max);
     api_text_add(&json, request->opening.config, request->opening.config_bytes - 1); /* without its closing brace */
-    add_sequence(&json, request);
+    /* A model may define the sequence, e.g. Swin's window; then the field that names the model defines it again. */
+    if (add_fields(&json, request, is_of_sequence) == 0)
+        add_fields(&json, request, is_of_model);
     add_form(&json, request, picture, zoom);
     api_text_put(&json, "}");
     if (json.state)

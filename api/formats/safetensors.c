@@ -25,15 +25,6 @@ static int compare(const void *left, const void *right)
     return ranks ? ranks : strcmp(a->name, b->name);
 }
 
-static void add_entry(struct api_text *text, const struct pe_output *output, uint64_t begin, uint64_t end)
-{
-    api_text_put(text, ",");
-    api_text_string(text, output->name);
-    api_text_format(text, ":{\"dtype\":\"%s\",\"shape\":", api_dtype_name(API_SAFETENSORS, output->dtype));
-    api_text_shape(text, output->shape, output->rank);
-    api_text_format(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
-}
-
 static void add_plan(struct api_text *text, const struct api_request *request)
 {
     api_text_put(text, ",\"scheme\":");
@@ -103,7 +94,11 @@ static uint64_t add_header(struct api_text *text, const struct api_request *requ
         const struct pe_output *output = entries->at[i].output;
         uint64_t begin = end;
         end += output->n_rows * output->row_len * pe_dtype_size(output->dtype);
-        add_entry(text, output, begin, end);
+        api_text_put(text, ",");
+        api_text_string(text, output->name);
+        api_text_format(text, ":{\"dtype\":\"%s\",\"shape\":", api_dtype_name(API_SAFETENSORS, output->dtype));
+        api_text_shape(text, output->shape, output->rank);
+        api_text_format(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
     }
     finish_header(text);
     return end;

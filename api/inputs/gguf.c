@@ -190,23 +190,6 @@ static bool skip_string(struct head *h, bool is_kept)
     return true;
 }
 
-static bool skip_value(struct head *h, bool is_kept)
-{
-    if (!need(h, 4))
-        return false;
-    uint64_t type = take(h, 4);
-    if (type >= API_GGUF_N_TYPES)
-        return fail_item(h, "has a type above 12");
-    if (type == API_GGUF_STRING)
-        return skip_string(h, is_kept);
-    if (type == API_GGUF_ARRAY)
-        return skip_array(h, is_kept);
-    if (!need(h, api_gguf_size(type)) || (type == API_GGUF_BOOL && !check_booleans(h, 1)))
-        return false;
-    h->at += api_gguf_size(type);
-    return true;
-}
-
 static uint32_t hash_of(const char *name, size_t n)
 {
     uint32_t hash = 2166136261U;
@@ -233,7 +216,19 @@ static bool walk_key(struct head *h)
         return fail(h, "a key is not UTF-8");
     if (is_kept)
         h->kept[h->n_kept++] = (struct kept){name, (uint32_t)n, hash_of(name, (size_t)n)};
-    return skip_value(h, is_kept);
+    if (!need(h, 4))
+        return false;
+    uint64_t type = take(h, 4);
+    if (type >= API_GGUF_N_TYPES)
+        return fail_item(h, "has a type above 12");
+    if (type == API_GGUF_STRING)
+        return skip_string(h, is_kept);
+    if (type == API_GGUF_ARRAY)
+        return skip_array(h, is_kept);
+    if (!need(h, api_gguf_size(type)) || (type == API_GGUF_BOOL && !check_booleans(h, 1)))
+        return false;
+    h->at += api_gguf_size(type);
+    return true;
 }
 
 static int by_name(const void *left, const void *right)

@@ -291,14 +291,6 @@ static bool place(struct api_request *request, const struct named_file *file, st
                                  file->name, file->name);
 }
 
-static bool place_all(struct api_request *request, const struct named_file *files, struct api_problem *problem)
-{
-    for (const struct named_file *file = files; file; file = file->next)
-        if (!place(request, file, problem))
-            return false;
-    return true;
-}
-
 static bool read_part(struct api_request *request, struct part *part, bool *has_request,
                       const struct named_file **files, struct api_problem *problem)
 {
@@ -352,5 +344,8 @@ bool api_multipart_read(struct api_request *request, const struct api_received *
     }
     if (mark != MARK_END)
         return fail_body(problem, "its closing boundary is missing; the body is cut short or has no CRLF line ends");
-    return place_all(request, files, problem);
+    for (const struct named_file *file = files; file; file = file->next)
+        if (!place(request, file, problem))
+            return false;
+    return true;
 }

@@ -353,15 +353,6 @@ static size_t decode(const char *text, size_t n, char *out, size_t *n_out)
     return i == n_digits ? n : i;
 }
 
-/* The elements are moved to the beginning of the memory, which is aligned, where their place in the file is not. */
-static const void *align(char *memory, const struct pe_tensor *tensor)
-{
-    size_t size = pe_dtype_size(tensor->dtype);
-    uint64_t count = 0;
-    pe_shape_count(tensor->shape, tensor->rank, &count);
-    return (uintptr_t)tensor->data % size ? memmove(memory, tensor->data, (size_t)count * size) : tensor->data;
-}
-
 static bool read_npy(const struct draft *d, struct api_request *request, struct pe_value *value)
 {
     const struct pe_value *text = d->members[NPY];
@@ -384,7 +375,11 @@ static bool read_npy(const struct draft *d, struct api_request *request, struct 
     }
     if (!api_npy_parse(&request->arena, &file, &tensor, d->problem))
         return false;
-    tensor.data = align(bytes, &tensor);
+    /* The elements are moved to the beginning of the memory, which is aligned, where their place in the file is not. */
+    size_t size = pe_dtype_size(tensor.dtype);
+    uint64_t count = 0;
+    pe_shape_count(tensor.shape, tensor.rank, &count);
+    tensor.data = (uintptr_t)tensor.data % size ? memmove(bytes, tensor.data, (size_t)count * size) : tensor.data;
     *value = (struct pe_value){.kind = PE_ARRAY, .array = tensor};
     return true;
 }

@@ -333,12 +333,6 @@ static bool add_by_name(struct adding *a)
 
 /* ---- The whole ---- */
 
-static void remove_field(struct api_request *request, size_t i)
-{
-    request->n_fields--;
-    memmove(&request->fields[i], &request->fields[i + 1], (request->n_fields - i) * sizeof *request->fields);
-}
-
 bool api_weights_find(const struct api_store *store, struct api_request *request, size_t *n_bytes,
                       struct api_problem *problem)
 {
@@ -350,7 +344,8 @@ bool api_weights_find(const struct api_store *store, struct api_request *request
     if (!read_field(&a, &value) ||
         !find_file(&a)) /* a worker may take this step again: up to here nothing is changed */
         return false;
-    remove_field(request, i);
+    request->n_fields--;
+    memmove(&request->fields[i], &request->fields[i + 1], (request->n_fields - i) * sizeof *request->fields);
     if (!find_takes(&a) || !(a.map ? add_by_map(&a) : add_by_name(&a)))
         return false;
     *n_bytes = a.n_bytes;

@@ -161,21 +161,6 @@ static const struct api_route *route_of(const struct api_request *request, const
     return NULL;
 }
 
-static void set_inner(struct api_mcp_call *call, const struct api_route *route)
-{
-    const struct api_call *outer = call->request->call;
-    call->inner = *outer;
-    call->inner.method = "POST";
-    call->inner.path = call->tool.route->pattern;
-    call->inner.query = NULL;
-    call->inner.content_type = api_json_type;
-    call->inner.accept = call->tool.kind == API_MCP_PICTURE ? "image/png" : api_json_type;
-    call->inner.if_match = call->inner.if_none_match = call->inner.if_range = call->inner.range = NULL;
-    call->inner.last_event_id = NULL;
-    call->inner.body_is_ours = false;
-    call->inner.route = route;
-}
-
 /* Steps of the endpoint see its own call, route and state. */
 struct outer {
     const struct api_call *call;
@@ -348,7 +333,17 @@ bool api_mcp_call_read(struct api_mcp_call *call)
 {
     struct api_request *request = call->request;
     request->problem.status = 0;
-    set_inner(call, call->tool.route);
+    const struct api_call *outer = call->request->call;
+    call->inner = *outer;
+    call->inner.method = "POST";
+    call->inner.path = call->tool.route->pattern;
+    call->inner.query = NULL;
+    call->inner.content_type = api_json_type;
+    call->inner.accept = call->tool.kind == API_MCP_PICTURE ? "image/png" : api_json_type;
+    call->inner.if_match = call->inner.if_none_match = call->inner.if_range = call->inner.range = NULL;
+    call->inner.last_event_id = NULL;
+    call->inner.body_is_ours = false;
+    call->inner.route = call->tool.route;
     return set_request(call) &&
            request->check_head(request->host, &call->inner, call->tool.route, call->inner.body_bytes,
                                &request->problem) &&

@@ -60,14 +60,6 @@ static bool print_shown(struct api_text *text, const struct api_source *source, 
     return numbers && place;
 }
 
-static void put_stops(struct api_text *text, const uint64_t *stops, unsigned rank)
-{
-    api_text_put(text, ",\"shown\":[");
-    for (unsigned axis = 0; axis < rank; axis++)
-        api_text_format(text, "%s[0,%" PRIu64 "]", axis ? "," : "", stops[axis]);
-    api_text_put(text, "]");
-}
-
 void api_mcp_put_tensors(struct api_text *text, const struct api_source *source, int64_t values, int digits,
                          bool *complete, uint64_t *bytes)
 {
@@ -87,7 +79,10 @@ void api_mcp_put_tensors(struct api_text *text, const struct api_source *source,
         api_text_shape(text, output->shape, output->rank);
         api_text_format(text, ",\"bytes\":%" PRIu64, n_bytes);
         if (n) {
-            put_stops(text, stops, output->rank);
+            api_text_put(text, ",\"shown\":[");
+            for (unsigned axis = 0; axis < output->rank; axis++)
+                api_text_format(text, "%s[0,%" PRIu64 "]", axis ? "," : "", stops[axis]);
+            api_text_put(text, "]");
             api_text_put(text, ",\"data\":");
             if (!print_shown(text, source, i, stops, n, digits))
                 text->state = API_TEXT_NO_MEMORY;

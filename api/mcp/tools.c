@@ -190,17 +190,6 @@ static void put_rows(struct schema *s, const struct pe_param *rows)
             put_row(s, rows);
 }
 
-/* Rarer ways of giving a sequence have their labels alone, since every tool has them. */
-static void put_sequence(struct schema *s)
-{
-    for (const struct pe_param *row = pe_sequence_params(); row->name; row++) {
-        if (pe_param_is_basic(row))
-            put_row(s, row);
-        else if (row->group != PE_G_SEGMENTS && row->level != PE_MORE && begin_property(s, row->name))
-            print_short(s->text, row, true);
-    }
-}
-
 static void put_property(struct schema *s, const char *name, const char *type, const char *about)
 {
     if (!begin_property(s, name))
@@ -308,7 +297,13 @@ static void put_request(struct schema *s, const struct api_mcp_tool *tool)
     put_schemes(s, route);
     put_property(s, "preset", "string", "a model by name; the tool presets finds it");
     put_property(s, "hf_config", "object", "a Hugging Face config.json");
-    put_sequence(s);
+    /* Rarer ways of giving a sequence have their labels alone, since every tool has them. */
+    for (const struct pe_param *row = pe_sequence_params(); row->name; row++) {
+        if (pe_param_is_basic(row))
+            put_row(s, row);
+        else if (row->group != PE_G_SEGMENTS && row->level != PE_MORE && begin_property(s, row->name))
+            print_short(s->text, row, true);
+    }
     if (tool->kind == API_MCP_TENSORS || tool->kind == API_MCP_PICTURE)
         put_property(s, "outputs", "array", "names of outputs");
     if (tool->kind == API_MCP_TENSORS)

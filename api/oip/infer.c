@@ -124,15 +124,6 @@ static bool name_output(struct inference *inference, size_t i, enum pe_operation
     return fail_output(inference, i, what);
 }
 
-static bool name_outputs(struct inference *inference, enum pe_operation_id operation)
-{
-    inference->request->form.n_outputs = inference->oip.n_outputs;
-    for (size_t i = 0; i < inference->oip.n_outputs; i++)
-        if (!name_output(inference, i, operation))
-            return false;
-    return true;
-}
-
 /* ---- From bytes to a plan ---- */
 
 static bool is_under(const char *pointer, const char *name, size_t *n)
@@ -188,7 +179,11 @@ static bool infer_form(struct api_request *request)
         return false;
     if (!api_form_read(request, &request->form, &request->problem))
         return relocate(inference);
-    return name_outputs(inference, request->operation);
+    inference->request->form.n_outputs = inference->oip.n_outputs;
+    for (size_t i = 0; i < inference->oip.n_outputs; i++)
+        if (!name_output(inference, i, request->operation))
+            return false;
+    return true;
 }
 
 /* Of some outputs in JSON and others as bytes, the JSON is computed before the answer begins. */

@@ -131,13 +131,6 @@ static uint64_t step_of(const struct pe_output *output)
     return step < count ? step : count;
 }
 
-static uint64_t step_at(const struct pe_output *output, uint64_t at)
-{
-    uint64_t step = step_of(output), period = output->unit ? output->period : count_of(output);
-    uint64_t left = period - at % period;
-    return left < step ? left : step;
-}
-
 /* The header states the length of the JSON, so its numbers must be printed before the first byte is sent. */
 static bool add_numbers(struct api_request *request, struct api_text *text, size_t i)
 {
@@ -157,7 +150,9 @@ static bool add_numbers(struct api_request *request, struct api_text *text, size
     if (!values)
         return api_fail_memory(&request->problem);
     for (uint64_t at = 0, n; at < count && !pe_is_cancelled(); at += n) {
-        n = step_at(output, at);
+        uint64_t step = step_of(output), period = output->unit ? output->period : count_of(output);
+        uint64_t left = period - at % period;
+        n = left < step ? left : step;
         pe_fill(request->opening.source.plan, i, at, (size_t)n, values);
         size_t n_bytes = api_elements_print(&elements, values, at, (size_t)n, dst);
         text->n += n_bytes;
@@ -184,16 +179,6 @@ static bool add_outputs(struct api_request *request, struct api_text *text)
     return true;
 }
 
-static void add_tail(struct api_request *request)
-{
-    struct api_oip_answer *answer = request->about;
-    for (size_t i = 0; i < pe_plan_n_outputs(request->opening.source.plan); i++)
-        if (is_binary(answer->request, i) && count_of(pe_plan_output(request->opening.source.plan, i))) {
-            api_body_output(request->opening.stream, i);
-            answer->has_tail = true;
-        }
-}
-
 static bool open_binary(struct api_request *request)
 {
     struct api_text text;
@@ -207,7 +192,12 @@ static bool open_binary(struct api_request *request)
     int n = snprintf(length, sizeof length, "%zu", text.n);
     if (!api_body_take(request, &text))
         return false;
-    add_tail(request);
+    struct api_oip_answer *answer = request->about;
+    for (size_t i = 0; i < pe_plan_n_outputs(request->opening.source.plan); i++)
+        if (is_binary(answer->request, i) && count_of(pe_plan_output(request->opening.source.plan, i))) {
+            api_body_output(request->opening.stream, i);
+            answer->has_tail = true;
+        }
     if (!((const struct api_oip_answer *)request->about)->has_tail)
         return true;
     request->opening.header = "Inference-Header-Content-Length";

@@ -54,22 +54,6 @@ static void add_outputs(struct tensors *tensors, const struct pe_scheme_info *sc
             add(tensors, rows->name, rows->shape, rows->dtype == PE_DTYPE_NONE ? PE_F32 : rows->dtype);
 }
 
-static void find_inputs(const struct api_oip_model *model, struct tensors *inputs)
-{
-    inputs->n = 0;
-    add(inputs, "positions", "n", PE_I64);
-    add_inputs(inputs, model, model->scheme->inputs);
-    if (model->scheme->is_additive && api_oip_can(model, PE_ENCODE))
-        add(inputs, "x", "batch,n,dim", PE_F32);
-    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
-        if (!api_oip_can(model, id))
-            continue;
-        add_inputs(inputs, model, pe_operation_at(id)->inputs);
-        if (api_operations[id].takes_tokens)
-            add(inputs, "tokens", "n", PE_DTYPE_NONE);
-    }
-}
-
 static void add_renamed(struct tensors *tensors, const struct api_renamed *rows)
 {
     for (; rows->name; rows++)
@@ -173,7 +157,18 @@ static struct api_reply *describe(struct api_request *request, print_function *p
     char name[API_OIP_NAME_MAX];
     if (!api_oip_find(request, &model))
         return NULL;
-    find_inputs(&model, &inputs);
+    inputs.n = 0;
+    add(&inputs, "positions", "n", PE_I64);
+    add_inputs(&inputs, &model, model.scheme->inputs);
+    if (model.scheme->is_additive && api_oip_can(&model, PE_ENCODE))
+        add(&inputs, "x", "batch,n,dim", PE_F32);
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
+        if (!api_oip_can(&model, id))
+            continue;
+        add_inputs(&inputs, &model, pe_operation_at(id)->inputs);
+        if (api_operations[id].takes_tokens)
+            add(&inputs, "tokens", "n", PE_DTYPE_NONE);
+    }
     find_outputs(&model, &outputs);
     api_oip_name_print(&model, name);
     api_text_init(&text, API_TEXT_MAX);

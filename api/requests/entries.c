@@ -174,26 +174,17 @@ static bool take_variants(const struct reading *r, struct api_request *request, 
     return false;
 }
 
-static bool add_weights(const struct reading *r, struct api_request *request, struct pe_entry *entry)
-{
-    size_t n_bytes;
-    const struct pe_value *weights = api_request_find(request, "weights");
-    bool is_own = weights && weights < &request->fields[entry->n_own].value;
-    if (!api_weights_add(r->store, request, &n_bytes, r->problem)) {
-        if (is_own)
-            prefix_pointer(r->problem, entry->pointer);
-        return false;
-    }
-    entry->n_own -= is_own; /* tensors have taken its place, at the end */
-    if (request->stored)
-        r->whole->stored = request->stored;
-    return true;
-}
-
 /* ---- The whole ---- */
 
-static bool add_fields(const struct reading *r, struct api_request *request, size_t i, struct pe_entry *entry)
+static bool add_entry(const struct reading *r, size_t i)
 {
+    struct pe_entry *entry = &r->entries->at[i];
+    struct api_request *request = request_new(r->whole);
+    char *pointer = api_arena_string(&r->whole->arena, "/configs/0", strlen("/configs/0"));
+    if (!request || !pointer)
+        return api_fail_memory(r->problem);
+    pointer[strlen("/configs/")] = (char)('0' + i);
+    *entry = (struct pe_entry){.pointer = r->list ? pointer : ""};
     if (r->list && (!add_own(r, request, &r->list->list.items[i]) || !take_preset(r, request, entry->pointer)))
         return false;
     entry->n_own = request->n_fields;
@@ -207,20 +198,17 @@ static bool add_fields(const struct reading *r, struct api_request *request, siz
     if (!take_variants(r, request, entry))
         return false;
     r->whole->has_kept_preset |= request->has_kept_preset;
-    return add_weights(r, request, entry);
-}
-
-static bool add_entry(const struct reading *r, size_t i)
-{
-    struct pe_entry *entry = &r->entries->at[i];
-    struct api_request *request = request_new(r->whole);
-    char *pointer = api_arena_string(&r->whole->arena, "/configs/0", strlen("/configs/0"));
-    if (!request || !pointer)
-        return api_fail_memory(r->problem);
-    pointer[strlen("/configs/")] = (char)('0' + i);
-    *entry = (struct pe_entry){.pointer = r->list ? pointer : ""};
-    if (!add_fields(r, request, i, entry))
+    size_t n_bytes;
+    const struct pe_value *weights = api_request_find(request, "weights");
+    bool is_own = weights && weights < &request->fields[entry->n_own].value;
+    if (!api_weights_add(r->store, request, &n_bytes, r->problem)) {
+        if (is_own)
+            prefix_pointer(r->problem, entry->pointer);
         return false;
+    }
+    entry->n_own -= is_own; /* tensors have taken its place, at the end */
+    if (request->stored)
+        r->whole->stored = request->stored;
     entry->fields = request->fields;
     entry->n_fields = request->n_fields;
     r->entries->requests[i] = request;

@@ -277,24 +277,19 @@ static int verdict(const struct line *line, const struct api_reply *reply)
 
 /* ---- Several tensors to .npy: a file each ---- */
 
-/* "x.npy" and "cos": "x.cos.npy". */
-static char *path_of(const char *path, const char *name)
+static int write_tensor(struct sending *s, const char *name, struct draft *draft)
 {
+    struct api_reply *reply = ask(s, name, "npy");
+    int status = DONE;
+    /* "x.npy" and "cos": "x.cos.npy". */
     struct bytes b = {NULL, 0, 0};
-    bytes_add(&b, path);
+    bytes_add(&b, s->line->output);
     b.n -= strlen(".npy");
     b.p[b.n] = '\0';
     bytes_add(&b, ".");
     bytes_add(&b, name);
     bytes_add(&b, ".npy");
-    return b.p;
-}
-
-static int write_tensor(struct sending *s, const char *name, struct draft *draft)
-{
-    struct api_reply *reply = ask(s, name, "npy");
-    int status = DONE;
-    draft->path = path_of(s->line->output, name);
+    draft->path = b.p;
     if (reply->status >= 400)
         status = refuse(s->line, reply);
     else if (!draft_write(draft, reply))

@@ -264,18 +264,6 @@ static void decide(struct exchange *x)
         exchange_refuse(x, REFUSED_BUFFERS);
 }
 
-/* Reports the stages that end before the first byte. The head of a stream waits for its first piece, so that the time
- * in the queue is known; the head of an answer in few pieces waits for all of them. A piece is computed and written in
- * one pass: its time counts as the stage that dominates. */
-static void add_timing(const struct exchange *x, struct transport_answer *answer)
-{
-    uint64_t pieces = x->timing.pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0);
-    answer->queue_ns = x->timing.queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0);
-    answer->is_computed = !x->stream || stream_is_made(x->stream);
-    answer->compute_ns = x->timing.answer_ns + (x->reply->computes ? pieces : 0);
-    answer->encode_ns = x->reply->computes ? 0 : pieces;
-}
-
 static bool send_answer(struct exchange *x)
 {
     x->state = EXCHANGE_SENDING;
@@ -290,7 +278,14 @@ static bool send_answer(struct exchange *x)
         metrics_add(METRICS_REJECTED_MEMORY, 1);
         return false;
     }
-    add_timing(x, &answer);
+    /* Reports the stages that end before the first byte. The head of a stream waits for its first piece, so that the
+     * time in the queue is known; the head of an answer in few pieces waits for all of them. A piece is computed and
+     * written in one pass: its time counts as the stage that dominates. */
+    uint64_t pieces = x->timing.pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0);
+    answer.queue_ns = x->timing.queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0);
+    answer.is_computed = !x->stream || stream_is_made(x->stream);
+    answer.compute_ns = x->timing.answer_ns + (x->reply->computes ? pieces : 0);
+    answer.encode_ns = x->reply->computes ? 0 : pieces;
     return transport_send(x->connection, &answer);
 }
 

@@ -254,26 +254,6 @@ static bool make_slot_here(struct stream *stream)
     return true;
 }
 
-/* Whether the reader, which has this much room, is to compute the piece that is read next. */
-static bool is_mine_now(struct stream *stream, size_t room)
-{
-    stream->is_opening = false;
-    stream->room = room;
-    return is_made_by_reader(stream) && stream->next_begun == stream->next_read && !stream_at_end(stream);
-}
-
-/* If pieces are quick to compute, the first one, and all of a short answer, are computed at once, so that the head can
- * report their time: waking up a worker would take longer than the work. */
-static void begin(struct stream *stream)
-{
-    uint64_t n = stream->n_pieces <= STREAM_WINDOW ? stream->n_pieces : 1;
-    stream->is_quick = stream->reply->pace == API_PACE_QUICK;
-    while (stream->is_quick && stream->next_begun < n && make_slot_here(stream)) {
-    }
-    if (!stream->is_quick)
-        begin_pieces(stream);
-}
-
 struct stream *stream_new(struct loop *loop, uint64_t client, struct pool *pool, const struct api_reply *reply,
                           struct stream_events events, uint64_t wait_max)
 {
@@ -287,7 +267,14 @@ struct stream *stream_new(struct loop *loop, uint64_t client, struct pool *pool,
     stream->n_pieces = reply->body->n_pieces;
     stream->events = events;
     stream->wait_max = wait_max;
-    begin(stream);
+    /* If pieces are quick to compute, the first one, and all of a short answer, are computed at once, so that the head
+     * can report their time: waking up a worker would take longer than the work. */
+    uint64_t n = stream->n_pieces <= STREAM_WINDOW ? stream->n_pieces : 1;
+    stream->is_quick = stream->reply->pace == API_PACE_QUICK;
+    while (stream->is_quick && stream->next_begun < n && make_slot_here(stream)) {
+    }
+    if (!stream->is_quick)
+        begin_pieces(stream);
     if (stream->failed) {
         free(stream);
         return NULL;
@@ -322,7 +309,10 @@ bool stream_is_whole(const struct stream *stream)
 unsigned stream_look(struct stream *stream, char *own, size_t room, struct iovec parts[STREAM_WINDOW])
 {
     unsigned n = 0;
-    bool is_mine = is_mine_now(stream, room);
+    /* Whether the reader, which has this much room, is to compute the piece that is read next. */
+    stream->is_opening = false;
+    stream->room = room;
+    bool is_mine = is_made_by_reader(stream) && stream->next_begun == stream->next_read && !stream_at_end(stream);
     stream->is_in_own = is_mine && room >= stream->reply->body->piece_max;
     if (stream->is_in_own) {
         parts[0] = (struct iovec){own, make_here(stream, own)};

@@ -168,22 +168,17 @@ static bool write_all(int fd, const char *bytes, size_t n)
     return true;
 }
 
-/* A unique name, also among several servers on the same folder. */
-static void print_draft(char *draft)
-{
-    uint64_t random = 0;
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
-        random = (uint64_t)getpid();
-    snprintf(draft, FILES_DRAFT_BYTES, DRAFT "%0*llx", DRAFT_DIGITS, (unsigned long long)random);
-}
-
 /* files_clean of another server may find the file between open and flock. Then it has lost its name once the lock is
  * free, and another one is opened. */
 static int open_draft(int dir, char *draft)
 {
     for (;;) {
         struct stat status;
-        print_draft(draft);
+        /* A unique name, also among several servers on the same folder. */
+        uint64_t random = 0;
+        if (getrandom(&random, sizeof random, 0) != sizeof random)
+            random = (uint64_t)getpid();
+        snprintf(draft, FILES_DRAFT_BYTES, DRAFT "%0*llx", DRAFT_DIGITS, (unsigned long long)random);
         int fd = openat(dir, draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         bool is_locked = fd >= 0 && (flock(fd, LOCK_EX) == 0 || files_have_no_locks());
         bool is_known = is_locked && fstat(fd, &status) == 0;

@@ -267,20 +267,6 @@ static void enter(struct accept_client *client, struct accept_place *place)
     client->n++;
 }
 
-static void leave(struct accept *accept, struct accept_place *place)
-{
-    struct accept_client *client = place->client;
-    if (place->prev)
-        place->prev->next = place->next;
-    else
-        client->places = place->next;
-    if (place->next)
-        place->next->prev = place->prev;
-    client->n -= !place->is_closing;
-    accept->n_closing -= place->is_closing;
-    drop_if_unused(accept, client);
-}
-
 /* NULL: there is none for it, or no memory. */
 static struct accept_place *place_new(struct accept *accept, int fd)
 {
@@ -312,7 +298,16 @@ void accept_closed(struct accept_place *place)
 {
     struct accept *accept = place->accept;
     pthread_mutex_lock(&accept->lock);
-    leave(accept, place);
+    struct accept_client *client = place->client;
+    if (place->prev)
+        place->prev->next = place->next;
+    else
+        client->places = place->next;
+    if (place->next)
+        place->next->prev = place->prev;
+    client->n -= !place->is_closing;
+    accept->n_closing -= place->is_closing;
+    drop_if_unused(accept, client);
     atomic_fetch_sub(&accept->n_open, 1);
     pthread_mutex_unlock(&accept->lock);
     metrics_add(METRICS_CONNECTIONS, -1);

@@ -16,26 +16,6 @@
 
 /* ---- Connections ----------------------------------------------------------------------------------------------- */
 
-static void link_in(struct http *http, struct http_connection *connection)
-{
-    connection->next = http->connections;
-    if (connection->next)
-        connection->next->prev = connection;
-    http->connections = connection;
-    http->n_connections++;
-}
-
-static void unlink_from(struct http *http, struct http_connection *connection)
-{
-    if (connection->prev)
-        connection->prev->next = connection->next;
-    else
-        http->connections = connection->next;
-    if (connection->next)
-        connection->next->prev = connection->prev;
-    http->n_connections--;
-}
-
 /* NULL: every request of the connection is refused by http_begin. */
 void *http_opened(void *self, int fd, void *session)
 {
@@ -54,7 +34,11 @@ void *http_opened(void *self, int fd, void *session)
     connection->is_late = http->is_draining;
     if (connection->is_late)
         accept_count_late(http->accept, 1);
-    link_in(http, connection);
+    connection->next = http->connections;
+    if (connection->next)
+        connection->next->prev = connection;
+    http->connections = connection;
+    http->n_connections++;
     http_phase(http, connection, HTTP_PHASE_NEW);
     tls_dress(&http->door->tls, session);
     if (!http_guard_begin(connection, session)) {
@@ -79,7 +63,13 @@ void http_closed(void *self, void *context)
     if (connection->is_late)
         accept_count_late(http->accept, -1);
     http_guard_end(connection);
-    unlink_from(http, connection);
+    if (connection->prev)
+        connection->prev->next = connection->next;
+    else
+        http->connections = connection->next;
+    if (connection->next)
+        connection->next->prev = connection->prev;
+    http->n_connections--;
     free(connection);
 }
 

@@ -240,9 +240,13 @@ static struct api_reply *answer_text(struct api_request *request, struct api_tex
                                 pe_plan_scheme(request->plan)->name);
 }
 
-/* NULL: the problem is set. */
-static struct api_reply *answer_key(struct reading *r)
+static struct api_reply *zarr_build(struct api_request *request)
 {
+    struct reading *r = request->own;
+    if (!api_compute_build(request) || !check_outputs(r))
+        return NULL;
+    r->store.plan = request->plan;
+    /* NULL: the problem is set. */
     struct api_text text;
     const char *rest;
     size_t i;
@@ -258,15 +262,6 @@ static struct api_reply *answer_key(struct reading *r)
     else if (open_part(r, pe_plan_output(r->store.plan, i), rest))
         return api_compute_reply(r->request);
     return NULL;
-}
-
-static struct api_reply *zarr_build(struct api_request *request)
-{
-    struct reading *r = request->own;
-    if (!api_compute_build(request) || !check_outputs(r))
-        return NULL;
-    r->store.plan = request->plan;
-    return answer_key(r);
 }
 
 const struct api_steps api_zarr = {
