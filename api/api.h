@@ -373,6 +373,9 @@ static inline bool api_reply_waits(const struct api_reply *reply, uint64_t i)
     return reply->body->waits && reply->body->waits(reply->body, i);
 }
 
+/* The value of a header; NULL: it has none of this name. */
+const char *api_reply_find(const struct api_reply *reply, const char *name);
+
 /* Gives a reply its finished body, all its pieces one after the other (memory from malloc, which the reply takes), and
  * frees the plan and the request it came from. */
 void api_reply_finish(struct api_reply *reply, char *body, size_t n);

@@ -30,10 +30,8 @@ static bool explain_read(struct api_request *request)
 static const struct pe_value *member(const struct pe_value *object, const char *name)
 {
     static const struct pe_value none = {.kind = PE_NULL};
-    for (size_t i = 0; i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return &object->object.fields[i].value;
-    return &none;
+    const struct pe_value *found = api_member_find(object, name);
+    return found ? found : &none;
 }
 
 static void put_explained(struct api_text *text, struct pe_explain *explain)

@@ -92,10 +92,13 @@ static void begin_answer(const struct api_request *request, struct api_text *tex
 }
 
 /* The names along the first axis of the output `terms`. */
-static void add_terms(const struct api_request *request, struct api_text *text)
+void api_json_end_of_plan(struct api_text *text, const struct pe_plan *plan)
 {
     const char *names[PE_TERMS_MAX];
-    size_t n = request->opening.source.plan ? pe_plan_terms(request->opening.source.plan, names) : 0;
+    uint64_t empty_rows;
+    size_t n = plan ? pe_plan_terms(plan, names) : 0;
+    if (plan && pe_plan_empty_rows(plan, &empty_rows))
+        api_text_format(text, ",\"empty_rows\":%" PRIu64, empty_rows);
     for (size_t i = 0; i < n; i++)
         api_text_format(text, "%s\"%s\"%s", i ? "," : ",\"terms\":[", names[i], i + 1 < n ? "" : "]");
 }
@@ -112,10 +115,7 @@ static bool open(struct api_request *request)
         api_text_put(&text, "}");
     }
     api_text_put(&text, "}");
-    uint64_t empty_rows;
-    if (request->opening.source.plan && pe_plan_empty_rows(request->opening.source.plan, &empty_rows))
-        api_text_format(&text, ",\"empty_rows\":%" PRIu64, empty_rows);
-    add_terms(request, &text);
+    api_json_end_of_plan(&text, request->opening.source.plan);
     api_text_put(&text, "}");
     return api_body_take(request, &text);
 }

@@ -4,14 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool is_among(const struct pe_value *object, const char *name)
-{
-    for (size_t i = 0; i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 static void add_field(struct api_text *text, const struct pe_field *field)
 {
     api_text_put(text, ",");
@@ -23,18 +15,16 @@ static void add_field(struct api_text *text, const struct pe_field *field)
 /* The fields of the sequence, except those that the configuration repeats. */
 static bool is_of_sequence(const struct api_request *request, const char *name)
 {
-    return pe_param_find(pe_sequence_params(), name) && !is_among(pe_plan_config(request->opening.source.plan), name);
+    return pe_param_find(pe_sequence_params(), name) &&
+           !api_member_find(pe_plan_config(request->opening.source.plan), name);
 }
 
 /* Fields that name a model. */
 static bool is_of_model(const struct api_request *request, const char *name)
 {
-    static const char *const names[] = {"preset", "hf_config", "gguf", "said", "layer_type"};
+    static const char *const names[] = {"preset", "hf_config", "gguf", "said", "layer_type", NULL};
     (void)request;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
+    return api_is_among(names, name);
 }
 
 static size_t add_fields(struct api_text *text, const struct api_request *request,

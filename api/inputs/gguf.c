@@ -89,7 +89,7 @@ static bool need(struct head *h, uint64_t n) { return has(h, n) || fail_cut(h, n
 
 static uint64_t take(struct head *h, unsigned n)
 {
-    uint64_t x = api_gguf_integer(h->bytes + h->at, n);
+    uint64_t x = api_little_endian(h->bytes + h->at, n);
     h->at += n;
     return x;
 }
@@ -288,9 +288,9 @@ static bool read_alignment(struct head *h)
     const char *value = key->name + key->n;
     h->item = key->name;
     h->n_item = key->n;
-    if (api_gguf_integer(value, 4) != API_GGUF_U32)
+    if (api_little_endian(value, 4) != API_GGUF_U32)
         return fail_item(h, "is not a u32");
-    h->alignment = (uint32_t)api_gguf_integer(value + 4, 4);
+    h->alignment = (uint32_t)api_little_endian(value + 4, 4);
     bool is_power = h->alignment && !(h->alignment & (h->alignment - 1));
     return is_power || fail_item(h, "is no power of two");
 }

@@ -252,6 +252,13 @@ static inline const struct pe_value *api_request_find(const struct api_request *
             return &request->fields[i].value;
     return NULL;
 }
+/* Is it one of the names, NULL-terminated? */
+static inline bool api_is_among(const char *const *names, const char *name)
+{
+    while (*names && strcmp(*names, name) != 0)
+        names++;
+    return *names;
+}
 /* The first of these names that a field has, and its pointer; NULL: none. */
 const char *api_request_first(const struct api_request *request, const char *const *names,
                               char pointer[PE_POINTER_MAX]);
@@ -263,6 +270,10 @@ static inline const struct pe_value *api_member_find(const struct pe_value *obje
             return &object->object.fields[i].value;
     return NULL;
 }
+
+/* Holds a file that was found until the request ends; if it cannot, the file is released. */
+bool api_request_hold_file(struct api_request *request, const struct api_store *store,
+                           const struct api_stored_file *file);
 
 /* ---- weights_in.c: names of stored files ------------------------------------------------------------------------- */
 
@@ -374,7 +385,7 @@ enum { API_GGUF_TYPE_BYTES = 16, API_GGUF_TYPES_BYTES = 80 }; /* the name of a t
 /* Bytes of one; 0: of a string or an array. */
 unsigned api_gguf_size(uint64_t type);
 /* Of n bytes, at most 8, the lowest first. */
-uint64_t api_gguf_integer(const char *bytes, unsigned n);
+uint64_t api_little_endian(const char *bytes, unsigned n);
 /* Are the n bytes UTF-8 without a NUL? */
 bool api_gguf_is_text(const char *text, size_t n);
 

@@ -46,13 +46,7 @@ static bool fail_entry(const struct archive *a, int status, const struct entry *
     return api_fail(a->problem, status, pointer, "\"%.64s.npy\" in the .npz file %s", entry->name, pe_text(what));
 }
 
-static uint32_t load(const char *p, size_t n_bytes)
-{
-    uint32_t value = 0;
-    for (size_t i = n_bytes; i-- > 0;)
-        value = value << 8 | (unsigned char)p[i];
-    return value;
-}
+static uint32_t load(const char *p, unsigned n_bytes) { return (uint32_t)api_little_endian(p, n_bytes); }
 
 /* ---- The directory ---- */
 

@@ -60,25 +60,17 @@ static const char *word_of(const struct api_request *file, const char *name)
     return value && value->kind == PE_STRING ? value->string : NULL;
 }
 
-static const struct pe_value *member(const struct pe_value *object, const char *name)
-{
-    for (size_t i = 0; i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return &object->object.fields[i].value;
-    return NULL;
-}
-
 /* Whether it fits this release is checked when a request uses it. */
 static bool check_config(const struct pe_value *config, struct api_problem *problem)
 {
     static const char *const names[] = {"preset", "hf_config", "gguf", "said", "layer_type", "fps"};
     if (!config || config->kind != PE_OBJECT)
         return api_fail(problem, 422, "/config", "it has no config, an object as {\"scheme\":\"rope\"}");
-    const struct pe_value *scheme = member(config, "scheme");
+    const struct pe_value *scheme = api_member_find(config, "scheme");
     if (!scheme || scheme->kind != PE_STRING || !pe_scheme_find(scheme->string))
         return api_fail(problem, 422, "/config/scheme", "its config names no scheme of this server");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (member(config, names[i]))
+        if (api_member_find(config, names[i]))
             return api_fail(problem, 422, "/config", "its config has %s, which a stored one has resolved", names[i]);
     return config->object.n <= API_FIELDS_MAX / 2 ||
            api_fail(problem, 422, "/config", "its config has more than %d names", API_FIELDS_MAX / 2);
@@ -183,33 +175,18 @@ bool api_fail_preset(const struct api_store *presets, const struct pe_preset_nam
 
 /* ---- In a request ---- */
 
-/* What the request holds. */
-struct taken {
-    const struct api_store *store;
-    const struct api_stored_file *file;
-    struct pe_preset preset; /* that of the file, with its name */
-};
-
-static void let_go(void *self)
-{
-    const struct taken *taken = self;
-    taken->store->release(taken->store->self, taken->file);
-}
-
 static bool put(struct api_request *request, struct pe_value *value, const struct api_stored_file *file,
                 struct api_problem *problem)
 {
-    const struct api_store *store = request->presets;
-    struct taken *taken = api_arena_alloc(&request->arena, sizeof *taken);
-    if (!taken) {
-        store->release(store->self, file);
+    bool is_held = api_request_hold_file(request, request->presets, file);
+    struct pe_preset *preset = is_held ? api_arena_alloc(&request->arena, sizeof *preset) : NULL;
+    if (!preset)
         return api_fail_memory(problem);
-    }
-    *taken = (struct taken){.store = store, .file = file, .preset = file->preset->preset};
-    taken->preset.name = taken->preset.label = file->name;
-    *value = (struct pe_value){.kind = PE_PRESET, .preset = &taken->preset};
+    *preset = file->preset->preset;
+    preset->name = preset->label = file->name;
+    *value = (struct pe_value){.kind = PE_PRESET, .preset = preset};
     request->has_kept_preset = true;
-    return api_arena_own(&request->arena, taken, let_go) || api_fail_memory(problem);
+    return true;
 }
 
 /* None is stored under this name: a name that people have for a model of the program, or none. */

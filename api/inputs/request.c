@@ -126,6 +126,29 @@ const char *api_request_first(const struct api_request *request, const char *con
     return *names;
 }
 
+struct hold {
+    const struct api_store *store;
+    const struct api_stored_file *file;
+};
+
+static void let_go(void *self)
+{
+    const struct hold *hold = self;
+    hold->store->release(hold->store->self, hold->file);
+}
+
+bool api_request_hold_file(struct api_request *request, const struct api_store *store,
+                           const struct api_stored_file *file)
+{
+    struct hold *hold = api_arena_alloc(&request->arena, sizeof *hold);
+    if (!hold) {
+        store->release(store->self, file);
+        return false;
+    }
+    *hold = (struct hold){store, file};
+    return api_arena_own(&request->arena, hold, let_go);
+}
+
 /* ---- Tensors that wait ---- */
 
 static bool has_input(const struct pe_input_row *rows, const char *name)

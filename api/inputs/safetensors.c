@@ -26,14 +26,6 @@ struct file {
     struct api_problem *problem;
 };
 
-static uint64_t read_length(const char *bytes)
-{
-    uint64_t length = 0;
-    for (unsigned i = PREFIX; i-- > 0;)
-        length = length << 8 | (unsigned char)bytes[i];
-    return length;
-}
-
 static bool fail_file(const struct file *f, const char *what)
 {
     return api_fail(f->problem, 400, "", "not a safetensors file: %s", pe_text(what));
@@ -167,7 +159,7 @@ static bool find_header(struct file *f, const char *bytes, size_t n)
     if (n < PREFIX)
         return fail_file(f, "it has less than 8 bytes");
     f->header = bytes + PREFIX;
-    f->header_bytes = read_length(bytes);
+    f->header_bytes = api_little_endian(bytes, PREFIX);
     if (f->header_bytes > n - PREFIX)
         return fail_file(f, "it ends within its header");
     if (f->header_bytes > API_SAFETENSORS_HEADER_MAX)

@@ -77,29 +77,6 @@ static bool read_field(struct adding *a, const struct pe_value *value)
 
 /* ---- The file ---- */
 
-struct hold {
-    const struct api_store *store;
-    const struct api_stored_file *weights;
-};
-
-static void let_go(void *self)
-{
-    const struct hold *hold = self;
-    hold->store->release(hold->store->self, hold->weights);
-}
-
-/* Held until the request ends, and so as long as its answer is being computed. */
-static bool keep(struct adding *a)
-{
-    struct hold *hold = api_arena_alloc(&a->request->arena, sizeof *hold);
-    if (hold) {
-        *hold = (struct hold){.store = a->store, .weights = a->weights};
-        return api_arena_own(&a->request->arena, hold, let_go) || api_fail_memory(a->problem);
-    }
-    a->store->release(a->store->self, a->weights);
-    return api_fail_memory(a->problem);
-}
-
 static bool fail_absent(const struct adding *a)
 {
     char nearest[API_WEIGHT_NAME_MAX + 1];
@@ -128,8 +105,8 @@ static bool find_file(struct adding *a)
     enum api_found found = a->store ? a->store->find(a->store->self, &wanted, &a->weights) : API_FOUND_NOTHING;
     if (found != API_FOUND)
         return fail_found(a, found);
-    if (!keep(a))
-        return false;
+    if (!api_request_hold_file(a->request, a->store, a->weights))
+        return api_fail_memory(a->problem);
     a->request->stored = a->weights;
     if (a->sha256 && strcasecmp(a->sha256, a->weights->sha256) != 0)
         return api_fail(a->problem, 412, "/weights/sha256", "the stored weights \"%s\" have the sha256 %s", a->name,

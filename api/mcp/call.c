@@ -232,15 +232,13 @@ static bool check_argument(struct api_mcp_call *call, const char *name, const st
     const char *const *names = call->tool.kind == API_MCP_SCHEMES ? of_schemes : of_presets;
     struct api_problem *problem = &call->request->problem;
     char pointer[PE_POINTER_MAX] = "";
-    size_t i = 0;
-    while (names[i] && strcmp(names[i], name) != 0)
-        i++;
+    bool is_known = api_is_among(names, name);
     api_pointer_push(pointer, name, strlen(name));
-    const char *nearest = names[i] ? NULL : pe_nearest(name, names);
-    if (nearest)
-        return api_fail(problem, 422, pointer, "unknown field \"%.64s\"; nearest: \"%s\"", name, nearest);
-    if (!names[i])
-        return api_fail(problem, 422, pointer, "unknown field \"%.64s\"", name);
+    const char *nearest = is_known ? NULL : pe_nearest(name, names);
+    if (!is_known)
+        return api_fail(problem, 422, pointer,
+                        nearest ? "unknown field \"%.64s\"; nearest: \"%s\"" : "unknown field \"%.64s\"", name,
+                        nearest);
     bool may_be_number = strcmp(name, "limit") == 0 && value->kind != PE_LIST && value->kind != PE_OBJECT;
     return value->kind == PE_STRING || may_be_number || api_fail(problem, 422, pointer, "%s is not a string", name);
 }
@@ -430,14 +428,6 @@ static void put_schemes(struct api_text *text)
     api_text_put(text, "]");
 }
 
-static const char *fits_of(const struct api_reply *reply)
-{
-    for (size_t i = 0; i < reply->n_headers; i++)
-        if (strcmp(reply->headers[i].name, "Posenc-Fits") == 0)
-            return strcmp(reply->headers[i].value, "?1") == 0 ? "true" : "false";
-    return NULL;
-}
-
 /* The members of the endpoint's JSON object, as they are. */
 static void put_answer(struct api_text *text, const struct api_mcp_call *call, const struct api_reply *reply,
                        const char *bytes, size_t n)
@@ -447,7 +437,7 @@ static void put_answer(struct api_text *text, const struct api_mcp_call *call, c
     struct api_json_error error;
     const json_t *answer =
         call->tool.kind == API_MCP_SCHEMES ? NULL : api_json_load(&call->request->arena, bytes, n, 0, &error);
-    const char *fits = json_object_get(answer, "fits") ? NULL : fits_of(reply);
+    const char *fits = json_object_get(answer, "fits") ? NULL : api_reply_find(reply, "Posenc-Fits");
     api_text_init(&summary, API_TEXT_MAX);
     if (!answer && call->tool.kind != API_MCP_SCHEMES)
         text->state = API_TEXT_NO_MEMORY;
@@ -459,7 +449,7 @@ static void put_answer(struct api_text *text, const struct api_mcp_call *call, c
     api_text_put(text, "\"summary\":");
     api_text_string_n(text, summary.bytes, summary.n);
     if (fits)
-        api_text_format(text, ",\"fits\":%s", fits);
+        api_text_format(text, ",\"fits\":%s", strcmp(fits, "?1") == 0 ? "true" : "false");
     api_text_put(text, ",");
     if (call->tool.kind != API_MCP_SCHEMES) {
         api_text_add(text, bytes + 1, n - 2);

@@ -319,8 +319,6 @@ static void put_summary(struct api_text *text, const struct api_mcp_call *call, 
 static void put_members(struct api_text *text, const struct api_request *request)
 {
     const struct pe_plan *plan = request->opening.source.plan;
-    const char *names[PE_TERMS_MAX];
-    uint64_t empty_rows;
     if (plan) {
         api_text_put(text, ",");
         api_json_plan(text, request);
@@ -329,11 +327,7 @@ static void put_members(struct api_text *text, const struct api_request *request
         api_text_format(text, ",\"%s\":", request->opening.members[i].name);
         api_text_add(text, request->opening.members[i].json, request->opening.members[i].n);
     }
-    if (plan && pe_plan_empty_rows(plan, &empty_rows))
-        api_text_format(text, ",\"empty_rows\":%" PRIu64, empty_rows);
-    size_t n = plan ? pe_plan_terms(plan, names) : 0;
-    for (size_t i = 0; i < n; i++)
-        api_text_format(text, "%s\"%s\"%s", i ? "," : ",\"terms\":[", names[i], i + 1 < n ? "" : "]");
+    api_json_end_of_plan(text, plan);
 }
 
 /* npy holds one tensor, and NumPy has no bf16. */

@@ -78,12 +78,6 @@ static void find_outputs(const struct api_oip_model *model, struct tensors *outp
 
 /* ---- Writing ---- */
 
-/* The protocol's BYTES is STRING in Triton's configuration. */
-static const char *datatype_of(const struct tensor *tensor, const char *words)
-{
-    return tensor->dtype == PE_DTYPE_NONE ? words : api_dtype_name(API_OIP, tensor->dtype);
-}
-
 /* A number is a fixed length; any other expression means a variable length. */
 static void add_shape(struct api_text *text, const char *shape)
 {
@@ -98,29 +92,26 @@ static void add_shape(struct api_text *text, const char *shape)
     api_text_put(text, "]");
 }
 
-static void add_tensors(struct api_text *text, const char *name, const struct tensors *tensors)
-{
-    api_text_format(text, ",\"%s\":[", name);
-    for (size_t i = 0; i < tensors->n; i++) {
-        const struct tensor *tensor = &tensors->items[i];
-        api_text_format(text, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":", i ? "," : "", tensor->name,
-                        datatype_of(tensor, "BYTES"));
-        add_shape(text, tensor->shape);
-        api_text_put(text, "}");
-    }
-    api_text_put(text, "]");
-}
+/* The words of the protocol for a tensor, or Triton's, whose inputs are all optional, because sizes may be parameters.
+ */
+struct wording {
+    const char *datatype, *words, *shape, *end; /* words: the datatype of those */
+};
+static const struct wording of_protocol = {"datatype\":\"", "BYTES", "shape", "}"},
+                            of_input = {"data_type\":\"TYPE_", "STRING", "dims", ",\"optional\":true}"},
+                            of_output = {"data_type\":\"TYPE_", "STRING", "dims", "}"};
 
-/* Triton's words: TYPE_…, dims; every input is optional, because sizes may be parameters. */
-static void add_config(struct api_text *text, const char *name, const struct tensors *tensors, const char *end)
+static void add_tensors(struct api_text *text, const char *name, const struct tensors *tensors,
+                        const struct wording *wording)
 {
     api_text_format(text, ",\"%s\":[", name);
     for (size_t i = 0; i < tensors->n; i++) {
         const struct tensor *tensor = &tensors->items[i];
-        api_text_format(text, "%s{\"name\":\"%s\",\"data_type\":\"TYPE_%s\",\"dims\":", i ? "," : "", tensor->name,
-                        datatype_of(tensor, "STRING"));
+        bool has_words = tensor->dtype == PE_DTYPE_NONE;
+        api_text_format(text, "%s{\"name\":\"%s\",\"%s%s\",\"%s\":", i ? "," : "", tensor->name, wording->datatype,
+                        has_words ? wording->words : api_dtype_name(API_OIP, tensor->dtype), wording->shape);
         add_shape(text, tensor->shape);
-        api_text_put(text, end);
+        api_text_put(text, wording->end);
     }
     api_text_put(text, "]");
 }
@@ -129,8 +120,8 @@ static void add_metadata_text(struct api_text *text, const char *name, const str
                               const struct tensors *outputs)
 {
     api_text_format(text, "{\"name\":\"%s\",\"versions\":[\"" API_OIP_VERSION "\"],\"platform\":\"posenc\"", name);
-    add_tensors(text, "inputs", inputs);
-    add_tensors(text, "outputs", outputs);
+    add_tensors(text, "inputs", inputs, &of_protocol);
+    add_tensors(text, "outputs", outputs, &of_protocol);
     api_text_put(text, "}");
 }
 
@@ -141,8 +132,8 @@ static void add_config_text(struct api_text *text, const char *name, const struc
                     "{\"name\":\"%s\",\"platform\":\"posenc\",\"backend\":\"posenc\",\"version_policy\":{\"latest\":{"
                     "\"num_versions\":1}},\"max_batch_size\":0",
                     name);
-    add_config(text, "input", inputs, ",\"optional\":true}");
-    add_config(text, "output", outputs, "}");
+    add_tensors(text, "input", inputs, &of_input);
+    add_tensors(text, "output", outputs, &of_output);
     api_text_put(text, "}");
 }
 

@@ -148,19 +148,13 @@ static bool add_binary(struct api_request *request, const struct api_oip_input *
 
 /* ---- Words: BYTES, for tokens alone ---- */
 
-static uint32_t read_u32(const char *p)
-{
-    const unsigned char *b = (const unsigned char *)p;
-    return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-}
-
 /* Each word is its length, then its bytes. Counts the words, and copies them unless items is NULL. */
 static bool read_words(struct api_request *request, const char *p, const char *end, struct pe_value *items, size_t *n)
 {
     for (*n = 0; p < end; ++*n) {
-        if (end - p < 4 || read_u32(p) > (uint64_t)(end - p) - 4)
+        uint64_t length = end - p < 4 ? UINT64_MAX : api_little_endian(p, 4);
+        if (length > (uint64_t)(end - p) - 4)
             return false;
-        uint32_t length = read_u32(p);
         if (memchr(p + 4, '\0', length))
             return false;
         if (items) {

@@ -354,12 +354,18 @@ struct api_reply *api_reply_header(struct api_reply *reply, const char *name, co
     return reply;
 }
 
-static struct api_header *find_header(struct api_reply *reply, const char *name)
+static struct api_header *find_header(const struct api_reply *reply, const char *name)
 {
-    for (size_t i = 0; i < reply->n_headers; i++)
-        if (strcmp(reply->headers[i].name, name) == 0)
-            return &reply->headers[i];
-    return NULL;
+    size_t i = 0;
+    while (i < reply->n_headers && strcmp(reply->headers[i].name, name) != 0)
+        i++;
+    return i < reply->n_headers ? (struct api_header *)(uintptr_t)&reply->headers[i] : NULL;
+}
+
+const char *api_reply_find(const struct api_reply *reply, const char *name)
+{
+    const struct api_header *header = find_header(reply, name);
+    return header ? header->value : NULL;
 }
 
 struct api_reply *api_reply_vary(struct api_reply *reply, const char *name)

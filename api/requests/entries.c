@@ -99,12 +99,8 @@ static bool scheme_takes(const struct api_request *request, const char *name)
 /* `weights` is among the names of the form, and belongs to configurations. */
 static bool is_of_form(const char *name)
 {
-    if (strcmp(name, "weights") == 0)
-        return false;
-    for (const char *const *row = api_form_names; *row; row++)
-        if (strcmp(*row, name) == 0)
-            return true;
-    return strcmp(name, "lang") == 0 || strcmp(name, "configs") == 0;
+    bool is_field = api_is_among(api_form_names, name) && strcmp(name, "weights") != 0;
+    return is_field || strcmp(name, "lang") == 0 || strcmp(name, "configs") == 0;
 }
 
 /* A field of the endpoint is about all configurations, unless the scheme of this one has a field of that name too. */

@@ -134,9 +134,7 @@ bool api_memory_fail(struct api_request *request, const struct pe_failure *err)
 
 uint64_t api_memory_for_head(const struct api_host *host, const struct api_call *call, struct api_problem *problem)
 {
-    uint64_t head = 0;
-    for (size_t i = 0; i < sizeof head && i < call->body_bytes; i++)
-        head |= (uint64_t)(unsigned char)call->body[i] << 8 * i;
+    uint64_t head = api_little_endian(call->body, call->body_bytes < 8 ? (unsigned)call->body_bytes : 8);
     uint64_t n = API_TREE_FACTOR * (head < API_SAFETENSORS_HEADER_MAX ? head : 0) + 1; /* longer ones are refused */
     if (!host->take_memory || host->take_memory(n))
         return n;

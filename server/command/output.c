@@ -253,18 +253,10 @@ static int refuse(const struct line *line, const struct api_reply *reply)
     return print_unknown(line, sentence) ? TROUBLE : trouble("%s", sentence);
 }
 
-static const char *header_of(const struct api_reply *reply, const char *name)
-{
-    for (size_t i = 0; i < reply->n_headers; i++)
-        if (strcmp(reply->headers[i].name, name) == 0)
-            return reply->headers[i].value;
-    return NULL;
-}
-
 /* A check has failed if the belief does not fit; a diagnosis, if it has no explanation. */
 static int verdict(const struct line *line, const struct api_reply *reply)
 {
-    const char *fits = header_of(reply, "Posenc-Fits");
+    const char *fits = api_reply_find(reply, "Posenc-Fits");
     if (!fits || strcmp(fits, "?1") == 0)
         return DONE;
     if (strcmp(line->command->name, "check") == 0)

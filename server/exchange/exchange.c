@@ -33,6 +33,7 @@ struct exchanges *exchanges_new(const struct options *options, const struct api_
     if (!all)
         return NULL;
     *all = (struct exchanges){.options = options, .host = host, .loop = loop, .answers = answers};
+    TAILQ_INIT(&all->line);
     all->pool = pool_new(options->buffer_memory / options->io_threads);
     if (all->pool)
         return all;
@@ -79,9 +80,9 @@ static void exchange_free(struct exchanges *all, struct exchange *x)
     all->n_spare++;
 }
 
-struct exchange *exchange_begin(struct exchanges *all, struct http_connection *connection, const char *target,
-                                const char *id)
+void *exchange_begin(void *exchanges, struct http_connection *connection, const char *target, const char *id)
 {
+    struct exchanges *all = exchanges;
     size_t n_target = strlen(target) + 1;
     struct exchange *x = exchange_new(all);
     struct call *call = x ? call_new(&all->spare_calls) : NULL;
@@ -269,8 +270,9 @@ static void report(struct exchange *x)
     metrics_add(METRICS_IN_FLIGHT, -1);
 }
 
-void exchange_end(struct exchange *x, bool is_complete)
+void exchange_end(void *exchange, bool is_complete)
 {
+    struct exchange *x = exchange;
     bool has_rest = x->stream && !x->sending.n_whole && !stream_is_stale(x->stream) && !stream_at_end(x->stream);
     x->sending.n_sent += is_complete ? x->sending.n_whole : 0;
     x->connection = NULL;

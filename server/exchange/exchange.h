@@ -9,6 +9,7 @@
 #include "server/transport/transport.h"
 
 #include <stdatomic.h>
+#include <sys/queue.h>
 #include <sys/uio.h>
 
 /* ---- call.c ------------------------------------------------------------------------------------------------------ */
@@ -190,9 +191,8 @@ struct exchanges {
     struct pool *pool;
     uint64_t counted_pool_bytes;
     size_t n_streams;
-    struct exchange *first_turn, *last_turn; /* fairness.c: streams that wait for the next turn of the loop */
-    bool has_waiting;
-    size_t n_served; /* streams served in this turn */
+    TAILQ_HEAD(, exchange) line; /* fairness.c: streams that wait for the next turn of the loop */
+    size_t n_served;             /* streams served in this turn */
     struct exchange *spare;
     size_t n_spare;
     struct calls spare_calls;
@@ -248,9 +248,9 @@ struct exchange_sending {
 
 /* Waiting in the queue of streams (fairness.c). */
 struct exchange_waiting {
-    bool has_turn;   /* it has just been resumed: fairness_must_wait does not stop it again in this turn */
-    bool is_in_line; /* if so, next and prev are its neighbours */
-    struct exchange *next, *prev;
+    bool has_turn; /* it has just been resumed: fairness_must_wait does not stop it again in this turn */
+    bool is_in_line;
+    TAILQ_ENTRY(exchange) link; /* if so */
 };
 
 /* Why it ends (ending.c). A worker looks at it before it begins, and regularly during long work. */
@@ -307,7 +307,7 @@ enum { EXCHANGE_BLOCK_MAX = 1024 * 1024 }; /* bytes sent at a time: a whole piec
 size_t fairness_share(const struct exchange *x); /* how much a stream may send in one turn of the loop */
 /* Whether its stream has already been served in this turn of the loop; it is then suspended. */
 bool fairness_must_wait(struct exchange *x);
-void fairness_begin_turn(struct exchanges *all); /* call it at each turn: resumes a few waiting streams */
+void fairness_begin_turn(void *exchanges); /* at each turn: resumes a few waiting streams */
 bool fairness_wants_turn(const struct exchanges *all);
 
 /* ---- ending.c ----------------------------------------------------------------------------------------------- */
@@ -355,9 +355,8 @@ static inline enum exchange_reason exchange_reason(const struct exchange *x)
 }
 static inline bool exchange_is_gone(const struct exchange *x) { return exchange_reason(x) >= EXCHANGE_CUT; }
 /* At a request's first line, whose target is copied, and at its end. NULL: no memory. */
-struct exchange *exchange_begin(struct exchanges *all, struct http_connection *connection, const char *target,
-                                const char *id);
-void exchange_end(struct exchange *x, bool is_complete);
+void *exchange_begin(void *exchanges, struct http_connection *connection, const char *target, const char *id);
+void exchange_end(void *exchange, bool is_complete);
 
 /* ---- call.c ------------------------------------------------------------------------------------------------ */
 

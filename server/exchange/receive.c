@@ -183,13 +183,6 @@ static bool go_on(void *self)
 
 /* ---- What ../transport/ calls ------------------------------------------------------------------------------------ */
 
-static void *begin(void *all, struct http_connection *connection, const char *target, const char *id)
-{
-    return exchange_begin(all, connection, target, id);
-}
-
-static void end(void *x, bool is_complete) { exchange_end(x, is_complete); }
-
 static void leave(void *x, bool is_slow) { exchange_finish(x, is_slow ? EXCHANGE_SLOW : EXCHANGE_LEFT); }
 
 static bool expire(void *self, uint64_t now)
@@ -212,8 +205,6 @@ static void time_out(void *self, int status, enum metrics_id counted, const char
     api_speak(NULL);
 }
 
-static void begin_turn(void *all) { fairness_begin_turn(all); }
-
 /* One metric covers the pools of all loops, so each loop adds the change of its own pool. */
 static bool end_turn(void *self)
 {
@@ -226,15 +217,15 @@ static bool end_turn(void *self)
 }
 
 const struct transport_events exchange_events = {
-    .begin = begin,
+    .begin = exchange_begin,
     .head = receive_head,
     .body = receive_body,
     .whole = receive_end,
     .go_on = go_on,
-    .end = end,
+    .end = exchange_end,
     .leave = leave,
     .expire = expire,
     .time_out = time_out,
-    .begin_turn = begin_turn,
+    .begin_turn = fairness_begin_turn,
     .end_turn = end_turn,
 };

@@ -168,6 +168,16 @@ static bool write_all(int fd, const char *bytes, size_t n)
     return true;
 }
 
+/* errno stays that of the failure. fd -1: there is none. */
+static void drop_draft(int dir, const char *draft, int fd)
+{
+    int before = errno;
+    if (fd >= 0)
+        unlinkat(dir, draft, 0);
+    errno = before;
+    files_close(fd);
+}
+
 /* files_clean of another server may find the file between open and flock. Then it has lost its name once the lock is
  * free, and another one is opened. */
 static int open_draft(int dir, char *draft)
@@ -185,11 +195,7 @@ static int open_draft(int dir, char *draft)
         if (is_known && status.st_nlink > 0)
             return fd;
         if (!is_known) {
-            int kept = errno;
-            if (fd >= 0)
-                unlinkat(dir, draft, 0);
-            errno = kept;
-            files_close(fd);
+            drop_draft(dir, draft, fd);
             return -1;
         }
         close(fd);
@@ -204,10 +210,7 @@ int files_write_draft(int dir, char draft[FILES_DRAFT_BYTES], const char *bytes,
         return -1;
     if (write_all(fd, bytes, n) && fsync(fd) == 0 && fstat(fd, status ? status : &unwanted) == 0)
         return fd;
-    int kept = errno;
-    unlinkat(dir, draft, 0);
-    files_close(fd);
-    errno = kept;
+    drop_draft(dir, draft, fd);
     return -1;
 }
 

@@ -7,6 +7,8 @@
 #include "server/transport/heads.h"
 #include "server/transport/transport.h"
 
+#include <sys/queue.h>
+
 /* ---- guard.c ----------------------------------------------------------------------------------------------------- */
 
 /* A filter between a connection's socket and the daemon. Every byte that the daemon receives passes through it, so the
@@ -141,8 +143,8 @@ struct accept_client;
 struct accept_place {
     struct accept *accept;
     struct accept_client *client;
-    struct accept_place *prev, *next; /* of the same client */
-    uint64_t number;                  /* of the client at the other end */
+    LIST_ENTRY(accept_place) link; /* of the same client */
+    uint64_t number;               /* of the client at the other end */
     int fd;
     bool is_spare, is_closing;
     atomic_bool is_cut; /* its answer is to be cut; the connection's loop does it */
@@ -244,7 +246,7 @@ struct http_request {
 struct http_connection {
     struct http_daemon *daemon;
     struct accept_place *place;
-    struct http_connection *prev, *next;
+    LIST_ENTRY(http_connection) link;
     int fd;
     enum http_phase phase;
     struct http_guard guard; /* filters the bytes between the socket and the daemon */
@@ -274,8 +276,8 @@ struct http {
     void *self;             /* of the events */
     struct http_kept *kept; /* response.c; NULL: none yet */
     struct http_daemon daemons[HTTP_N_DAEMONS];
-    struct newcomer *newcomers;
-    struct http_connection *connections;
+    LIST_HEAD(, newcomer) newcomers;
+    LIST_HEAD(, http_connection) connections;
     size_t n_connections, n_suspended;
     uint64_t n_ended;                            /* connections ended */
     uint64_t swept_at;                           /* ns */

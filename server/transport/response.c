@@ -52,12 +52,8 @@ static bool add_timing(const struct transport_answer *answer, struct MHD_Respons
 /* A 503 states when to try again; api/ cannot know that, so the server estimates it. */
 static bool add_retry(const struct api_reply *reply, struct MHD_Response *response)
 {
-    if (reply->status != 503 && reply->status != 429)
-        return true;
-    for (size_t i = 0; i < reply->n_headers; i++)
-        if (strcmp(reply->headers[i].name, "Retry-After") == 0)
-            return true;
-    return add(response, "Retry-After", "1");
+    bool is_due = reply->status == 503 || reply->status == 429;
+    return !is_due || api_reply_find(reply, "Retry-After") || add(response, "Retry-After", "1");
 }
 
 static bool is_last(const struct http_connection *connection)
