@@ -56,8 +56,7 @@ static void describe(struct api_text *text, const struct api_status *row)
     api_text_format(text, "\"%d\":{\"description\":", row->status);
     api_text_string(text, pe_text(row->when));
     if (row->status == 429 || row->status == 503) {
-        api_text_put(text, ",\"headers\":{\"Retry-After\":{\"description\":");
-        api_text_string(text, pe_text("seconds"));
+        api_text_named(text, ",\"headers\":{\"Retry-After\":{\"description\":", pe_text("seconds"));
         api_text_put(text, ",\"schema\":{\"type\":\"integer\"}}}");
     }
     if (row->status >= 400)

@@ -93,8 +93,7 @@ static void add_control(struct api_text *text, const struct pe_param *row)
 
 void api_put_param(struct api_text *text, const struct pe_param *row, struct api_wording wording)
 {
-    api_text_put(text, "{\"name\":");
-    api_text_string(text, row->name);
+    api_text_named(text, "{\"name\":", row->name);
     api_text_aliases(text, row->alias);
     api_text_member(text, "type", type_name(row->type));
     /* null: an absent value is derived, and the summary states from which values. */

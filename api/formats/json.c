@@ -60,8 +60,7 @@ static void add_layer_type(struct api_text *text, const struct pe_preset *preset
 void api_json_plan(struct api_text *text, const struct api_request *request)
 {
     const struct pe_plan *plan = request->opening.source.plan;
-    api_text_put(text, "\"scheme\":");
-    api_text_string(text, pe_plan_scheme(plan)->name);
+    api_text_named(text, "\"scheme\":", pe_plan_scheme(plan)->name);
     api_text_put(text, ",\"config\":");
     api_text_add(text, request->opening.config, request->opening.config_bytes);
     if (pe_plan_preset(plan)) {

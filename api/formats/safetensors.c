@@ -27,8 +27,7 @@ static int compare(const void *left, const void *right)
 
 static void add_plan(struct api_text *text, const struct api_request *request)
 {
-    api_text_put(text, ",\"scheme\":");
-    api_text_string(text, pe_plan_scheme(request->opening.source.plan)->name);
+    api_text_named(text, ",\"scheme\":", pe_plan_scheme(request->opening.source.plan)->name);
     api_text_put(text, ",\"config\":");
     api_text_string_n(text, request->opening.config, request->opening.config_bytes);
     uint64_t empty_rows;

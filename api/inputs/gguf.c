@@ -336,8 +336,8 @@ static bool fail_tensor(struct head *h, int i, const char *what)
     char pointer[PE_POINTER_MAX];
     snprintf(pointer, sizeof pointer, "%s", h->pointer);
     api_pointer_push(pointer, "tensors", 7);
-    api_pointer_push(pointer, pe_gguf_tensor_names[i], strlen(pe_gguf_tensor_names[i]));
-    return api_fail(h->problem, 422, pointer, "%s %s", pe_gguf_tensor_names[i], pe_text(what));
+    return api_fail_at(h->problem, 422, pointer, pe_gguf_tensor_names[i], "%s %s", pe_gguf_tensor_names[i],
+                       pe_text(what));
 }
 
 static bool keep_tensor(struct head *h, int i, uint64_t n_dimensions, uint64_t count, uint64_t type, uint64_t offset)

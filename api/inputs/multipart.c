@@ -271,7 +271,6 @@ static bool read_gguf(struct api_request *request, const struct part *part, cons
 static bool place(struct api_request *request, const struct named_file *file, struct api_problem *problem)
 {
     const struct pe_value *configs = api_request_find(request, "configs");
-    char pointer[PE_POINTER_MAX] = "";
     bool is_placed = false;
     for (size_t i = 0; configs && configs->kind == PE_LIST && i < configs->list.n; i++) {
         const struct pe_value *config = &configs->list.items[i];
@@ -284,11 +283,10 @@ static bool place(struct api_request *request, const struct named_file *file, st
             is_placed = true;
         }
     }
-    api_pointer_push(pointer, file->name, strlen(file->name));
-    return is_placed || api_fail(problem, 422, pointer,
-                                 "part \"%.64s\" is a GGUF file; name it gguf, or in an entry of configs: "
-                                 "{\"gguf\":\"%.64s\"}",
-                                 file->name, file->name);
+    return is_placed || api_fail_at(problem, 422, "", file->name,
+                                    "part \"%.64s\" is a GGUF file; name it gguf, or in an entry of configs: "
+                                    "{\"gguf\":\"%.64s\"}",
+                                    file->name, file->name);
 }
 
 static bool read_part(struct api_request *request, struct part *part, bool *has_request,

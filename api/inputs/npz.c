@@ -41,9 +41,8 @@ static bool fail_archive(const struct archive *a, const char *what)
 
 static bool fail_entry(const struct archive *a, int status, const struct entry *entry, const char *what)
 {
-    char pointer[PE_POINTER_MAX] = "";
-    api_pointer_push(pointer, entry->name, strlen(entry->name));
-    return api_fail(a->problem, status, pointer, "\"%.64s.npy\" in the .npz file %s", entry->name, pe_text(what));
+    return api_fail_at(a->problem, status, "", entry->name, "\"%.64s.npy\" in the .npz file %s", entry->name,
+                       pe_text(what));
 }
 
 static uint32_t load(const char *p, unsigned n_bytes) { return (uint32_t)api_little_endian(p, n_bytes); }

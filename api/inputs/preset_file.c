@@ -37,8 +37,7 @@ void api_preset_members(struct api_text *text, const struct api_preset_members *
 
 void api_preset_kept(struct api_text *text, const char *name, const struct api_kept_preset *kept)
 {
-    api_text_put(text, "\"name\":");
-    api_text_string(text, name);
+    api_text_named(text, "\"name\":", name);
     api_text_put(text, ",");
     api_text_put(text, kept->members);
 }
@@ -249,8 +248,7 @@ bool api_preset_take_within(struct api_request *request, const char *name, const
 
 static void add_source(struct api_text *text, const struct pe_preset *preset)
 {
-    api_text_put(text, "\"name\":");
-    api_text_string(text, preset->name);
+    api_text_named(text, "\"name\":", preset->name);
     if (preset->source)
         api_text_member(text, "source", preset->source);
     if (pe_certainty_name(preset->certainty))

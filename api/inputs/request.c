@@ -102,11 +102,10 @@ bool api_request_add(struct api_request *request, const char *name, const struct
         field->value = *value;
         return true;
     }
-    char pointer[PE_POINTER_MAX] = "";
-    api_pointer_push(pointer, name, strlen(name));
     if (!is_known)
-        return api_fail(problem, 422, pointer, "the request has more than %d names", API_FIELDS_MAX);
-    return api_fail(problem, 400, pointer, "\"%.64s\" is given twice; give it once, in the body or in the query", name);
+        return api_fail_at(problem, 422, "", name, "the request has more than %d names", API_FIELDS_MAX);
+    return api_fail_at(problem, 400, "", name, "\"%.64s\" is given twice; give it once, in the body or in the query",
+                       name);
 }
 
 void api_request_remove(struct api_request *request, const bool *taken)

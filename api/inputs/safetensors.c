@@ -33,9 +33,8 @@ static bool fail_file(const struct file *f, const char *what)
 
 static bool fail_entry(const struct file *f, int status, const char *name, const char *what)
 {
-    char pointer[PE_POINTER_MAX] = "";
-    api_pointer_push(pointer, name, strlen(name));
-    return api_fail(f->problem, status, pointer, "tensor \"%.64s\" of the safetensors file: %s", name, pe_text(what));
+    return api_fail_at(f->problem, status, "", name, "tensor \"%.64s\" of the safetensors file: %s", name,
+                       pe_text(what));
 }
 
 /* ---- One entry ---- */

@@ -40,10 +40,7 @@ bool api_tensor_is(const struct pe_value *object, const char *pointer)
 
 static bool fail_member(const struct draft *d, const char *member, const char *what)
 {
-    char pointer[PE_POINTER_MAX];
-    snprintf(pointer, sizeof pointer, "%s", d->pointer);
-    api_pointer_push(pointer, member, strlen(member));
-    return api_fail(d->problem, 422, pointer, "%s", pe_text(what));
+    return api_fail_at(d->problem, 422, d->pointer, member, "%s", pe_text(what));
 }
 
 static bool fail_unknown(const struct draft *d, const char *name)

@@ -231,16 +231,14 @@ static bool check_argument(struct api_mcp_call *call, const char *name, const st
     static const char *const of_presets[] = {"query", "scheme", "limit", "lang", NULL};
     const char *const *names = call->tool.kind == API_MCP_SCHEMES ? of_schemes : of_presets;
     struct api_problem *problem = &call->request->problem;
-    char pointer[PE_POINTER_MAX] = "";
     bool is_known = api_is_among(names, name);
-    api_pointer_push(pointer, name, strlen(name));
     const char *nearest = is_known ? NULL : pe_nearest(name, names);
     if (!is_known)
-        return api_fail(problem, 422, pointer,
-                        nearest ? "unknown field \"%.64s\"; nearest: \"%s\"" : "unknown field \"%.64s\"", name,
-                        nearest);
+        return api_fail_at(problem, 422, "", name,
+                           nearest ? "unknown field \"%.64s\"; nearest: \"%s\"" : "unknown field \"%.64s\"", name,
+                           nearest);
     bool may_be_number = strcmp(name, "limit") == 0 && value->kind != PE_LIST && value->kind != PE_OBJECT;
-    return value->kind == PE_STRING || may_be_number || api_fail(problem, 422, pointer, "%s is not a string", name);
+    return value->kind == PE_STRING || may_be_number || api_fail_at(problem, 422, "", name, "%s is not a string", name);
 }
 
 static void put_pair(struct api_text *query, const char *name, const struct pe_value *value)
@@ -410,8 +408,7 @@ static void put_schemes(struct api_text *text)
     api_text_put(text, "\"schemes\":[");
     for (size_t i = 0; i < pe_n_schemes(); i++) {
         const struct pe_scheme_info *info = pe_scheme_at(i);
-        api_text_put(text, i ? ",{\"name\":" : "{\"name\":");
-        api_text_string(text, info->name);
+        api_text_named(text, i ? ",{\"name\":" : "{\"name\":", info->name);
         api_text_member(text, "family", info->family);
         api_text_member(text, "summary", pe_summary_in(pe_spoken(), &info->about));
         api_text_put(text, ",\"outputs\":[");

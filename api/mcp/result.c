@@ -199,8 +199,7 @@ static void put_base64(struct api_text *text, const unsigned char *bytes, size_t
 
 static void put_link(struct api_text *text, const struct api_mcp_link *link)
 {
-    api_text_put(text, ",{\"type\":\"resource_link\",\"uri\":");
-    api_text_string(text, link->url);
+    api_text_named(text, ",{\"type\":\"resource_link\",\"uri\":", link->url);
     api_text_member(text, "name", link->name);
     api_text_member(text, "mimeType", link->media_type);
     if (link->bytes)

@@ -144,8 +144,7 @@ static const char *type_of(enum pe_type type)
 /* With its label alone: the tool schemas has the sentence. Words and bounds only where all schemes agree. */
 static void print_short(struct api_text *text, const struct pe_param *row, bool agree)
 {
-    api_text_put(text, "{\"description\":");
-    api_text_string(text, pe_label_in(PE_EN, &row->about));
+    api_text_named(text, "{\"description\":", pe_label_in(PE_EN, &row->about));
     if (type_of(row->type))
         api_text_member(text, "type", type_of(row->type));
     for (size_t i = 0; agree && row->type == PE_T_WORD && row->words[i]; i++) {
@@ -162,8 +161,7 @@ static void print_short(struct api_text *text, const struct pe_param *row, bool 
 static void put_object(struct schema *s, const struct pe_param *row)
 {
     const struct pe_param *type = pe_param_find(row->fields, "type");
-    api_text_put(s->text, "{\"type\":\"object\",\"description\":");
-    api_text_string(s->text, pe_summary_in(PE_EN, &row->about));
+    api_text_named(s->text, "{\"type\":\"object\",\"description\":", pe_summary_in(PE_EN, &row->about));
     if (type) {
         api_text_put(s->text, ",\"properties\":{\"type\":");
         print_short(s->text, type, true);
@@ -197,8 +195,7 @@ static void put_property(struct schema *s, const char *name, const char *type, c
     api_text_put(s->text, "{");
     if (type)
         api_text_format(s->text, "\"type\":\"%s\",", type);
-    api_text_put(s->text, "\"description\":");
-    api_text_string(s->text, about);
+    api_text_named(s->text, "\"description\":", about);
     api_text_put(s->text, "}");
 }
 
@@ -434,8 +431,7 @@ static void put_output_schema(struct api_text *text, const struct api_mcp_tool *
 
 static void put_tool(struct api_text *text, const struct api_mcp_tool *tool)
 {
-    api_text_put(text, "{\"name\":");
-    api_text_string(text, tool->name);
+    api_text_named(text, "{\"name\":", tool->name);
     api_text_member(text, "title", tool->title);
     api_text_member(text, "description", tool->description);
     api_text_put(text, ",\"inputSchema\":");

@@ -34,8 +34,7 @@ static void begin_answer(const struct api_request *request, struct api_text *tex
     char name[API_OIP_NAME_MAX];
     uint64_t empty_rows;
     api_oip_name_print(answer->model, name);
-    api_text_put(text, "{\"model_name\":");
-    api_text_string(text, name);
+    api_text_named(text, "{\"model_name\":", name);
     api_text_put(text, ",\"model_version\":\"" API_OIP_VERSION "\"");
     if (answer->request->id)
         api_text_member(text, "id", answer->request->id);
@@ -50,8 +49,7 @@ static void begin_output(struct api_text *text, const struct pe_output *output, 
     char name[64];
     bool is_rotated = strcmp(output->name, "q") == 0 || strcmp(output->name, "k") == 0;
     snprintf(name, sizeof name, "%s%s", output->name, is_rotated ? "_out" : "");
-    api_text_put(text, i ? ",{\"name\":" : "{\"name\":");
-    api_text_string(text, name);
+    api_text_named(text, i ? ",{\"name\":" : "{\"name\":", name);
     api_text_member(text, "datatype", api_dtype_name(API_OIP, output->dtype));
     api_text_put(text, ",\"shape\":");
     api_text_shape(text, output->shape, output->rank);

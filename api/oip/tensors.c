@@ -243,13 +243,6 @@ bool api_oip_add_tensor(struct api_request *request, const struct api_oip_input 
 
 /* ---- Parameters ---- */
 
-static bool fail_parameter(const char *name, struct api_problem *problem, const char *what)
-{
-    char pointer[PE_POINTER_MAX] = "/parameters";
-    api_pointer_push(pointer, name, strlen(name));
-    return api_fail(problem, 422, pointer, "parameter \"%.64s\": %s", name, pe_text(what));
-}
-
 /* A place within the text is reported under /parameters of the client's request. */
 static bool relocate(struct api_problem *problem)
 {
@@ -292,7 +285,7 @@ bool api_oip_add_parameter(struct api_request *request, const char *name, const 
     case PE_REAL: return api_request_add(request, name, value, problem);
     default: break;
     }
-    return fail_parameter(name, problem,
-                          "parameters are strings, numbers and booleans; write lists and objects as JSON text in a "
-                          "string");
+    return api_fail_at(problem, 422, "/parameters", name, "parameter \"%.64s\": %s", name,
+                       pe_text("parameters are strings, numbers and booleans; write lists and objects as JSON text in "
+                               "a string"));
 }

@@ -106,14 +106,12 @@ static bool is_of_form(const char *name)
 /* A field of the endpoint is about all configurations, unless the scheme of this one has a field of that name too. */
 static bool check_own(const struct reading *r, const struct api_request *request, const char *pointer, const char *name)
 {
-    char place[PE_POINTER_MAX];
     if (!is_of_form(name) && !is_of_endpoint(r, name))
         return true;
     if (scheme_takes(request, name))
         return true;
-    snprintf(place, sizeof place, "%s", pointer);
-    api_pointer_push(place, name, strlen(name));
-    return api_fail(r->problem, 422, place, "%s is about the whole request; give it beside configs, not within", name);
+    return api_fail_at(r->problem, 422, pointer, name,
+                       "%s is about the whole request; give it beside configs, not within", name);
 }
 
 static bool add_own(const struct reading *r, struct api_request *request, const struct pe_value *object)

@@ -87,8 +87,8 @@ static void add_metrics(struct api_text *text)
     bool first = true;
     for (size_t i = 0; i < pe_n_metrics(); i++) {
         api_openapi_property(text, pe_metric_at(i)->name, &first);
-        api_text_put(text, "{\"$ref\":\"#/components/schemas/Result\",\"description\":");
-        api_text_string(text, pe_summary_in(pe_spoken(), &pe_metric_at(i)->about));
+        api_text_named(text, "{\"$ref\":\"#/components/schemas/Result\",\"description\":",
+                       pe_summary_in(pe_spoken(), &pe_metric_at(i)->about));
         api_text_put(text, "}");
     }
 }

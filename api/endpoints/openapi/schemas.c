@@ -33,15 +33,13 @@ static void add_default(struct api_text *text, const struct pe_param *row)
     else if (row->type == PE_T_INT || row->type == PE_T_REAL)
         api_text_format(text, ",\"default\":%.17g", row->fallback);
     else if (row->type == PE_T_WORD && row->fallback >= 0) {
-        api_text_put(text, ",\"default\":");
-        api_text_string(text, row->words[(int)row->fallback]);
+        api_text_named(text, ",\"default\":", row->words[(int)row->fallback]);
     }
 }
 
 void api_openapi_schema(struct api_text *text, const struct pe_param *row)
 {
-    api_text_put(text, "{\"description\":");
-    api_text_string(text, pe_summary_in(pe_spoken(), &row->about));
+    api_text_named(text, "{\"description\":", pe_summary_in(pe_spoken(), &row->about));
     /* The members of a row's schema after its description. */
     bool first = true;
     switch (row->type) {
@@ -89,8 +87,7 @@ static void add_properties(struct api_text *text, const struct pe_param *rows, b
 static void add_words_property(struct api_text *text, const char *name, const char *description, bool *first)
 {
     api_openapi_property(text, name, first);
-    api_text_put(text, "{\"description\":");
-    api_text_string(text, pe_text(description));
+    api_text_named(text, "{\"description\":", pe_text(description));
     api_text_put(text, "}");
 }
 
@@ -116,8 +113,8 @@ static void add_inputs(struct api_text *text, const struct pe_input_row *rows, b
 {
     for (; rows && rows->name; rows++) {
         api_openapi_property(text, rows->name, first);
-        api_text_put(text, "{\"$ref\":\"#/components/schemas/Tensor\",\"description\":");
-        api_text_string(text, pe_summary_in(pe_spoken(), &rows->about));
+        api_text_named(text, "{\"$ref\":\"#/components/schemas/Tensor\",\"description\":",
+                       pe_summary_in(pe_spoken(), &rows->about));
         api_text_put(text, "}");
     }
 }
@@ -165,10 +162,8 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
     bool first = false;
     api_text_put(text, ",\"scheme.");
     api_text_put(text, info->name);
-    api_text_put(text, "\":{\"type\":\"object\",\"description\":");
-    api_text_string(text, pe_summary_in(pe_spoken(), &info->about));
-    api_text_put(text, ",\"required\":[\"scheme\"],\"properties\":{\"scheme\":{\"const\":");
-    api_text_string(text, info->name);
+    api_text_named(text, "\":{\"type\":\"object\",\"description\":", pe_summary_in(pe_spoken(), &info->about));
+    api_text_named(text, ",\"required\":[\"scheme\"],\"properties\":{\"scheme\":{\"const\":", info->name);
     api_text_put(text, "}");
     add_properties(text, info->params, &first);
     add_inputs(text, info->inputs, &first);
