@@ -60,7 +60,7 @@ extern const struct api_contents api_contents_weights, api_contents_presets;
 /* Stored presets, and the bytes of all together. In memory, each is some ten times as large. */
 enum { API_PRESETS_MAX = 1024, API_PRESETS_BYTES_MAX = 2 << 20 };
 
-struct api_kept_preset; /* a stored preset; api/inputs/inputs.h */
+struct api_stored_preset; /* a stored preset; api/inputs/inputs.h */
 
 /* One stored file. It does not change, and lives until its last holder releases it. */
 struct api_stored_file {
@@ -71,7 +71,7 @@ struct api_stored_file {
     union {                            /* what its kind has read of it */
         const void *contents;
         const struct api_tensors *tensors;
-        const struct api_kept_preset *preset;
+        const struct api_stored_preset *preset;
     };
 };
 

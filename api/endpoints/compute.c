@@ -160,7 +160,7 @@ static bool check_work(struct api_request *request)
 void api_compute_name(struct api_request *request, const char *config, size_t n)
 {
     const char *tags = request->call->if_none_match;
-    if (!request->is_kept)
+    if (!request->is_cacheable)
         return;
     api_etag_print(request, config, n);
     request->is_unchanged = tags && !strchr(tags, '*') && api_etag_is_among(tags, request->etag);
@@ -233,7 +233,7 @@ static bool open_stream(struct api_request *request)
 
 /* ---- Answers that may be kept ---- */
 
-bool api_may_be_kept(const struct api_call *call)
+bool api_is_cacheable(const struct api_call *call)
 {
     return strcmp(call->method, "GET") == 0 || strcmp(call->method, "HEAD") == 0 || strcmp(call->method, "QUERY") == 0;
 }
@@ -257,7 +257,7 @@ static bool may_have_ranges(const struct api_request *request)
 }
 
 /* The whole answer, or the part that Range requests. */
-static struct api_reply *send_kept(struct api_request *request)
+static struct api_reply *send_cacheable(struct api_request *request)
 {
     struct api_plan_body *stream = request->opening.stream;
     struct api_range range = {0, 0};
@@ -290,10 +290,10 @@ struct api_reply *api_compute_document(struct api_request *request, const char *
 
 struct api_reply *api_compute_reply(struct api_request *request)
 {
-    if (!request->is_kept)
+    if (!request->is_cacheable)
         return api_reply_stream(request);
     if (!request->is_unchanged && !api_etag_is_among(request->call->if_none_match, request->etag))
-        return send_kept(request);
+        return send_cacheable(request);
     const char *cache_control = api_cache_control(request, request->call->access);
     const char *scheme = request->plan ? pe_plan_scheme(request->plan)->name : "";
     return with_headers(api_reply_set_scheme(api_reply_empty(304), scheme), request, cache_control);
@@ -309,7 +309,7 @@ bool api_compute(struct api_request *request)
 
 static bool operate_body(struct api_request *request)
 {
-    request->is_kept = api_may_be_kept(request->call);
+    request->is_cacheable = api_is_cacheable(request->call);
     request->fills_later = true;
     return api_take_body(request);
 }

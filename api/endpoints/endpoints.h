@@ -10,7 +10,7 @@
  */
 
 /* The steps that other endpoints share; each fails with the reason in *&request->problem. */
-bool api_may_be_kept(const struct api_call *call); /* by its method; sets request->is_kept */
+bool api_is_cacheable(const struct api_call *call); /* by its method; sets request->is_cacheable */
 /* Body and query as fields of the request: a step each, for endpoints that a loop may answer, and all together. The
  * scheme of the query comes first, because it decides the types of the other names; a stored preset that it or the body
  * names is looked up before. */
@@ -21,13 +21,13 @@ bool api_take_query(struct api_request *request);
 bool api_compute_read(struct api_request *request);
 bool api_take_weights(struct api_request *request); /* the stored tensors that it names */
 bool api_compute_size(struct api_request *request, const struct api_source *source); /* --max-answer */
-/* If the answer may be kept, sets its tag, and whether the client already has it; then it need not be computed. */
+/* If the answer is cacheable, sets its tag, and whether the client already has it; then it need not be computed. */
 void api_compute_name(struct api_request *request, const char *config, size_t n); /* config: api_etag_print */
 /* request->plan in two steps: it is refused if it breaks a rule, and request->is_long states whether a worker should
  * take the next step; then its tables are computed and its numbers drawn. The size of the answer is not checked. */
 bool api_compute_check(struct api_request *request);
 bool api_compute_build(struct api_request *request);
-/* The reply of a text of this media type, or the 304, with the headers of an answer that may be kept; takes the text.
+/* The reply of a text of this media type, or the 304, with the headers of a cacheable answer; takes the text.
  */
 struct api_reply *api_compute_document(struct api_request *request, const char *type, struct api_text *text);
 /* The reply of request->opening.stream, or the 304. */
@@ -60,7 +60,7 @@ bool api_study_read(struct api_request *request, const struct api_taking *taking
  * tensors has no other format. */
 bool api_study_is_sentences(const struct api_request *request);
 bool api_study_is_document(const struct api_request *request);
-/* The reply of such a text, with a tag if the answer may be kept; takes the text. has_language: it has sentences. */
+/* The reply of such a text, with a tag if the answer is cacheable; takes the text. has_language: it has sentences. */
 struct api_reply *api_study_reply(struct api_request *request, const char *type, struct api_text *text,
                                   bool has_language);
 
@@ -101,21 +101,22 @@ extern const struct pe_member api_check_members[];
 
 /* What the endpoints of stored weights and of stored presets share. */
 
-struct api_guard api_kept_guard(const struct api_call *call);
+struct api_guard api_stored_guard(const struct api_call *call);
 
 /* Adds the digest as entity tag (NULL: none), and no-cache: caches must revalidate, because a PUT may have changed the
  * file. */
-struct api_reply *api_kept_headers(struct api_reply *reply, const char *sha256);
+struct api_reply *api_stored_headers(struct api_reply *reply, const char *sha256);
 
 /* Refuses a call whose condition did not hold: 412. NULL. */
-struct api_reply *api_kept_guarded(struct api_request *request, const struct api_store *store);
+struct api_reply *api_stored_guarded(struct api_request *request, const struct api_store *store);
 /* Refuses a change, of n bytes, for any other reason. NULL. */
-struct api_reply *api_kept_refused(struct api_request *request, const struct api_store *store, enum api_stored stored,
-                                   size_t n);
+struct api_reply *api_stored_refused(struct api_request *request, const struct api_store *store, enum api_stored stored,
+                                     size_t n);
 
 /* The answer to a DELETE; it may wait for a disk. absent: the 404; returns false. */
-typedef bool api_kept_absent(const struct api_store *store, const char *name, struct api_problem *problem);
-struct api_reply *api_kept_remove(struct api_request *request, const struct api_store *store, api_kept_absent *absent);
+typedef bool api_stored_absent(const struct api_store *store, const char *name, struct api_problem *problem);
+struct api_reply *api_stored_remove(struct api_request *request, const struct api_store *store,
+                                    api_stored_absent *absent);
 
 /* ---- catalogue.c ---- */
 

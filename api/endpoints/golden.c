@@ -34,7 +34,7 @@ static bool read_path(struct api_request *request)
         return false;
     if (!api_preset_take(request, &request->problem))
         return request->problem.status == 422 && api_preset_absent(request->presets, name, &request->problem);
-    if (!request->has_kept_preset && !pe_preset_named(name))
+    if (!request->has_stored_preset && !pe_preset_named(name))
         return api_preset_absent(request->presets, name, &request->problem);
     return api_query_read(request, true) && api_take_preset(request) && api_query_read(request, false);
 }
@@ -59,7 +59,7 @@ static bool golden_read(struct api_request *request)
 {
     static const char *const parts[] = {"outputs", "slice", "reduce", NULL};
     char pointer[PE_POINTER_MAX];
-    request->is_kept = api_may_be_kept(request->call);
+    request->is_cacheable = api_is_cacheable(request->call);
     request->taking = &taking;
     if (!(*request->path.preset ? read_path(request) : api_compute_read(request)))
         return false;

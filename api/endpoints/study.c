@@ -10,7 +10,7 @@ bool api_study_read(struct api_request *request, const struct api_taking *taking
 {
     static const char *const parts[] = {"slice", "reduce", NULL};
     char pointer[PE_POINTER_MAX];
-    request->is_kept = api_may_be_kept(request->call);
+    request->is_cacheable = api_is_cacheable(request->call);
     request->taking = taking;
     if (!api_compute_read(request))
         return false;
@@ -78,7 +78,7 @@ struct api_reply *api_study_reply(struct api_request *request, const char *type,
 {
     request->tagged_as = request->route->pattern;
     struct api_reply *reply =
-        request->is_kept ? api_compute_document(request, type, text) : api_reply_text(200, type, text);
+        request->is_cacheable ? api_compute_document(request, type, text) : api_reply_text(200, type, text);
     if (reply->status != 200)
         return reply;
     reply->is_repeatable = api_request_is_lasting(request);

@@ -144,9 +144,9 @@ bool api_body_take(struct api_request *request, struct api_text *text)
 
 /* A picture is complete before it is sent, and stays in memory until it is read. The bytes of all of them in the
  * process are counted together, so that many slow readers of pictures cannot fill the memory. */
-static _Atomic uint64_t bytes_kept;
+static _Atomic uint64_t bytes_unread;
 
-uint64_t api_pictures_bytes(void) { return atomic_load(&bytes_kept); }
+uint64_t api_pictures_bytes(void) { return atomic_load(&bytes_unread); }
 
 struct picture {
     char *bytes;
@@ -156,7 +156,7 @@ struct picture {
 static void picture_drop(void *self)
 {
     struct picture *picture = self;
-    atomic_fetch_sub(&bytes_kept, picture->n);
+    atomic_fetch_sub(&bytes_unread, picture->n);
     free(picture->bytes);
 }
 
@@ -171,14 +171,14 @@ static bool fail_room(struct api_request *request)
 /* Called before a picture is drawn, to avoid drawing one that would be refused. */
 static bool pictures_have_room(struct api_request *request)
 {
-    uint64_t kept = atomic_load(&bytes_kept);
+    uint64_t kept = atomic_load(&bytes_unread);
     return kept == 0 || kept < request->host->max_pictures || fail_room(request);
 }
 
 /* A single picture is never too large; otherwise a server with little memory could not send any. */
 static bool picture_count(struct api_request *request, struct picture *picture)
 {
-    uint64_t before = atomic_fetch_add(&bytes_kept, picture->n);
+    uint64_t before = atomic_fetch_add(&bytes_unread, picture->n);
     if (before == 0 || (before < request->host->max_pictures && picture->n <= request->host->max_pictures - before))
         return true;
     picture_drop(picture);

@@ -162,7 +162,7 @@ struct api_request {
     size_t n_completing; /* the first of them, which another of the same name replaces: api_call.is_completed */
     const struct api_stored_file *stored; /* the file that its field `weights` named, held by the arena; NULL: none */
     const struct api_store *presets;      /* api_host.presets */
-    bool has_kept_preset;                 /* it names a stored preset: api_preset_take */
+    bool has_stored_preset;               /* it names a stored preset: api_preset_take */
     size_t stored_bytes;                  /* of the stored tensors that it uses */
     const char *pasted;                   /* JSON: what texts in its fields were taken for; NULL: there were none */
     const char *const *unread;            /* names of keys that a text cuts, ends with NULL; NULL: none */
@@ -174,8 +174,8 @@ struct api_request {
     struct api_opening opening;
     struct pe_plan *plan; /* of the fields, from which it borrows; owned; NULL: none yet */
 
-    /* ---- Whether the answer may be kept ---- */
-    bool is_kept;      /* the method allows caching of the answer, so the answer has a validator */
+    /* ---- Whether the answer is cacheable ---- */
+    bool is_cacheable; /* the method allows caching of the answer, so the answer has a validator */
     bool is_unchanged; /* and the client's cached answer is still valid */
     const char *key;   /* a key of a store, with its own tag and without Accept; NULL: none */
     char etag[API_ETAG_MAX];
@@ -197,7 +197,7 @@ struct api_request {
 /* Whether the same request means the same as long as this process runs: it names nothing that a client may change. */
 static inline bool api_request_is_lasting(const struct api_request *request)
 {
-    return !request->stored && !request->has_kept_preset;
+    return !request->stored && !request->has_stored_preset;
 }
 
 void api_request_init(struct api_request *request, enum pe_operation_id operation);
@@ -279,14 +279,14 @@ bool api_request_hold_file(struct api_request *request, const struct api_store *
 
 /* Refusals that concern stored files of any kind. */
 
-bool api_fail_kept_name(struct api_problem *problem, const char *pointer, const struct api_contents *contents,
-                        const char *name);
+bool api_fail_stored_name(struct api_problem *problem, const char *pointer, const struct api_contents *contents,
+                          const char *name);
 /* For API_FOUND_UNKNOWN and what follows it. */
-bool api_fail_kept_unknown(struct api_problem *problem, const char *pointer, const struct api_store *store,
-                           enum api_found found, const char *name);
+bool api_fail_stored_unknown(struct api_problem *problem, const char *pointer, const struct api_store *store,
+                             enum api_found found, const char *name);
 /* "the limit --max-weights of this server" */
 enum { API_LIMIT_BYTES = 64 };
-void api_kept_limit(const struct api_store *store, char *text, size_t room);
+void api_stored_limit(const struct api_store *store, char *text, size_t room);
 
 /* ---- json_in.c and the readers of list.h ------------------------------------------------------------------------- */
 
@@ -500,7 +500,7 @@ void api_tensors_print(const struct api_tensors *tensors, struct api_window *win
 struct api_text;
 
 /* One that has been read. */
-struct api_kept_preset {
+struct api_stored_preset {
     struct pe_preset preset; /* without its name */
     const char *members;     /* as api_preset_members writes them */
 };
@@ -514,7 +514,7 @@ struct api_preset_members {
 void api_preset_members(struct api_text *text, const struct api_preset_members *members);
 
 /* The members of one that is stored, under a name: an entry of GET /presets. */
-void api_preset_kept(struct api_text *text, const char *name, const struct api_kept_preset *kept);
+void api_preset_stored(struct api_text *text, const char *name, const struct api_stored_preset *kept);
 
 /* The name that is nearest, built in or stored; buffer has API_WEIGHT_NAME_MAX + 1 bytes. NULL: none is near. presets
  * may be NULL. */

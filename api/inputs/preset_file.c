@@ -7,7 +7,7 @@
 
 /* What was read lies in the arena. */
 struct kept {
-    struct api_kept_preset face; /* must be first: api.h's contents */
+    struct api_stored_preset face; /* must be first: api.h's contents */
     struct pe_preset_layer layer;
     struct api_arena arena;
 };
@@ -35,7 +35,7 @@ void api_preset_members(struct api_text *text, const struct api_preset_members *
     add_stored(text, "stored_at", members->stored_at);
 }
 
-void api_preset_kept(struct api_text *text, const char *name, const struct api_kept_preset *kept)
+void api_preset_stored(struct api_text *text, const char *name, const struct api_stored_preset *kept)
 {
     api_text_named(text, "\"name\":", name);
     api_text_put(text, ",");
@@ -184,7 +184,7 @@ static bool put(struct api_request *request, struct pe_value *value, const struc
     *preset = file->preset->preset;
     preset->name = preset->label = file->name;
     *value = (struct pe_value){.kind = PE_PRESET, .preset = preset};
-    request->has_kept_preset = true;
+    request->has_stored_preset = true;
     return true;
 }
 
@@ -208,7 +208,7 @@ static bool look_up(struct api_request *request, struct pe_value *value, struct 
     case API_FOUND_UNKNOWN:
     case API_FOUND_TOO_LARGE:
     case API_FOUND_NO_ROOM:
-    case API_FOUND_BUSY: return api_fail_kept_unknown(problem, "/preset", store, found, value->string);
+    case API_FOUND_BUSY: return api_fail_stored_unknown(problem, "/preset", store, found, value->string);
     default: return take_name(request, value->string, problem);
     }
 }

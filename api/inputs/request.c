@@ -26,7 +26,7 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->n_fields = request->n_completing = 0;
     request->stored = NULL;
     request->presets = NULL;
-    request->has_kept_preset = false;
+    request->has_stored_preset = false;
     request->lang = PE_EN;
     request->stored_bytes = 0;
     request->pasted = NULL;
@@ -37,7 +37,7 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->about = NULL;
     request->opening = (struct api_opening){.config = NULL};
     request->plan = NULL;
-    request->is_kept = request->is_unchanged = request->is_of_machine = request->is_of_kernels = false;
+    request->is_cacheable = request->is_unchanged = request->is_of_machine = request->is_of_kernels = false;
     request->key = request->tagged_as = NULL;
     request->parts = NULL;
     request->n_parts = 0;

@@ -72,7 +72,7 @@ static bool read_field(struct adding *a, const struct pe_value *value)
     if (!a->name)
         return fail_form(a->problem, "/weights");
     return api_weight_name_is_valid(a->name) ||
-           api_fail_kept_name(a->problem, a->pointer, &api_contents_weights, a->name);
+           api_fail_stored_name(a->problem, a->pointer, &api_contents_weights, a->name);
 }
 
 /* ---- The file ---- */
@@ -94,7 +94,7 @@ static bool fail_found(const struct adding *a, enum api_found found)
     case API_FOUND_UNKNOWN:
     case API_FOUND_TOO_LARGE:
     case API_FOUND_NO_ROOM:
-    case API_FOUND_BUSY: return api_fail_kept_unknown(a->problem, a->pointer, a->store, found, a->name);
+    case API_FOUND_BUSY: return api_fail_stored_unknown(a->problem, a->pointer, a->store, found, a->name);
     default: return fail_absent(a);
     }
 }
@@ -339,8 +339,8 @@ bool api_weight_name_is_valid(const char *name)
     return n >= 1 && n <= API_WEIGHT_NAME_MAX && !name[n] && strchr(LETTERS_AND_DIGITS, name[0]);
 }
 
-bool api_fail_kept_name(struct api_problem *problem, const char *pointer, const struct api_contents *contents,
-                        const char *name)
+bool api_fail_stored_name(struct api_problem *problem, const char *pointer, const struct api_contents *contents,
+                          const char *name)
 {
     return api_fail(problem, 422, pointer,
                     "\"%.140s\" cannot be a name of stored %s; allowed: 1 to %d letters, digits, '.', '_', '-', "
@@ -348,7 +348,7 @@ bool api_fail_kept_name(struct api_problem *problem, const char *pointer, const 
                     name, contents->what, API_WEIGHT_NAME_MAX);
 }
 
-void api_kept_limit(const struct api_store *store, char *text, size_t room)
+void api_stored_limit(const struct api_store *store, char *text, size_t room)
 {
     if (store->limit)
         snprintf(text, room, pe_text("the limit %s of this server"), store->limit);
@@ -356,12 +356,12 @@ void api_kept_limit(const struct api_store *store, char *text, size_t room)
         snprintf(text, room, "%s", pe_text("a limit of this program"));
 }
 
-bool api_fail_kept_unknown(struct api_problem *problem, const char *pointer, const struct api_store *store,
-                           enum api_found found, const char *name)
+bool api_fail_stored_unknown(struct api_problem *problem, const char *pointer, const struct api_store *store,
+                             enum api_found found, const char *name)
 {
     const char *what = store->contents->what;
     char limit[API_LIMIT_BYTES];
-    api_kept_limit(store, limit, sizeof limit);
+    api_stored_limit(store, limit, sizeof limit);
     if (found == API_FOUND_TOO_LARGE)
         return api_fail(problem, 413, pointer,
                         "\"%.140s\" is among the stored %s, but with it this server would have more than %" PRIu64

@@ -191,7 +191,7 @@ static bool add_entry(const struct reading *r, size_t i)
         entry->n_own = request->n_fields;
     if (!take_variants(r, request, entry))
         return false;
-    r->whole->has_kept_preset |= request->has_kept_preset;
+    r->whole->has_stored_preset |= request->has_stored_preset;
     size_t n_bytes;
     const struct pe_value *weights = api_request_find(request, "weights");
     bool is_own = weights && weights < &request->fields[entry->n_own].value;

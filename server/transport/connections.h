@@ -38,8 +38,8 @@ struct http_guard {
     uint64_t n_body;             /* bytes of its body still to arrive, if it is not chunked */
     struct http_refusal refusal; /* set by a refusal; closing: the bytes that the daemon still has to get */
     const char *closing;
-    char *kept; /* n_kept bytes not yet passed on, of which the first n_sound may be; NULL if there are none */
-    size_t n_kept, n_sound;
+    char *held; /* n_held bytes not yet passed on, of which the first n_sound may be; NULL if there are none */
+    size_t n_held, n_sound;
     size_t n_swallowed; /* bytes dropped since the refusal */
 };
 
@@ -196,7 +196,7 @@ void accept_count_late(struct accept *accept, int change);
 /* One I/O loop with its daemons and connections, and the functions by which the files of this folder work on them,
  * lowest file first. */
 
-struct http_kept;
+struct cached_head;
 struct newcomer;
 
 /* The phase of a connection; it determines the deadline. */
@@ -273,8 +273,8 @@ struct http {
     struct loop *loop;
     struct accept *accept;
     const struct transport_events *events;
-    void *self;             /* of the events */
-    struct http_kept *kept; /* response.c; NULL: none yet */
+    void *self;                       /* of the events */
+    struct cached_head *cached_heads; /* response.c; NULL: none yet */
     struct http_daemon daemons[HTTP_N_DAEMONS];
     LIST_HEAD(, newcomer) newcomers;
     LIST_HEAD(, http_connection) connections;

@@ -135,7 +135,7 @@ static bool zarr_body(struct api_request *request)
                         "the query of a Zarr store stands in the path: /zarr/{query}/{key}");
     request->call = &r->call;
     request->format = &chunk_format;
-    request->is_kept = request->fills_later = true;
+    request->is_cacheable = request->fills_later = true;
     return read_path(r) && api_take_body(request);
 }
 
