@@ -310,24 +310,6 @@ static struct api_reply *add_headers(struct api_reply *reply, bool is_events)
     return api_reply_set_format(api_reply_unbuffered(reply), is_events ? "events" : "ndjson");
 }
 
-/* HEAD: the request is right; nothing is begun. */
-static struct api_reply *reply_to_head(struct pe_experiment *core, bool is_events)
-{
-    pe_experiment_free(core);
-    return add_headers(api_reply_lasting(200, is_events ? event_type : line_type, "", 0), is_events);
-}
-
-static struct api_reply *reply_to(struct api_request *request, struct pe_experiment *core, bool is_events)
-{
-    struct api_body *body = live_body_new(request, core, is_events);
-    if (body)
-        return add_headers(api_reply_of(200, is_events ? event_type : line_type, body, request->n_taken), is_events);
-    request->host->experiment_end(false, 0);
-    pe_experiment_free(core);
-    api_fail_memory(&request->problem);
-    return NULL;
-}
-
 /* A browser's EventSource begins again when its connection ends, and names what it has seen: 204 makes it stop. */
 static bool has_seen(const struct api_call *call) { return call->last_event_id && *call->last_event_id; }
 
@@ -349,10 +331,21 @@ static struct api_reply *experiments_build(struct api_request *request)
     if (!open_core(request, request->own, &core))
         return NULL;
     bool is_events = api_prefers(request->call->accept, event_type, line_type);
-    if (strcmp(request->call->method, "HEAD") == 0)
-        return reply_to_head(core, is_events);
-    if (begin(request->host, request->call, &request->problem))
-        return reply_to(request, core, is_events);
+    if (strcmp(request->call->method, "HEAD") == 0) {
+        /* HEAD: the request is right; nothing is begun. */
+        pe_experiment_free(core);
+        return add_headers(api_reply_lasting(200, is_events ? event_type : line_type, "", 0), is_events);
+    }
+    if (begin(request->host, request->call, &request->problem)) {
+        struct api_body *body = live_body_new(request, core, is_events);
+        if (body)
+            return add_headers(api_reply_of(200, is_events ? event_type : line_type, body, request->n_taken),
+                               is_events);
+        request->host->experiment_end(false, 0);
+        pe_experiment_free(core);
+        api_fail_memory(&request->problem);
+        return NULL;
+    }
     pe_experiment_free(core);
     return NULL;
 }

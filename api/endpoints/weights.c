@@ -127,16 +127,6 @@ static struct api_reply *get(struct api_request *request)
     return reply;
 }
 
-static struct api_reply *stored_reply(const struct api_store *store, enum api_stored stored,
-                                      const struct api_stored_file *weights)
-{
-    int status = stored == API_STORED_NEW ? 201 : 200;
-    struct api_reply *reply = api_reply_of(status, api_json_type, api_list_body_one(store, weights), 0);
-    reply = api_stored_headers(reply, weights->sha256);
-    store->release(store->self, weights);
-    return reply;
-}
-
 static struct api_reply *put(struct api_request *request, struct api_tensors *tensors)
 {
     const struct api_store *store = request->host->store;
@@ -145,8 +135,13 @@ static struct api_reply *put(struct api_request *request, struct api_tensors *te
     struct api_guard guard = api_stored_guard(call);
     enum api_stored stored =
         store->put(store->self, request->path.name, call->body, call->body_bytes, tensors, &guard, &weights);
-    if (weights)
-        return stored_reply(store, stored, weights);
+    if (weights) {
+        int status = stored == API_STORED_NEW ? 201 : 200;
+        struct api_reply *reply = api_reply_of(status, api_json_type, api_list_body_one(store, weights), 0);
+        reply = api_stored_headers(reply, weights->sha256);
+        store->release(store->self, weights);
+        return reply;
+    }
     return stored == API_STORED_GUARDED ? api_stored_guarded(request, store)
                                         : api_stored_refused(request, store, stored, call->body_bytes);
 }

@@ -131,21 +131,6 @@ static bool is_wanted(const char *name, size_t n)
 /* The client has disconnected, so this refusal is not sent. */
 static bool is_left_at(struct head *h, uint64_t step) { return pe_is_cancelled_at(step) && !fail_cut(h, UINT64_MAX); }
 
-static bool skip_strings(struct head *h, uint64_t count)
-{
-    if (!need(h, count > UINT64_MAX / 8 ? UINT64_MAX : 8 * count))
-        return false;
-    for (uint64_t i = 0; i < count; i++) {
-        if (!need(h, 8) || is_left_at(h, i))
-            return false;
-        uint64_t n = take(h, 8);
-        if (!need(h, n))
-            return false;
-        h->at += (size_t)n;
-    }
-    return true;
-}
-
 static bool check_booleans(struct head *h, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
@@ -163,8 +148,19 @@ static bool skip_array(struct head *h, bool is_kept)
         return fail_item(h, "has a type above 12");
     if (type == API_GGUF_ARRAY)
         return fail_item(h, "is an array of arrays");
-    if (type == API_GGUF_STRING)
-        return skip_strings(h, count);
+    if (type == API_GGUF_STRING) {
+        if (!need(h, count > UINT64_MAX / 8 ? UINT64_MAX : 8 * count))
+            return false;
+        for (uint64_t i = 0; i < count; i++) {
+            if (!need(h, 8) || is_left_at(h, i))
+                return false;
+            uint64_t n = take(h, 8);
+            if (!need(h, n))
+                return false;
+            h->at += (size_t)n;
+        }
+        return true;
+    }
     if (!need(h, count > UINT64_MAX / 8 ? UINT64_MAX : count * api_gguf_size(type)))
         return false;
     if (is_kept && count > ELEMENTS_MAX)

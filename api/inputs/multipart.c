@@ -212,13 +212,6 @@ static bool is_text(const struct part *part)
     return part->n && !memchr(part->bytes, '\0', part->n) && api_gguf_is_text(part->bytes, part->n);
 }
 
-/* A tensor as a program prints it, which becomes one when all fields are read. */
-static bool read_print(struct api_request *request, const struct part *part, struct api_problem *problem)
-{
-    struct pe_value text = {.kind = PE_STRING, .string = api_arena_string(&request->arena, part->bytes, part->n)};
-    return text.string ? api_request_add(request, part->name, &text, problem) : api_fail_memory(problem);
-}
-
 static bool read_tensor(struct api_request *request, const struct part *part, const char *pointer,
                         struct api_problem *problem)
 {
@@ -226,8 +219,11 @@ static bool read_tensor(struct api_request *request, const struct part *part, co
     snprintf(what, sizeof what, pe_text("part \"%.64s\""), part->name);
     struct api_npy_file file = {.bytes = part->bytes, .n = part->n, .what = what, .pointer = pointer};
     struct pe_tensor tensor;
-    if (!api_npy_looks_like(part->bytes, part->n) && api_takes_prints(request) && is_text(part))
-        return read_print(request, part, problem);
+    if (!api_npy_looks_like(part->bytes, part->n) && api_takes_prints(request) && is_text(part)) {
+        /* A tensor as a program prints it, which becomes one when all fields are read. */
+        struct pe_value text = {.kind = PE_STRING, .string = api_arena_string(&request->arena, part->bytes, part->n)};
+        return text.string ? api_request_add(request, part->name, &text, problem) : api_fail_memory(problem);
+    }
     if (!api_npy_looks_like(part->bytes, part->n))
         return api_fail(
             problem, 415, pointer,

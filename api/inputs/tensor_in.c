@@ -350,44 +350,41 @@ static size_t decode(const char *text, size_t n, char *out, size_t *n_out)
     return i == n_digits ? n : i;
 }
 
-static bool read_npy(const struct draft *d, struct api_request *request, struct pe_value *value)
-{
-    const struct pe_value *text = d->members[NPY];
-    struct api_npy_file file = {.what = "npy", .pointer = d->pointer};
-    struct pe_tensor tensor;
-    if (text->kind != PE_STRING)
-        return fail_member(d, "npy", "npy must be a string: the bytes of a .npy file in base64");
-    size_t n = strlen(text->string);
-    char *bytes = api_arena_array(&request->arena, n / 4 * 3 + 3, 1);
-    if (!bytes)
-        return api_fail_memory(d->problem);
-    size_t fine = decode(text->string, n, bytes, &file.n);
-    file.bytes = bytes;
-    if (fine < n || n % 4) {
-        char what[96];
-        snprintf(what, sizeof what, pe_text("npy: not base64 at character %zu"), fine + 1);
-        fail_member(d, "npy", what);
-        d->problem->status = 400;
-        return false;
-    }
-    if (!api_npy_parse(&request->arena, &file, &tensor, d->problem))
-        return false;
-    /* The elements are moved to the beginning of the memory, which is aligned, where their place in the file is not. */
-    size_t size = pe_dtype_size(tensor.dtype);
-    uint64_t count = 0;
-    pe_shape_count(tensor.shape, tensor.rank, &count);
-    tensor.data = (uintptr_t)tensor.data % size ? memmove(bytes, tensor.data, (size_t)count * size) : tensor.data;
-    *value = (struct pe_value){.kind = PE_ARRAY, .array = tensor};
-    return true;
-}
-
 bool api_tensor_read(struct api_request *request, const char *name, struct pe_value *value, const char *pointer,
                      struct api_problem *problem)
 {
     struct draft d = {.name = name, .pointer = pointer, .problem = problem};
     if (!find_members(&d, value))
         return false;
-    if (d.members[NPY])
-        return read_npy(&d, request, value);
+    if (d.members[NPY]) {
+        const struct pe_value *text = d.members[NPY];
+        struct api_npy_file file = {.what = "npy", .pointer = d.pointer};
+        struct pe_tensor tensor;
+        if (text->kind != PE_STRING)
+            return fail_member(&d, "npy", "npy must be a string: the bytes of a .npy file in base64");
+        size_t n = strlen(text->string);
+        char *bytes = api_arena_array(&request->arena, n / 4 * 3 + 3, 1);
+        if (!bytes)
+            return api_fail_memory(d.problem);
+        size_t fine = decode(text->string, n, bytes, &file.n);
+        file.bytes = bytes;
+        if (fine < n || n % 4) {
+            char what[96];
+            snprintf(what, sizeof what, pe_text("npy: not base64 at character %zu"), fine + 1);
+            fail_member(&d, "npy", what);
+            d.problem->status = 400;
+            return false;
+        }
+        if (!api_npy_parse(&request->arena, &file, &tensor, d.problem))
+            return false;
+        /* The elements are moved to the beginning of the memory, which is aligned, where their place in the file is
+         * not. */
+        size_t size = pe_dtype_size(tensor.dtype);
+        uint64_t count = 0;
+        pe_shape_count(tensor.shape, tensor.rank, &count);
+        tensor.data = (uintptr_t)tensor.data % size ? memmove(bytes, tensor.data, (size_t)count * size) : tensor.data;
+        *value = (struct pe_value){.kind = PE_ARRAY, .array = tensor};
+        return true;
+    }
     return d.members[DATA] ? read_written(&d, request, value) : read_drawn(&d, request, value);
 }
