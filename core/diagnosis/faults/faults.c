@@ -38,6 +38,13 @@ const struct pe_fault pe_fault_axes_moved = {
         "The axes of the tensor are in another order: axis i of what the configuration gives is axis found[i] of "
         "the tensor."),
     .role = PE_ROLE_AXES_MOVED};
+const struct pe_fault pe_fault_sines_signed = {
+    FAULT_TEXT("sines_signed", "sense", SENSE, 2, "sines with the rotation's minus",
+               "The sine of the first channel of each pair has a minus.",
+               "The sine of the first channel of each pair has a minus, as code needs it that adds the exchanged "
+               "channels without one; `found` is how many columns the two are apart. With a rotation that has its own "
+               "minus the sign is applied twice."),
+    .role = PE_ROLE_SIGNED_SINES};
 const struct pe_fault pe_fault_as_believed = {FAULT_TEXT("as_believed", "finding", FINDING, 0, "as configured",
                                                          "The configuration gives the tensor.",
                                                          "The tensor is what the configuration gives."),

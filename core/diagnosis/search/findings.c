@@ -501,6 +501,15 @@ static void put_moved(struct pe_diagnosis *d, struct pe_node *list)
     finish_finding(d, node, PE_ROLE_AXES_MOVED, 0, NULL);
 }
 
+static void put_signed(struct pe_diagnosis *d, struct pe_node *list)
+{
+    if (!d->evidence.folded)
+        return;
+    struct pe_node *node = put_finding(list, PE_ROLE_SIGNED_SINES, "/sin");
+    pe_put_integer(node, "found", (int64_t)d->evidence.folded);
+    finish_finding(d, node, PE_ROLE_SIGNED_SINES, 0, NULL);
+}
+
 /* Whole matrices show which channels are pairs. */
 static void put_layout(struct pe_diagnosis *d, struct pe_node *list)
 {
@@ -549,7 +558,8 @@ static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, 
         put_coordinates(d, c, list);
     put_narrow(d, c, list);
     if (is_given && c->explanation.h.n == 0 && !has_angles && !has_coordinates && !d->evidence.moved.is_other_order &&
-        !d->evidence.n_sizes && !d->evidence.whole.believed && !d->evidence.not_finite.n && !has_zeros)
+        !d->evidence.folded && !d->evidence.n_sizes && !d->evidence.whole.believed && !d->evidence.not_finite.n &&
+        !has_zeros)
         finish_finding(d, put_finding(list, PE_ROLE_AS_BELIEVED, ""), PE_ROLE_AS_BELIEVED, 0, NULL);
 }
 
@@ -560,6 +570,7 @@ void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struc
     pe_answer_sizes(d, list);
     bool has_zeros = pe_answer_zeros(d, a, list);
     put_moved(d, list);
+    put_signed(d, list);
     put_layout(d, list);
     if (a->n > 0 && pe_fits(a->candidates[0].all.verdict)) {
         put_explained(d, &a->candidates[0], has_zeros, list);
