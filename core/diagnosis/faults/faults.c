@@ -123,6 +123,10 @@ static const char *const of_unexplained[] = {
     "The numbers are those of the configuration with their bytes in reverse: the tensor has the other byte order.",
     "The columns sum to 1 and the rows do not: the softmax was taken over the queries, not over the keys.",
     "Each row of probabilities sums to {found.value}, not to 1.",
+    "The numbers are those of the configuration under another mask: query i sees the keys j with {found.rule}. Query "
+    "{found.query}, for one, sees {found.first}; in the configuration {believed}.",
+    "The numbers are those of the configuration under another mask: query {found.query} is the first that sees other "
+    "keys, {found.first}; in the configuration {believed}.",
     "Every number is {found.rule}, where x is the number of the configuration and q that before the rotation.",
 };
 

@@ -289,8 +289,9 @@ bool pe_changed_measure(struct pe_diagnosis *d, struct pe_changed *out)
     s.believed = s.found + s.n;
     uint32_t *room = (uint32_t *)(void *)(s.believed + s.n);
     s.input = e->kind->input ? s.believed + 2 * s.n : NULL;
-    bool is_any =
-        read_all(&s) && (are_reversed(&s, out) || (is_whole(e) && settle_hidden(&s) && measure(&s, room, out)));
+    bool is_read = read_all(&s), is_measured = is_read && is_whole(e);
+    bool is_any = is_read && (are_reversed(&s, out) || (is_measured && pe_changed_mask(d, &s, out)) ||
+                              (is_measured && settle_hidden(&s) && measure(&s, room, out)));
     d->work += WORK * (double)s.n + s.work;
     free(s.found);
     return is_any && !pe_is_cancelled();

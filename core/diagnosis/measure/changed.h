@@ -27,6 +27,8 @@ enum pe_changed_how {
     PE_CHANGED_BYTES,        /* in the other byte order */
     PE_CHANGED_SUMS,         /* columns of probabilities sum to 1, rows do not */
     PE_CHANGED_ROW_SUMS,     /* each row sums to x */
+    PE_CHANGED_MASK,         /* query found.row sees other keys, first: the first such, rule: of all */
+    PE_CHANGED_KEYS,         /* the same without a rule */
     PE_CHANGED_INPUT,        /* a multiple of the input is added: rule */
     PE_N_CHANGES
 };
@@ -43,7 +45,7 @@ struct pe_changed {
     struct pe_number_place found, believed;
     int64_t order[PE_CHANGED_ORDER_MAX]; /* the first ones */
     size_t n_order;
-    char rule[PE_CHANGED_TEXT], first[PE_CHANGED_TEXT];
+    char rule[PE_CHANGED_TEXT], first[PE_CHANGED_TEXT], before[PE_CHANGED_TEXT];
 };
 /* changed.c. false: nothing of it, or it is not asked: of f32 and f64 that are not too large. */
 bool pe_changed_measure(struct pe_diagnosis *d, struct pe_changed *out);
@@ -63,5 +65,7 @@ struct pe_numbers {
 /* order.c, values.c. room: [2·n]. */
 bool pe_changed_order(struct pe_numbers *s, uint32_t *room, struct pe_changed *out);
 bool pe_changed_values(struct pe_numbers *s, struct pe_changed *out);
+/* mask.c: d is s->d. */
+bool pe_changed_mask(struct pe_diagnosis *d, struct pe_numbers *s, struct pe_changed *out);
 
 #endif

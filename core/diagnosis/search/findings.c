@@ -447,6 +447,10 @@ static void put_changed(const struct pe_diagnosis *d, const struct pe_changed *c
         pe_put_string(found, "first", changed->first);
     if (changed->x != 0)
         pe_answer_put_number(found, "value", pe_answer_shortest(d->evidence.dtype, changed->x));
+    if (*changed->before) {
+        pe_put_integer(found, "query", (int64_t)changed->found.row);
+        pe_put_string(node, "believed", changed->before);
+    }
     if (changed->change == PE_CHANGED_REORDERED) {
         put_place(d, &changed->found, found);
         put_place(d, &changed->believed, pe_put_object(node, "believed"));
