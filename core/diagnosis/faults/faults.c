@@ -124,9 +124,9 @@ static const char *const of_unexplained[] = {
     "The columns sum to 1 and the rows do not: the softmax was taken over the queries, not over the keys.",
     "Each row of probabilities sums to {found.value}, not to 1.",
     "The numbers are those of the configuration under another mask: query i sees the keys j with {found.rule}. Query "
-    "{found.query}, for one, sees {found.first}; in the configuration {believed}.",
+    "{found.query}, for one, sees keys {found.first}; in the configuration {believed}.",
     "The numbers are those of the configuration under another mask: query {found.query} is the first that sees other "
-    "keys, {found.first}; in the configuration {believed}.",
+    "keys: {found.first}; in the configuration {believed}.",
     "Every number is {found.rule}, where x is the number of the configuration and q that before the rotation.",
 };
 

@@ -45,7 +45,7 @@ static bool read_mask(const struct pe_numbers *s, const struct pe_model *bare, s
     return !pe_is_cancelled();
 }
 
-/* "0-3, 8": the keys that a query sees. */
+/* "0-3, 8": the keys that a query sees; "-": none. */
 static void state_keys(const unsigned char *sees, size_t n, char *text)
 {
     size_t used = 0;
@@ -54,13 +54,12 @@ static void state_keys(const unsigned char *sees, size_t n, char *text)
         for (end = j; end < n && sees[end]; end++)
             ;
         if (end > j + 1)
-            used +=
-                (size_t)snprintf(text + used, PE_CHANGED_TEXT - used, "%s%zu-%zu", used ? ", " : "keys ", j, end - 1);
+            used += (size_t)snprintf(text + used, PE_CHANGED_TEXT - used, "%s%zu-%zu", used ? ", " : "", j, end - 1);
         else if (end > j)
-            used += (size_t)snprintf(text + used, PE_CHANGED_TEXT - used, "%s%zu", used ? ", " : "key ", j);
+            used += (size_t)snprintf(text + used, PE_CHANGED_TEXT - used, "%s%zu", used ? ", " : "", j);
     }
     if (!used)
-        snprintf(text, PE_CHANGED_TEXT, "no key");
+        snprintf(text, PE_CHANGED_TEXT, "-");
 }
 
 /* j - i from `low` on (if is_low) to `high` (if is_high), and the first `prefix` keys. */

@@ -652,7 +652,7 @@ const struct pe_frequency_relation pe_frequency_relations[] = {
       "first."},
      .list = geometric},
     {{&pe_fault_inv_freq_other, 1, NULL,
-      "Pairs share their frequencies in groups of {found}: pair c has that of pair c - c mod {found}."},
+      "Pairs share their frequencies in groups of {found}: pair c has that of pair c - c % {found}."},
      .list = of_groups},
     {{&pe_fault_scaling_other, 1, NULL, NULL}, .spell = pe_spell_other_types},
     {{&pe_fault_exponent_shifted, 1, NULL,

@@ -94,10 +94,10 @@ CHANGES = {
     "scaled-late": (CAUSAL, maps("probs", softmax(8 * where(BY >= 0)) / 8), "Each row of probabilities sums to 0.125, not to 1."),
     "hidden-late": (CAUSAL, maps("probs", np.where(BY >= 0, softmax(SCORES), 0)), "so it no longer sums to 1"),
     **{f"mask-of-scores {rule}": (CAUSAL, maps("scores", where(sees)), f"the keys j with {rule}.") for rule, sees in MASKS.items()},
-    **{f"mask-of-biases {rule}": (ALIBI, {"bias": biases(lambda d: d, sees)}, f"the keys j with {rule}.") for rule, sees in MASKS.items()},
+    **{f"mask-of-biases {rule}": (ALIBI, {"bias": biases(lambda d: d, sees)}, f"the keys j with {rule}.") for rule, sees in MASKS.items() if "<= j - i <=" not in rule},
     **{f"mask-of-probs {rule}": (CAUSAL, maps("probs", softmax(where(sees))), f"the keys j with {rule}.") for rule, sees in MASKS.items() if sees.any(-1).all()},
     "documents": (CAUSAL, maps("scores", where((BY >= 0) & (np.arange(N)[:, None] // 5 == np.arange(N) // 5))),
-                  "query 5 is the first that sees other keys, key 5; in the configuration keys 0-5."),
+                  "query 5 is the first that sees other keys: 5; in the configuration 0-5."),
 }
 
 
@@ -107,8 +107,7 @@ def test_what_was_done_to_the_numbers_is_stated(server, name):
     answer = ask(server, belief, **{tensor: np.ascontiguousarray(x, F) for tensor, x in tensors.items()})
     said = finding(answer, "unexplained")
     assert words in said["detail"] and not answer["explained"]
-    for member in {"rule", "first"} & set(said["found"]):
-        assert member == "first" and "first" not in said["detail"] or said["found"][member] in said["detail_zh"]
+    assert all(text in said["detail_zh"] for text in map(str, said["found"].values()) if text in said["detail"])
 
 
 def test_numbers_that_are_cut_off_are_counted(server):
@@ -124,7 +123,7 @@ def test_an_order_of_no_axis_is_told_by_one_number(server):
     assert wrong[tuple(found["index"])] == F(found["value"]) and abs(OUT[tuple(believed["index"])] - found["value"]) < 1e-5
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_what_nothing_was_done_to_is_not_explained_by_chance(server, seed):
     """Noise, an orthogonal map, another table: no function and no order."""
     draw = np.random.default_rng(seed)
