@@ -128,6 +128,22 @@ static const char *const of_unexplained[] = {
     "The numbers are those of the configuration under another mask: query {found.query} is the first that sees other "
     "keys: {found.first}; in the configuration {believed}.",
     "Every number is {found.rule}, where x is the number of the configuration and q that before the rotation.",
+    "The tensor less that before the rotation is the same in every head: something was added, as an absolute encoding "
+    "is, "
+    "and nothing was rotated.",
+    "Turned back by the rotation of the configuration, every number is {found.rule}, where x is the number of the "
+    "tensor "
+    "before the rotation.",
+    "Turned back by the rotation of the configuration, every number is {found.rule} with coefficients of each "
+    "channel's "
+    "own, where x is the number of the tensor before the rotation; in the first: {found.first}.",
+    "Turned back by the rotation of the configuration, every number is that before the rotation times a factor of its "
+    "row "
+    "and one of its channel, as of a norm with weights that is applied before the rotation.",
+    "Every row is that of the configuration times one orthogonal matrix, the same for all rows: its channels are "
+    "mixed, as "
+    "by a Hadamard transform.",
+    "Every row is that of the configuration times one matrix, the same for all rows: its channels are mixed.",
 };
 
 const struct pe_fault pe_fault_unexplained = {FAULT_TEXTS("unexplained", "finding", FINDING, 0, "unexplained",

@@ -30,6 +30,12 @@ enum pe_changed_how {
     PE_CHANGED_MASK,         /* query found.row sees other keys, first: the first such, rule: of all */
     PE_CHANGED_KEYS,         /* the same without a rule */
     PE_CHANGED_INPUT,        /* a multiple of the input is added: rule */
+    PE_CHANGED_ADDED,        /* the same is added in every head */
+    PE_CHANGED_BEFORE,       /* a function of each number of the input, before the rotation: rule */
+    PE_CHANGED_WEIGHTED,     /* … with coefficients of each channel: rule, first */
+    PE_CHANGED_NORMALISED,   /* a factor of the row and one of the channel, before the rotation */
+    PE_CHANGED_ORTHOGONAL,   /* rows are an orthogonal matrix times the believed ones */
+    PE_CHANGED_LINEAR,       /* … another matrix */
     PE_N_CHANGES
 };
 
@@ -65,7 +71,8 @@ struct pe_numbers {
 /* order.c, values.c. room: [2·n]. */
 bool pe_changed_order(struct pe_numbers *s, uint32_t *room, struct pe_changed *out);
 bool pe_changed_values(struct pe_numbers *s, struct pe_changed *out);
-/* mask.c: d is s->d. */
+/* mask.c, input.c: d is s->d. */
+bool pe_changed_input(struct pe_diagnosis *d, struct pe_numbers *s, struct pe_changed *out);
 bool pe_changed_mask(struct pe_diagnosis *d, struct pe_numbers *s, struct pe_changed *out);
 
 #endif

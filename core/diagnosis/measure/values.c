@@ -189,53 +189,55 @@ static void state(const struct fit *t, struct pe_changed *out)
     state_rule(t, out);
 }
 
-/* ---- A factor of the row and one of the column; a multiple of the input ---- */
+/* ---- A factor of the row and one of the column ---- */
 
-/* The last row and the first column have the factors: no mask hides them as a rule. */
+/* One row and one column of a map have the factors, those with the largest of the numbers that are least: no mask hides
+ * them. Rotated tensors are one matrix. */
+static bool is_product_of(const struct pe_numbers *s, size_t first, size_t n_rows, size_t *n_tested)
+{
+    const double *y = s->found + first, *x = s->believed + first;
+    size_t n_cols = s->n_cols, row = 0, column = 0;
+    double best = 0;
+    for (size_t r = 0; r < n_rows; r++) {
+        double least = HUGE_VAL;
+        for (size_t c = 0; c < n_cols; c++)
+            least = fmin(least, isnan(x[r * n_cols + c]) ? 0 : fabs(x[r * n_cols + c]));
+        row = least > best ? r : row;
+        best = fmax(best, least);
+    }
+    for (size_t c = 0, most = 0; c < n_cols; c++) {
+        size_t n = 0;
+        for (size_t r = 0; r < n_rows; r++)
+            n += fabs(x[r * n_cols + c]) > best / 2;
+        column = n > most ? c : column;
+        most = n > most ? n : most;
+    }
+    double corner = y[row * n_cols + column] / x[row * n_cols + column];
+    for (size_t i = 0; i < n_rows * n_cols; i++) {
+        size_t c = row * n_cols + i % n_cols, r = i / n_cols * n_cols + column;
+        double factor = y[c] / x[c] * (y[r] / x[r]) / corner;
+        double least = fmin(fmin(fabs(x[c]), fabs(x[r])), fabs(x[row * n_cols + column]));
+        bool is_known = isfinite(factor) && least > 0;
+        if (isnan(x[i]) || (!is_known && x[i] == 0 && fabs(y[i]) <= s->near))
+            continue;
+        if (!is_known || fabs(factor * x[i] - y[i]) > 16 * s->near * (1 + fabs(x[i] * factor) / least))
+            return false;
+        *n_tested += least > 64 * s->near;
+    }
+    return true;
+}
+
 static bool is_product(struct pe_numbers *s, struct pe_changed *out)
 {
     enum { LEAST = 32 };
-    size_t each = s->sizes.row * s->n_cols, last = each - s->n_cols, n_tested = 0;
-    bool holds = s->d->evidence.kind->id == PE_OF_MAPS && s->sizes.row > 3 && s->n_cols > 3;
-    for (size_t map = 0; holds && map < s->n; map += each) {
-        const double *y = s->found + map, *x = s->believed + map;
-        for (size_t i = 0; holds && i < each; i++) {
-            size_t c = last + i % s->n_cols, r = i / s->n_cols * s->n_cols;
-            double factor = y[c] / x[c] * (y[r] / x[r]) / (y[last] / x[last]);
-            double least = fmin(fmin(fabs(x[c]), fabs(x[r])), fabs(x[last]));
-            bool is_known = isfinite(factor) && least > 1e-3 * s->near / 0x1p-20;
-            holds = isnan(x[i]) ||
-                    (is_known && fabs(factor * x[i] - y[i]) <= 16 * s->near * (1 + fabs(x[i] * factor / least))) ||
-                    (!is_known && x[i] != 0) || fabs(y[i]) <= s->near;
-            n_tested += is_known && x[i] != 0;
-        }
-    }
+    enum pe_evidence_id id = s->d->evidence.kind->id;
+    size_t n_rows = id == PE_OF_MAPS ? s->sizes.row : s->n_rows, n_tested = 0;
+    bool holds = (id == PE_OF_MAPS || id == PE_OF_ROTATED) && n_rows > 3 && s->n_cols > 3;
+    for (size_t first = 0; holds && first < s->n; first += n_rows * s->n_cols)
+        holds = is_product_of(s, first, n_rows, &n_tested);
     s->work += 12 * (double)s->n;
     out->change = PE_CHANGED_PRODUCT;
     return holds && n_tested >= LEAST && 4 * n_tested > s->n;
-}
-
-/* y = a·x + b·q, of the tensor before the rotation. */
-static bool has_input(struct pe_numbers *s, struct pe_changed *out)
-{
-    double xx = 0, xq = 0, qq = 0, xy = 0, qy = 0;
-    for (size_t i = 0; s->input && i < s->n; i++) {
-        double x = s->believed[i], q = s->input[i], y = s->found[i];
-        xx += x * x;
-        xq += x * q;
-        qq += q * q;
-        xy += x * y;
-        qy += q * y;
-    }
-    double det = xx * qq - xq * xq, a = (qq * xy - xq * qy) / det, b = (xx * qy - xq * xy) / det;
-    if (!s->input || !(det > 1e-9 * xx * qq) || fabs(a) < 1e-3)
-        return false;
-    for (size_t i = 0; i < s->n; i++)
-        if (fabs(a * s->believed[i] + b * s->input[i] - s->found[i]) > 4 * s->near)
-            return false;
-    out->change = PE_CHANGED_INPUT;
-    snprintf(out->rule, sizeof out->rule, "%.6g*x %c %.6g*q", a, b < 0 ? '-' : '+', fabs(b));
-    return true;
 }
 
 /* ---- Each in its turn ---- */
@@ -292,5 +294,5 @@ bool pe_changed_values(struct pe_numbers *s, struct pe_changed *out)
     if (is_any)
         state(&t, out);
     free(groups);
-    return is_any || has_input(s, out) || is_product(s, out);
+    return is_any || is_product(s, out);
 }

@@ -62,6 +62,9 @@ def where(sees):
 
 
 PE, OUT = sinusoid(), rotated(Q)
+GAIN = np.random.default_rng(8).uniform(0.5, 2, D)
+LONG = np.random.default_rng(9).standard_normal((1, 3 * H, N, D)).astype(F)
+TURN = np.linalg.qr(np.random.default_rng(10).standard_normal((D, D)))[0]
 MASKS = {"j - i <= 1": BY >= -1, "j - i >= 1": BY < 0, "j - i <= 0 or j < 4": (BY >= 0) | (np.arange(N) < 4), "-2 <= j - i <= 1": (BY >= -1) & (BY <= 2),
          "j - i <= -1 or j < 1": (BY > 0) | (np.arange(N) < 1)}
 # What is believed, what is sent, and a part of the sentence; `found.rule`, or `found.first`, is in it where there is one.
@@ -83,6 +86,13 @@ CHANGES = {
     "memory": (ROPE, of_q(OUT.swapaxes(1, 2).reshape(OUT.shape)), "they are stored as nhd and read as hnd"),
     "cut-off": (ROPE, of_q(np.clip(OUT, -1.5, 1.25)), "would be below -1.5 or above 1.25"),
     "residual": (ROPE, of_q(OUT + Q), "Every number is 1*x + 1*q,"),
+    "absolute-encoding": (ROPE, of_q(Q + PE), "is the same in every head: something was added"),
+    "gain": (ROPE, of_q(OUT * GAIN), "In each column every number is a*x with"),
+    "gain-before": (ROPE, of_q(rotated(Q * GAIN)), "Turned back by the rotation of the configuration, every number is a*x with"),
+    "bias-before": (ROPE, of_q(rotated(Q + GAIN)), "Turned back by the rotation of the configuration, every number is x + b with"),
+    "norm-before": (ROPE, of_q(rotated(Q / np.sqrt((Q ** 2).mean(-1, keepdims=True)) * GAIN)), "as of a norm with weights that is applied before the rotation"),
+    "hadamard": (ROPE, {"q": LONG, "q_out": rotated(LONG) @ TURN}, "times one orthogonal matrix, the same for all rows"),
+    "matrix": (ROPE, {"q": LONG, "q_out": rotated(LONG) @ (TURN + 0.1)}, "times one matrix, the same for all rows"),
     "distance-squared": (ALIBI, {"bias": biases(np.square)}, "the bias is a*d², d the distance, with coefficients of the head's own; in the first: a = -0.5"),
     "distance-log": (ALIBI, {"bias": biases(np.log1p)}, "the bias is a*ln(1 + d)"),
     "distance-root": (ALIBI, {"bias": biases(np.sqrt)}, "the bias is a*sqrt(d)"),
