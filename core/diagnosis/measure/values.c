@@ -38,7 +38,7 @@ static const struct function {
     {sin, "sin(x)", false, NULL},
     {cos, "cos(x)", false, NULL},
 };
-enum { N_FUNCTIONS = sizeof functions / sizeof *functions, N_COARSE = 3 }; /* so many are told apart in 16 bits */
+enum { N_FUNCTIONS = sizeof functions / sizeof *functions, N_COARSE = 3 }; /* so many can be distinguished in 16 bits */
 
 enum by { ALL, HEADS, ROWS, COLUMNS };
 enum { A = 1, B = 2 }; /* which coefficients are free; else a = 1, b = 0 */
