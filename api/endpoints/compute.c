@@ -15,18 +15,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool fail_empty(struct api_request *request)
-{
-    return api_fail(&request->problem, 400, "",
-                    "the request is empty; send a JSON object, as in curl -d '{\"scheme\":\"rope\",\"len\":8}', or "
-                    "names in the query");
-}
-
 bool api_take_body(struct api_request *request)
 {
     const struct api_call *call = request->call;
     if (!call->body_bytes && !(call->query && *call->query))
-        return fail_empty(request);
+        return api_fail(&request->problem, 400, "",
+                        "the request is empty; send a JSON object, as in curl -d '{\"scheme\":\"rope\",\"len\":8}', or "
+                        "names in the query");
     return api_memory_for_reading(request) &&
            (!call->body_bytes ||
             api_input_read(request, call->content_type, call->body, call->body_bytes, &request->problem));
@@ -117,37 +112,18 @@ bool api_compute_size(struct api_request *request, const struct api_source *sour
                     bytes == UINT64_MAX ? pe_text("more than ") : "", bytes, request->host->max_answer);
 }
 
-static bool check_size(struct api_request *request)
-{
-    struct api_source source = {.plan = request->plan};
-    if (api_source_count(&source) > API_OUTPUTS_MAX)
-        return api_fail(&request->problem, 413, "/outputs", "the answer has more than %d tensors", API_OUTPUTS_MAX);
-    return api_compute_size(request, &source);
-}
-
-/* Choosing a colour for each number and compressing it. */
-static double picture_work(const struct pe_plan *plan)
-{
-    enum { WORK_OF_PIXEL = 256 };
-    double n = 0;
-    for (size_t i = 0; i < pe_plan_n_outputs(plan); i++)
-        n += (double)pe_plan_output(plan, i)->n_rows * (double)pe_plan_output(plan, i)->row_len;
-    return n * WORK_OF_PIXEL;
-}
-
-/* A picture's values are computed once more for its range, unless the request states both ends. */
-static double work_of(const struct api_request *request)
-{
-    double work = pe_plan_work(request->plan);
-    if (!request->format->is_picture)
-        return work;
-    bool is_measured = isnan(request->form.vmin) || isnan(request->form.vmax);
-    return work * (is_measured ? 2 : 1) + picture_work(request->plan);
-}
-
+/* A picture's values are computed once more for its range, unless the request states both ends; then a colour is chosen
+ * for each number and compressed. */
 static bool check_work(struct api_request *request)
 {
-    double work = work_of(request);
+    enum { WORK_OF_PIXEL = 256 };
+    double work = pe_plan_work(request->plan), n = 0;
+    bool is_picture = request->format->is_picture;
+    for (size_t i = 0; is_picture && i < pe_plan_n_outputs(request->plan); i++)
+        n += (double)pe_plan_output(request->plan, i)->n_rows * (double)pe_plan_output(request->plan, i)->row_len;
+    if (is_picture && (isnan(request->form.vmin) || isnan(request->form.vmax)))
+        work *= 2;
+    work += n * WORK_OF_PIXEL;
     if (work <= (double)request->host->max_work || !request->form.data)
         return true;
     return api_fail(
@@ -301,8 +277,13 @@ struct api_reply *api_compute_reply(struct api_request *request)
 
 bool api_compute(struct api_request *request)
 {
-    return api_compute_build(request) && check_size(request) && check_work(request) &&
-           api_memory_for_answering(request, &(struct api_source){.plan = request->plan}) && open_stream(request);
+    struct api_source source = {.plan = request->plan};
+    if (!api_compute_build(request))
+        return false;
+    if (api_source_count(&source) > API_OUTPUTS_MAX)
+        return api_fail(&request->problem, 413, "/outputs", "the answer has more than %d tensors", API_OUTPUTS_MAX);
+    return api_compute_size(request, &source) && check_work(request) && api_memory_for_answering(request, &source) &&
+           open_stream(request);
 }
 
 /* ---- Any operation ---- */

@@ -148,23 +148,16 @@ static void drop_remains(struct exchange *x)
     }
 }
 
-static void let_go(struct exchange *x)
-{
-    struct exchange_sending *sending = &x->sending;
-    if (!sending->held)
-        return;
-    admission_let_go(x->client, sending->held);
-    shares_give_object(SHARE_PICTURES, x->client, sending->held);
-    sending->held = NULL;
-}
-
 void exchange_drop(struct exchange *x)
 {
     if (--x->n_owners > 0)
         return;
     stream_free(x->stream);
     stream_free(x->answering.replaced_stream);
-    let_go(x);
+    if (x->sending.held) {
+        admission_let_go(x->client, x->sending.held);
+        shares_give_object(SHARE_PICTURES, x->client, x->sending.held);
+    }
     drop_remains(x);
     admission_give_for(x->client, x->sending.n_stream_taken);
     exchange_free(x->all, x);

@@ -182,16 +182,6 @@ bool exchange_queue_is_full(const struct exchange *x)
     return jobs_figures().n_waiting >= x->all->options->max_queue && workers_n_waiting(exchange_client(x)) > 0;
 }
 
-static bool hold_picture(struct exchange *x)
-{
-    const struct api_reply *held = x->sending.held;
-    uint64_t most = x->all->host->max_pictures, all = api_pictures_bytes(), n = held->n_finished;
-    if (shares_take_object(SHARE_PICTURES, x->client, held, n, all < most ? most - all : 0))
-        return true;
-    exchange_refuse(x, REFUSED_PICTURE, n, shares_held(SHARE_PICTURES, x->client), most);
-    return false;
-}
-
 /* Counts the memory that the reply holds for as long as its client reads it: its plan, and the bytes of a finished
  * picture. A worker reserved both while it computed the answer. False: the client's share would be exceeded, and
  * x->reply is now a refusal. */
@@ -203,7 +193,11 @@ static bool hold(struct exchange *x)
         return false;
     }
     x->sending.held = reply;
-    return hold_picture(x);
+    uint64_t most = x->all->host->max_pictures, all = api_pictures_bytes(), n = reply->n_finished;
+    if (shares_take_object(SHARE_PICTURES, x->client, reply, n, all < most ? most - all : 0))
+        return true;
+    exchange_refuse(x, REFUSED_PICTURE, n, shares_held(SHARE_PICTURES, x->client), most);
+    return false;
 }
 
 /* Counts the stream, and reserves its first buffer and the daemon's block, however loaded the server is. Both are
@@ -232,18 +226,12 @@ static bool is_streamed(const struct exchange *x)
     return x->reply->body->n_pieces > 0 && x->reply->pace != API_PACE_READY;
 }
 
-/* The deadline that the body sets, which may be any number; 0: none, or one beyond the range of the clock. */
-static uint64_t stated_deadline(const struct exchange *x)
-{
-    uint64_t received_at = x->timing.received_at;
-    uint64_t us = x->reply->timeout_us;
-    return us && us < (UINT64_MAX - received_at) / 1000 ? received_at + us * 1000 : 0;
-}
-
+/* The body may set a deadline, too: any number, of which one beyond the range of the clock is none. */
 static bool is_late(struct exchange *x)
 {
     struct exchange_timing *timing = &x->timing;
-    uint64_t stated = stated_deadline(x);
+    uint64_t us = x->reply->timeout_us, left = (UINT64_MAX - timing->received_at) / 1000;
+    uint64_t stated = us && us < left ? timing->received_at + us * 1000 : 0;
     if (stated && timing->received_at && (!timing->deadline || stated < timing->deadline))
         timing->deadline = stated;
     return timing->deadline && exchange_reason(x) != EXCHANGE_LATE && exchange_is_late(x, clock_now());
