@@ -403,3 +403,23 @@ enum pe_status pe_reals_expect(const struct pe_reals *list, uint64_t n, const ch
                           (unsigned long long)n, pe_text(why));
     return PE_OK;
 }
+
+enum pe_status pe_reals_whole(const struct pe_reals *list, uint64_t n, const char *name, const char *why,
+                              int64_t *numbers, struct pe_failure *err)
+{
+    enum pe_status status = pe_reals_expect(list, n, name, why, err);
+    for (uint64_t i = 0; !status && i < n; i++) {
+        double x = pe_real_at(list, i);
+        numbers[i] = (int64_t)x;
+        if (x != floor(x))
+            status = pe_fail_at(err, "", name, "%s has %s at index %llu; allowed: integers", name, pe_shown(x).text,
+                                (unsigned long long)i);
+    }
+    return status;
+}
+
+void pe_reals_set(struct pe_reals *list, const int64_t *numbers, uint64_t n)
+{
+    list->array = (struct pe_tensor){.dtype = PE_I64, .rank = 1, .shape = {n}, .data = numbers};
+    list->n = n;
+}

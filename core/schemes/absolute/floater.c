@@ -161,22 +161,6 @@ static void step(const void *context, uint64_t k, double *row, double *scratch)
 
 /* ---- The plan ---- */
 
-/* Sizes that the tensors sent fix. */
-static enum pe_status fix_sizes(struct pe_plan *plan, struct pe_failure *err)
-{
-    struct floater *c = plan->config;
-    uint64_t p0 = pe_weights_axis(plan, P0, 0), b2 = pe_weights_axis(plan, B2, 0), w1 = pe_weights_axis(plan, W1, 0),
-             b1 = pe_weights_axis(plan, B1, 0);
-    enum pe_status status = PE_OK;
-    if (p0 || b2)
-        status = pe_fix_size(plan, "dim", p0 ? p0 : b2, p0 ? "p0" : "b2", err);
-    if (!status && (w1 || b1))
-        status = pe_fix_size(plan, "hidden", w1 ? w1 : b1, w1 ? "w1" : "b1", err);
-    if (c->hidden == PE_UNSET_INT)
-        c->hidden = c->dim;
-    return status;
-}
-
 static enum pe_status make_network(struct pe_plan *plan, struct pe_network **network, struct pe_failure *err)
 {
     const struct floater *c = plan->config;
@@ -192,10 +176,8 @@ static enum pe_status make_network(struct pe_plan *plan, struct pe_network **net
 
 static void floater_cost(const struct pe_plan *p, struct pe_cost *cost)
 {
-    const struct floater *c = p->config;
-    double dim = fmax((double)c->dim, fmax((double)pe_weights_axis(p, P0, 0), (double)pe_weights_axis(p, B2, 0)));
-    double sent = fmax((double)pe_weights_axis(p, W1, 0), (double)pe_weights_axis(p, B1, 0));
-    double hidden = sent > 0 ? sent : c->hidden == PE_UNSET_INT ? dim : (double)c->hidden;
+    double dim = pe_size_most(p, "dim"), hidden = pe_size_most(p, "hidden");
+    hidden = hidden > 0 ? hidden : dim;
     pe_network_room(cost, hidden * (dim + 2) + dim * (hidden + 2));
     pe_stepping_room(cost, p, dim, WORK_ROWS * dim + 2 * fmax(dim, hidden));
     pe_cost_weights(cost, p, P0, dim);
@@ -207,10 +189,12 @@ static enum pe_status floater_plan(struct pe_plan *p, struct pe_failure *err)
     struct tables *t = p->tables = calloc(1, sizeof *t);
     if (!t)
         return pe_no_memory(err);
-    enum pe_status status = fix_sizes(p, err);
+    enum pe_status status = pe_fix_sizes(p, (const char *const[]){"dim", "hidden", NULL}, err);
+    if (c->hidden == PE_UNSET_INT)
+        c->hidden = c->dim;
     const uint64_t dim = (uint64_t)c->dim;
     if (!status)
-        status = pe_weights_need(p, P0, &dim, 1, err);
+        status = pe_weights_need(p, P0, err);
     if (!status)
         status = make_network(p, &t->recurrence.network, err);
     t->recurrence.dim = (size_t)dim;

@@ -84,14 +84,6 @@ static uint64_t width_sent(const struct pe_plan *plan, size_t i)
     return width || i + 1 == PE_LAYERS_MAX ? width : pe_weights_axis(plan, W1 + 2 * (i + 1), 1);
 }
 
-static enum pe_status fix_dim(struct pe_plan *plan, struct pe_failure *err)
-{
-    uint64_t rows = pe_weights_axis(plan, P0, 0), columns = pe_weights_axis(plan, W1, 1);
-    if (rows)
-        return pe_fix_size(plan, "dim", rows, "p0", err);
-    return columns ? pe_fix_size(plan, "dim", columns, "w1", err) : PE_OK;
-}
-
 /* `hidden` is the width between two layers. More layers have several widths, which their tensors determine. */
 static enum pe_status fix_hidden(struct pe_plan *plan, size_t n_layers, struct pe_failure *err)
 {
@@ -142,7 +134,7 @@ static void recursive_cost(const struct pe_plan *p, struct pe_cost *cost)
 {
     const struct recursive *c = p->config;
     size_t n_layers = count_layers(p);
-    double dim = fmax((double)c->dim, fmax((double)pe_weights_axis(p, P0, 0), (double)pe_weights_axis(p, W1, 1)));
+    double dim = pe_size_most(p, "dim");
     double hidden = c->hidden == PE_UNSET_INT ? dim : (double)c->hidden, in = dim, widest = dim, n = 0;
     for (size_t i = 0; i < n_layers; i++) {
         double sent = (double)width_sent(p, i), out = i + 1 == n_layers ? dim : sent > 0 ? sent : hidden;
@@ -161,10 +153,10 @@ static enum pe_status recursive_plan(struct pe_plan *p, struct pe_failure *err)
     struct tables *t = p->tables = calloc(1, sizeof *t);
     if (!t)
         return pe_no_memory(err);
-    enum pe_status status = fix_dim(p, err);
+    enum pe_status status = pe_fix_sizes(p, (const char *const[]){"dim", NULL}, err);
     const uint64_t dim = (uint64_t)c->dim;
     if (!status)
-        status = pe_weights_need(p, P0, &dim, 1, err);
+        status = pe_weights_need(p, P0, err);
     if (!status)
         status = make_network(p, &t->recurrence.network, err);
     t->recurrence.dim = (size_t)dim;

@@ -185,15 +185,12 @@ static enum pe_status read_table_grid(struct pe_plan *plan, struct pe_window *t,
                    ? PE_OK
                    : pe_fail(err, "/table_grid",
                              "interpolate needs table_grid, the window that the table was trained on");
-    enum pe_status status = pe_reals_expect(&c->table_grid, n, "table_grid", "as many as the window has axes", err);
+    int64_t sides[3];
+    enum pe_status status =
+        pe_reals_whole(&c->table_grid, n, "table_grid", "as many as the window has axes", sides, err);
     t->from[0] = 1;
-    for (uint64_t a = 0; a < n && !status; a++) {
-        double side = pe_real_at(&c->table_grid, a);
-        if (side != floor(side))
-            return pe_fail(err, "/table_grid", "table_grid has %s at index %llu; allowed: integers",
-                           pe_shown(side).text, (unsigned long long)a);
-        t->from[3 - n + a] = 2 * (uint64_t)side - 1;
-    }
+    for (unsigned a = 0; a < n && !status; a++)
+        t->from[3 - n + a] = 2 * (uint64_t)sides[a] - 1;
     c->interpolate = c->interpolate == PE_UNSET_WORD ? PE_BICUBIC : c->interpolate;
     return status;
 }
@@ -222,7 +219,7 @@ void pe_window_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct pe_window_fields *c = plan->config;
     const struct pe_sequence *seq = &plan->seq;
-    double tokens = 1, heads = fmax((double)c->num_heads, (double)pe_weights_axis(plan, TABLE, 1));
+    double tokens = 1, heads = pe_size_most(plan, "num_heads");
     for (unsigned a = 0; a < seq->n_grid; a++)
         tokens *= (double)seq->grid[a];
     tokens = seq->n_grid ? tokens : (double)seq->k->n;
@@ -252,11 +249,10 @@ enum pe_status pe_window_plan(struct pe_plan *plan, struct pe_failure *err)
     uint64_t rows = is_resized ? t->from[0] * t->from[1] * t->from[2] + (t->has_class ? 3 : 0) : t->n_rows;
     if (is_resized && make_taps(plan, t, err))
         return err->status;
-    if (pe_weights_axis(plan, TABLE, 1))
-        status = pe_fix_size(plan, "num_heads", pe_weights_axis(plan, TABLE, 1), "table", err);
+    status = pe_fix_sizes(plan, (const char *const[]){"num_heads", NULL}, err);
     const uint64_t shape[2] = {rows, (uint64_t)c->num_heads};
     if (!status)
-        status = pe_weights_need(plan, TABLE, shape, 2, err);
+        status = pe_weights_need_shape(plan, TABLE, shape, 2, err);
     /* A number from the seed takes as long as about 32 products, a number that was sent as long as four. */
     double work = (double)c->num_heads * (pe_weights_sent(plan, TABLE) ? 4 : 32);
     for (unsigned a = 0; is_resized && a < 3; a++)

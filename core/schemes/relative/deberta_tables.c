@@ -147,13 +147,13 @@ static enum pe_status project_embeddings(struct pe_plan *plan, struct pe_deberta
     const struct pe_deberta *c = plan->config;
     const uint64_t hidden = pe_weights_axis(plan, REL_EMBEDDINGS, 1);
     const uint64_t shape[2] = {2 * (uint64_t)t->span, hidden};
-    enum pe_status status = pe_weights_need(plan, REL_EMBEDDINGS, shape, 2, err);
+    enum pe_status status = pe_weights_need_shape(plan, REL_EMBEDDINGS, shape, 2, err);
     for (enum input i = NORM_WEIGHT; !status && i <= NORM_BIAS; i++)
         if (pe_weights_sent(plan, i))
-            status = pe_weights_need(plan, i, shape + 1, 1, err);
+            status = pe_weights_need_shape(plan, i, shape + 1, 1, err);
     if (status)
         return status;
-    double *x = pe_relative_read(plan, REL_EMBEDDINGS);
+    double *x = pe_weights_all(plan, REL_EMBEDDINGS);
     if (!x)
         return pe_no_memory(err);
     if (c->norm_rel_ebd->boolean)
@@ -174,8 +174,8 @@ static enum pe_status read_tables(struct pe_plan *plan, struct pe_deberta_tables
         size_t id = term == PE_C2P ? POS_KEY : POS_QUERY;
         if (!t->has[term])
             continue;
-        status = pe_weights_need(plan, id, shape, 3, err);
-        if (!status && !(t->table[term] = pe_relative_read(plan, id)))
+        status = pe_weights_need_shape(plan, id, shape, 3, err);
+        if (!status && !(t->table[term] = pe_weights_all(plan, id)))
             status = pe_no_memory(err);
     }
     return status;

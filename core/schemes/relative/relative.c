@@ -355,17 +355,6 @@ void pe_relative_add_values(const struct pe_rows *rows, const struct pe_relative
 
 /* ---- Tables ---- */
 
-double *pe_relative_read(const struct pe_plan *plan, size_t id)
-{
-    const struct pe_weights *w = &plan->weights[id];
-    uint64_t n = 0;
-    pe_shape_count(w->tensor.shape, w->tensor.rank, &n);
-    double *out = malloc((n ? n : 1) * sizeof *out);
-    if (out)
-        pe_weights_read(w, 0, n, out);
-    return out;
-}
-
 double pe_relative_norm(const double *table, size_t n, size_t width)
 {
     double most = 0;

@@ -83,8 +83,6 @@ void pe_relative_add_parts(const struct pe_rows *rows);
 void pe_relative_add_values(const struct pe_rows *rows, const struct pe_relative_index *index, const void *table,
                             size_t n_table, void *out, size_t out_stride, size_t v_dim);
 
-/* Makes an array of all elements of input id as doubles (free it with free); NULL: no memory. */
-double *pe_relative_read(const struct pe_plan *plan, size_t id);
 /* The largest norm of a row of table [n, width]. */
 double pe_relative_norm(const double *table, size_t n, size_t width);
 

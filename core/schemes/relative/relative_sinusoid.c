@@ -84,10 +84,8 @@ void pe_rel_sin_fill(const struct pe_plan *plan, const struct pe_output *output,
 static enum pe_status check(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_rel_sin_fields *c = plan->config;
-    uint64_t sent = plan->weights && pe_weights_axis(plan, PE_REL_W, 1) ? pe_weights_axis(plan, PE_REL_W, 1) : 0;
-    enum pe_status status = sent ? pe_fix_size(plan, "d_model", sent, "w_r", err) : PE_OK;
-    if (status)
-        return status;
+    if (pe_fix_sizes(plan, (const char *const[]){"d_model", NULL}, err))
+        return err->status;
     if (c->d_model == PE_UNSET_INT)
         c->d_model = c->relative.num_heads * c->relative.head_dim;
     if (c->d_model % 2)
@@ -161,39 +159,29 @@ static enum pe_status read_types(const struct pe_plan *plan, struct pe_rel_sin_t
     return status;
 }
 
-static enum pe_status need_segments(struct pe_plan *plan, struct pe_failure *err)
-{
-    const struct pe_relative_fields *c = plan->config;
-    const uint64_t shape[3] = {2, (uint64_t)c->num_heads, (uint64_t)c->head_dim};
-    enum pe_status status = pe_weights_need(plan, PE_REL_SEG_EMBED, shape, 3, err);
-    return status ? status : pe_weights_need(plan, PE_REL_SEG_BIAS, shape + 1, 2, err);
-}
-
 static enum pe_status read_weights(struct pe_plan *plan, struct pe_rel_sin_tables *t, struct pe_failure *err)
 {
     const struct pe_rel_sin_fields *c = fields(plan);
     const uint64_t h = (uint64_t)c->relative.num_heads, d = (uint64_t)c->relative.head_dim;
-    const uint64_t bias[2] = {h, d}, w[2] = {h * d, (uint64_t)c->d_model};
+    const uint64_t w[2] = {h * d, (uint64_t)c->d_model};
     if ((double)w[0] * (double)w[1] > PE_RELATIVE_WEIGHTS_MAX)
         return pe_fail(err, "/w_r", "w_r would have %llu by %llu numbers; allowed: %d in all", (unsigned long long)w[0],
                        (unsigned long long)w[1], PE_RELATIVE_WEIGHTS_MAX);
-    enum pe_status status = pe_weights_need(plan, PE_REL_U, bias, 2, err);
-    if (!status)
-        status = pe_weights_need(plan, PE_REL_V, bias, 2, err);
-    if (!status)
-        status = pe_weights_need(plan, PE_REL_W, w, 2, err);
+    enum pe_status status = PE_OK;
+    for (size_t id = PE_REL_U; !status && id <= PE_REL_W; id++)
+        status = pe_weights_need(plan, id, err);
     if (!status)
         status = read_types(plan, t, err);
-    if (!status && t->types)
-        status = need_segments(plan, err);
+    for (size_t id = PE_REL_SEG_EMBED; !status && t->types && id <= PE_REL_SEG_BIAS; id++)
+        status = pe_weights_need(plan, id, err);
     if (status)
         return status;
-    t->u = pe_relative_read(plan, PE_REL_U);
-    t->v = pe_relative_read(plan, PE_REL_V);
-    t->w = pe_relative_read(plan, PE_REL_W);
+    t->u = pe_weights_all(plan, PE_REL_U);
+    t->v = pe_weights_all(plan, PE_REL_V);
+    t->w = pe_weights_all(plan, PE_REL_W);
     if (t->types) {
-        t->seg = pe_relative_read(plan, PE_REL_SEG_EMBED);
-        t->seg_bias = pe_relative_read(plan, PE_REL_SEG_BIAS);
+        t->seg = pe_weights_all(plan, PE_REL_SEG_EMBED);
+        t->seg_bias = pe_weights_all(plan, PE_REL_SEG_BIAS);
     }
     return t->u && t->v && t->w && (!t->types || (t->seg && t->seg_bias)) ? PE_OK : pe_no_memory(err);
 }
@@ -223,7 +211,7 @@ void pe_rel_sin_cost(const struct pe_plan *plan, struct pe_cost *cost)
     const struct pe_rel_sin_fields *c = plan->config;
     double width = (double)c->relative.num_heads * (double)c->relative.head_dim;
     double d_model = c->d_model == PE_UNSET_INT ? width : (double)c->d_model;
-    d_model = fmin(fmax(d_model, plan->weights ? (double)pe_weights_axis(plan, PE_REL_W, 1) : 0), PE_DIM_MAX);
+    d_model = fmin(fmax(d_model, pe_size_most(plan, "d_model")), PE_DIM_MAX);
     pe_cost_waves(cost, d_model);
     pe_cost_ladder(cost, d_model / 2, false);
     if (plan->attention)

@@ -173,16 +173,16 @@ static enum pe_status read_tables(struct pe_plan *plan, struct tables *t, struct
 {
     const struct shaw *c = plan->config;
     const uint64_t k[2] = {t->n_rows, (uint64_t)c->relative.head_dim}, v[2] = {t->n_rows, t->v_dim};
-    enum pe_status status = pe_weights_need(plan, REL_K, k, 2, err);
+    enum pe_status status = pe_weights_need_shape(plan, REL_K, k, 2, err);
     bool has_values = !is_hugging_face(c) && (pe_weights_sent(plan, REL_V) || plan->weights[REL_K].is_seeded);
     if (!status && is_hugging_face(c))
         status = refuse_sent(plan, REL_V, err);
     if (!status && has_values)
-        status = pe_weights_need(plan, REL_V, v, 2, err);
+        status = pe_weights_need_shape(plan, REL_V, v, 2, err);
     if (status)
         return status;
-    t->rel_k = pe_relative_read(plan, REL_K);
-    t->rel_v = has_values ? pe_relative_read(plan, REL_V) : NULL;
+    t->rel_k = pe_weights_all(plan, REL_K);
+    t->rel_v = has_values ? pe_weights_all(plan, REL_V) : NULL;
     return t->rel_k && (t->rel_v || !has_values) ? PE_OK : pe_no_memory(err);
 }
 
