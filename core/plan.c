@@ -288,6 +288,8 @@ static enum pe_status build(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_request *request = &plan->merged;
     enum pe_status status = pe_sequence_lay_out(&plan->seq, &plan->sequence, err);
+    if (!status && plan->scheme->tables_bytes && !(plan->tables = calloc(1, plan->scheme->tables_bytes)))
+        status = pe_no_memory(err);
     if (!status && plan->scheme->plan)
         status = plan->scheme->plan(plan, err);
     if (plan->arith != PE_ARITH_EXACT && plan->pace == PE_QUICK)
@@ -343,8 +345,9 @@ void pe_plan_free(struct pe_plan *plan)
     pe_outputs_drop(plan);
     if (plan->operation && plan->operation->drop)
         plan->operation->drop(plan);
-    if (plan->scheme && plan->scheme->drop)
+    if (plan->tables && plan->scheme->drop)
         plan->scheme->drop(plan);
+    free(plan->tables);
     pe_weights_drop(plan);
     pe_absolute_drop(plan);
     pe_sequence_drop(&plan->seq);

@@ -103,8 +103,6 @@ static void binary_fill(const struct pe_plan *plan, const struct pe_output *outp
     }
 }
 
-static void binary_drop(struct pe_plan *plan) { free(plan->tables); }
-
 const struct pe_scheme pe_scheme_binary = {
     .info =
         {
@@ -121,6 +119,5 @@ const struct pe_scheme pe_scheme_binary = {
     .config_bytes = sizeof(struct binary),
     .cost = binary_cost,
     .plan = binary_plan,
-    .drop = binary_drop,
     .fill = binary_fill,
 };

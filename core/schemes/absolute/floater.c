@@ -5,10 +5,7 @@
  *
  * Each row takes `substeps` equal steps s = dt/substeps of the solver. rk4_38 is the method that torchdiffeq calls
  * rk4: Kutta's 3/8 rule, not the classic tableau; they differ by about 1e-8 here. */
-#include "core/schemes/network.h"
 #include "core/schemes/absolute/absolute.h"
-
-#include <stdlib.h>
 
 enum method { RK4_38, RK4, MIDPOINT, EULER };
 
@@ -161,19 +158,6 @@ static void step(const void *context, uint64_t k, double *row, double *scratch)
 
 /* ---- The plan ---- */
 
-static enum pe_status make_network(struct pe_plan *plan, struct pe_network **network, struct pe_failure *err)
-{
-    const struct floater *c = plan->config;
-    struct pe_network_form form = {.n_layers = 2,
-                                   .widths = {(uint64_t)c->dim, (uint64_t)c->hidden, (uint64_t)c->dim},
-                                   .w = {W1, W2},
-                                   .b = {B1, B2},
-                                   .time_input = c->time_input,
-                                   .activation = (enum pe_activation)c->activation,
-                                   .arith = plan->arith};
-    return pe_network_new(plan, &form, network, err);
-}
-
 static void floater_cost(const struct pe_plan *p, struct pe_cost *cost)
 {
     double dim = pe_size_most(p, "dim"), hidden = pe_size_most(p, "hidden");
@@ -186,30 +170,25 @@ static void floater_cost(const struct pe_plan *p, struct pe_cost *cost)
 static enum pe_status floater_plan(struct pe_plan *p, struct pe_failure *err)
 {
     struct floater *c = p->config;
-    struct tables *t = p->tables = calloc(1, sizeof *t);
-    if (!t)
-        return pe_no_memory(err);
+    struct tables *t = p->tables;
     enum pe_status status = pe_fix_sizes(p, (const char *const[]){"dim", "hidden", NULL}, err);
     if (c->hidden == PE_UNSET_INT)
         c->hidden = c->dim;
-    const uint64_t dim = (uint64_t)c->dim;
-    if (!status)
-        status = pe_weights_need(p, P0, err);
-    if (!status)
-        status = make_network(p, &t->recurrence.network, err);
-    t->recurrence.dim = (size_t)dim;
+    if (status)
+        return status;
     t->dt = c->dt;
     t->substeps = c->substeps;
     t->s = c->dt / (double)c->substeps;
     t->method = (enum method)c->method;
-    t->recurrence.rounds = p->arith == PE_ARITH_FLOAT32;
-    if (status)
-        return status;
-    double evaluations = (double)(methods[t->method].n_slopes * t->substeps);
-    struct pe_steps steps = {.scratch = WORK_ROWS * t->recurrence.dim,
-                             .cost = evaluations * (pe_network_cost(t->recurrence.network) + 4 * (double)dim) + 64,
-                             .step = step};
-    return pe_recurrence_open(p, steps, err);
+    struct pe_network_form form = {.n_layers = 2,
+                                   .widths = {(uint64_t)c->dim, (uint64_t)c->hidden, (uint64_t)c->dim},
+                                   .w = {W1, W2},
+                                   .b = {B1, B2},
+                                   .time_input = c->time_input,
+                                   .activation = (enum pe_activation)c->activation,
+                                   .arith = p->arith};
+    struct pe_steps steps = {.scratch = WORK_ROWS * (size_t)c->dim, .cost = 4 * (double)c->dim, .step = step};
+    return pe_recurrence_open(p, &form, steps, (double)(methods[t->method].n_slopes * t->substeps), err);
 }
 
 const struct pe_scheme pe_scheme_floater = {
@@ -228,6 +207,7 @@ const struct pe_scheme pe_scheme_floater = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct floater),
+    .tables_bytes = sizeof(struct tables),
     .is_slow = true,
     .cost = floater_cost,
     .plan = floater_plan,

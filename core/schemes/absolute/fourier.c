@@ -403,9 +403,6 @@ static void set_work(struct pe_plan *p)
 static enum pe_status fourier_plan(struct pe_plan *p, struct pe_failure *err)
 {
     const struct fourier *c = p->config;
-    p->tables = calloc(1, sizeof(struct features));
-    if (!p->tables)
-        return pe_no_memory(err);
     enum pe_status status = check_b_is_used(p, err);
     if (!status)
         status = styles[c->style].plan(p, err);
@@ -419,11 +416,8 @@ static enum pe_status fourier_plan(struct pe_plan *p, struct pe_failure *err)
 static void fourier_drop(struct pe_plan *plan)
 {
     struct features *t = plan->tables;
-    if (t) {
-        free(t->four);
-        free(t->features);
-    }
-    free(t);
+    free(t->four);
+    free(t->features);
 }
 
 /* ---- Waves ---- */
@@ -532,6 +526,7 @@ const struct pe_scheme pe_scheme_fourier = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct fourier),
+    .tables_bytes = sizeof(struct features),
     .has_axes = true,
     .cost = fourier_cost,
     .plan = fourier_plan,

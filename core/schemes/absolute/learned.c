@@ -692,9 +692,7 @@ static void learned_cost(const struct pe_plan *plan, struct pe_cost *cost)
 static enum pe_status learned_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct learned *c = plan->config;
-    struct tables *s = plan->tables = calloc(1, sizeof *s);
-    if (!s)
-        return pe_no_memory(err);
+    struct tables *s = plan->tables;
     s->is_resized = c->interpolate != PE_UNSET_WORD || c->table_grid.n ||
                     (c->out_of_range == ERROR && c->row_offset == 0 && has_other_grid(plan));
     s->is_split = !s->is_resized && !pe_weights_sent(plan, TABLE) &&
@@ -711,9 +709,8 @@ static enum pe_status learned_plan(struct pe_plan *plan, struct pe_failure *err)
 static void learned_drop(struct pe_plan *plan)
 {
     struct tables *s = plan->tables;
-    for (unsigned a = 0; s && a < AXES_MAX; a++)
+    for (unsigned a = 0; a < AXES_MAX; a++)
         pe_resample_drop(&s->taps[a]);
-    free(s);
 }
 
 /* ---- Rows ---- */
@@ -832,6 +829,7 @@ const struct pe_scheme pe_scheme_learned = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct learned),
+    .tables_bytes = sizeof(struct tables),
     .is_slow = true,
     .has_axes = true,
     .cost = learned_cost,

@@ -674,11 +674,8 @@ static const struct pe_coords *coords(const struct pe_plan *plan) { return &((co
 static void sinusoidal_drop(struct pe_plan *plan)
 {
     struct tables *t = plan->tables;
-    if (t) {
-        free(t->at.lists);
-        free(t->padded);
-    }
-    free(t);
+    free(t->at.lists);
+    free(t->padded);
 }
 
 const struct pe_scheme pe_scheme_sinusoidal = {

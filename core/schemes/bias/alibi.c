@@ -223,9 +223,7 @@ static enum pe_status alibi_plan(struct pe_plan *plan, struct pe_failure *err)
 
 static void alibi_drop(struct pe_plan *plan)
 {
-    struct tables *t = plan->tables;
-    if (t)
-        free(t->counts);
+    free(((struct tables *)plan->tables)->counts);
     pe_bias_drop(plan);
 }
 

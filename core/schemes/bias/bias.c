@@ -73,12 +73,9 @@ enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, co
 void pe_bias_drop(struct pe_plan *plan)
 {
     struct pe_bias *bias = plan->tables;
-    if (bias) {
-        pe_mask_drop(&bias->mask);
-        free(bias->line.values);
-        free(bias->line.blocks);
-    }
-    free(bias);
+    pe_mask_drop(&bias->mask);
+    free(bias->line.values);
+    free(bias->line.blocks);
 }
 
 /* ---- Storing ---- */
@@ -389,9 +386,7 @@ bool pe_bias_fill_line(const struct pe_plan *plan, const struct pe_output *outpu
 bool pe_bias_at(const struct pe_plan *plan, size_t head, double rel, size_t n, double *out)
 {
     const struct pe_bias *bias = plan->tables;
-    const struct pe_sequence *seq = &plan->seq;
-    bool runs = seq->piece || (!seq->q->list && !seq->k->list);
-    if (!bias->rule.distance || !runs)
+    if (!bias->rule.distance || !pe_rows_are_runs(plan))
         return false;
     bias->rule.distance(plan, head, rel, n, PE_F64, out);
     return true;

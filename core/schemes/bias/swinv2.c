@@ -144,9 +144,7 @@ static void swinv2_cost(const struct pe_plan *plan, struct pe_cost *cost)
 static enum pe_status swinv2_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     struct swinv2 *c = plan->config;
-    struct tables *t = plan->tables = calloc(1, sizeof *t);
-    if (!t)
-        return pe_no_memory(err);
+    struct tables *t = plan->tables;
     enum pe_status status = pe_window_init(&t->window, plan, err);
     if (!status && plan->seq.n_grid == 3)
         return pe_fail(err, "/grid", "grid has 3 axes; swinv2's network has the coordinates of two: give [h,w]");
@@ -164,9 +162,7 @@ static enum pe_status swinv2_plan(struct pe_plan *plan, struct pe_failure *err)
 
 static void swinv2_drop(struct pe_plan *plan)
 {
-    struct tables *t = plan->tables;
-    if (t)
-        pe_network_free(t->network);
+    pe_network_free(((struct tables *)plan->tables)->network);
     pe_window_drop(plan);
 }
 
@@ -199,6 +195,7 @@ const struct pe_scheme pe_scheme_swinv2 = {
             .is_of_machine = true,
         },
     .config_bytes = sizeof(struct swinv2),
+    .tables_bytes = sizeof(struct tables),
     .has_axes = true,
     .cost = swinv2_cost,
     .plan = swinv2_plan,

@@ -237,9 +237,7 @@ void pe_window_cost(const struct pe_plan *plan, struct pe_cost *cost)
 enum pe_status pe_window_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_window_fields *c = plan->config;
-    struct pe_window *t = plan->tables = calloc(1, sizeof *t);
-    if (!t)
-        return pe_no_memory(err);
+    struct pe_window *t = plan->tables;
     enum pe_status status = pe_window_init(t, plan, err);
     if (!status)
         status = read_table_grid(plan, t, err);
@@ -263,10 +261,9 @@ enum pe_status pe_window_plan(struct pe_plan *plan, struct pe_failure *err)
 void pe_window_drop(struct pe_plan *plan)
 {
     struct pe_window *t = plan->tables;
-    for (unsigned a = 0; t && a < 3; a++)
+    for (unsigned a = 0; a < 3; a++)
         pe_resample_drop(&t->taps[a]);
-    if (t)
-        free(t->table);
+    free(t->table);
     pe_bias_drop(plan);
 }
 

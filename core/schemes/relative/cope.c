@@ -55,8 +55,6 @@ static enum pe_status cope_plan(struct pe_plan *plan, struct pe_failure *err)
     return plan->tables ? PE_OK : pe_no_memory(err);
 }
 
-static void cope_drop(struct pe_plan *plan) { free(plan->tables); }
-
 /* ---- Attention ---- */
 
 static size_t n_positions(const struct pe_plan *plan) { return (size_t)((const struct cope *)plan->config)->npos_max; }
@@ -151,6 +149,5 @@ const struct pe_scheme pe_scheme_cope = {
     .is_counted = true,
     .cost = cope_cost,
     .plan = cope_plan,
-    .drop = cope_drop,
     .attend = &attend,
 };

@@ -128,9 +128,7 @@ static void decomposed_cost(const struct pe_plan *plan, struct pe_cost *cost)
 
 static enum pe_status decomposed_plan(struct pe_plan *plan, struct pe_failure *err)
 {
-    struct tables *t = plan->tables = calloc(1, sizeof *t);
-    if (!t)
-        return pe_no_memory(err);
+    struct tables *t = plan->tables;
     enum pe_status status = take_grid(plan, t, err);
     for (unsigned axis = 0; axis < N_AXES && !status && plan->attention; axis++)
         status = make_table(plan, axis, t, err);
@@ -140,9 +138,8 @@ static enum pe_status decomposed_plan(struct pe_plan *plan, struct pe_failure *e
 static void decomposed_drop(struct pe_plan *plan)
 {
     struct tables *t = plan->tables;
-    for (unsigned axis = 0; t && axis < N_AXES; axis++)
+    for (unsigned axis = 0; axis < N_AXES; axis++)
         free(t->vector[axis]);
-    free(t);
 }
 
 /* index_h[i, j] = y_i - y_j + h - 1, index_w[i, j] = x_i - x_j + w - 1 */
@@ -251,6 +248,7 @@ const struct pe_scheme pe_scheme_decomposed = {
             .inputs = inputs,
         },
     .config_bytes = sizeof(struct decomposed),
+    .tables_bytes = sizeof(struct tables),
     .has_axes = true,
     .cost = decomposed_cost,
     .plan = decomposed_plan,
