@@ -69,7 +69,6 @@ static void cost(const struct pe_analysis *study, const struct pe_subject *subje
     cost->work = (double)subject->n_rows * (double)subject->dim;
 }
 
-const struct pe_metric pe_metric_bounds;
 const struct pe_metric pe_metric_bounds = {
     .info =
         {

@@ -190,7 +190,6 @@ static void cost(const struct pe_analysis *study, const struct pe_subject *subje
         (double)count_places(subject->n_rows) * sizeof(int32_t) + n * sizeof(uint64_t) + 2 * dim * sizeof(double);
 }
 
-const struct pe_metric pe_metric_collisions;
 const struct pe_metric pe_metric_collisions = {
     .info =
         {

@@ -122,7 +122,6 @@ static const struct pe_output_row tensors[] = {
     {.name = NULL},
 };
 
-const struct pe_metric pe_metric_decay;
 const struct pe_metric pe_metric_decay = {
     .info =
         {

@@ -173,7 +173,6 @@ static void cost(const struct pe_analysis *study, const struct pe_subject *subje
     cost->bytes = (2 * (double)subject->dim + (double)subject->n_rows) * sizeof(double);
 }
 
-const struct pe_metric pe_metric_norms;
 const struct pe_metric pe_metric_norms = {
     .info =
         {

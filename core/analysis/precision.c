@@ -408,7 +408,6 @@ static const struct pe_output_row tensors[] = {
     {.name = NULL},
 };
 
-const struct pe_metric pe_metric_precision;
 const struct pe_metric pe_metric_precision = {
     .info =
         {

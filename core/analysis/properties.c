@@ -470,7 +470,6 @@ static bool applies(const struct pe_analysis *study, const struct pe_subject *su
     return subject->n_rows > 0 && subject->plan->seq.n_axes == 1;
 }
 
-const struct pe_metric pe_metric_properties;
 const struct pe_metric pe_metric_properties = {
     .info =
         {

@@ -262,7 +262,6 @@ static const struct pe_output_row tensors[] = {
     {.name = NULL},
 };
 
-const struct pe_metric pe_metric_receptive;
 const struct pe_metric pe_metric_receptive = {
     .info =
         {

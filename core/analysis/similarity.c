@@ -454,7 +454,6 @@ static const struct pe_output_row tensors[] = {
     {.name = NULL},
 };
 
-const struct pe_metric pe_metric_similarity;
 const struct pe_metric pe_metric_similarity = {
     .info =
         {

@@ -135,7 +135,6 @@ static const struct pe_output_row tensors[] = {
     {.name = NULL},
 };
 
-const struct pe_metric pe_metric_step;
 const struct pe_metric pe_metric_step = {
     .info =
         {

@@ -199,7 +199,6 @@ static void cost(const struct pe_analysis *study, const struct pe_subject *subje
     cost->bytes = (dim * COLUMNS + ROWS * COLUMNS + n) * sizeof(double);
 }
 
-const struct pe_metric pe_metric_unique;
 const struct pe_metric pe_metric_unique = {
     .info =
         {

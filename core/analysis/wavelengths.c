@@ -117,7 +117,6 @@ static const struct pe_output_row tensors[] = {
     {.name = NULL},
 };
 
-const struct pe_metric pe_metric_wavelengths;
 const struct pe_metric pe_metric_wavelengths = {
     .info =
         {
