@@ -62,18 +62,6 @@ static bool is_alike(const struct pe_output *a, const struct pe_output *b)
     return is_same;
 }
 
-/* Positions are rows: of a bias its queries, of channels first the last axes. */
-static void set_rows(const struct pe_plan *plan, struct table *t)
-{
-    t->heads_first = t->rank == 3 && pe_same(t->name, "bias");
-    t->rows = t->rank ? t->shape[t->heads_first] : 1;
-    t->inner = t->heads_first ? t->shape[2] : t->n / t->rows;
-    if (pe_absolute_channels_first(plan) && t->rank > 1) {
-        t->rows = t->n / t->shape[0];
-        t->inner = 1;
-    }
-}
-
 static void add_output(const struct pe_plan *const plans[2], size_t i, size_t j, struct table *tables, size_t *n)
 {
     const struct pe_output *a = pe_plan_output(plans[0], i), *b = pe_plan_output(plans[1], j);
@@ -87,7 +75,14 @@ static void add_output(const struct pe_plan *const plans[2], size_t i, size_t j,
     for (unsigned axis = 0; axis < t->rank; axis++)
         t->shape[axis] = b->shape[axis];
     t->n = b->n_rows * b->row_len;
-    set_rows(plans[1], t);
+    /* Positions are rows: of a bias its queries, of channels first the last axes. */
+    t->heads_first = t->rank == 3 && pe_same(t->name, "bias");
+    t->rows = t->rank ? t->shape[t->heads_first] : 1;
+    t->inner = t->heads_first ? t->shape[2] : t->n / t->rows;
+    if (pe_absolute_channels_first(plans[1]) && t->rank > 1) {
+        t->rows = t->n / t->shape[0];
+        t->inner = 1;
+    }
 }
 
 static void add_rotated(const struct pe_plan *const plans[2], struct table *tables, size_t *n)
@@ -389,13 +384,6 @@ static enum pe_status difference_init(struct difference *w, const struct pe_anal
     return status;
 }
 
-static void difference_drop(struct difference *w)
-{
-    free(w->sides[0].at);
-    pe_rotate_drop(&w->sides[0].turn);
-    pe_rotate_drop(&w->sides[1].turn);
-}
-
 /* ---- The witness ---- */
 
 /* A bias has the query's axis first, like its rows. */
@@ -479,54 +467,6 @@ static void put_verdict(const struct pe_analysis *study, const struct pe_subject
     pe_put_details(out, study->request->lang, (const char *const[]){patterns[PE_EN], patterns[PE_ZH]});
 }
 
-static void put_nothing(const struct pe_analysis *study, const struct pe_subject *subject, const struct difference *w,
-                        struct pe_node *out)
-{
-    static const char *const names[] = {"value", "witness", "max_ulp", "equal", "first"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        pe_put_null(out, names[i]);
-    pe_put_list(out, "compared");
-    put_verdict(study, subject, w, out, details[2]);
-}
-
-/* Steps of f64 may be more than an integer of JSON holds exactly. */
-static void put_steps(struct pe_node *out, uint64_t steps)
-{
-    if (steps < UINT64_C(1) << 53)
-        pe_put_integer(out, "max_ulp", (int64_t)steps);
-    else
-        pe_put_real(out, "max_ulp", (double)steps);
-}
-
-static void put_result(const struct pe_analysis *study, const struct pe_subject *subject, struct difference *w,
-                       struct pe_node *out)
-{
-    double value = 0;
-    for (size_t i = 0; i < w->n_tables; i++)
-        value = fmax(value, w->most[i]);
-    pe_put_real(out, "value", value);
-    put_witness(w, out, value);
-    put_steps(out, w->steps);
-    pe_put_real(out, "equal", (double)w->n_equal / (double)w->n);
-    put_first(w, out, study->fields.tolerance);
-    struct pe_node *compared = pe_put_list(out, "compared");
-    for (size_t i = 0; i < w->n_tables; i++)
-        pe_put_string(compared, NULL, w->tables[i].name);
-    pe_put_string(out, "dtype", pe_dtype_name(w->dtype));
-    put_verdict(study, subject, w, out, details[pe_node_child(out, "witness") == NULL]);
-}
-
-/* The tensor is as long as the first table has rows. */
-static void fill_tensor(const struct difference *w, uint64_t n, double *tensor)
-{
-    for (uint64_t row = 0; tensor && row < n; row++) {
-        tensor[row] = 0;
-        for (size_t i = 0; i < w->n_tables; i++)
-            if (row < w->tables[i].rows)
-                tensor[row] = fmax(tensor[row], w->curves[i][row]);
-    }
-}
-
 static void shape(const struct pe_analysis *study, const struct pe_subject *subject, size_t i, unsigned *rank,
                   uint64_t *shape)
 {
@@ -545,14 +485,45 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     enum pe_status status = difference_init(&w, study, subject, err);
     for (size_t i = 0; !status && i < w.n_tables; i++)
         compare_table(&w, i);
-    if (!status && w.n_tables)
-        put_result(study, subject, &w, out);
-    else if (!status)
-        put_nothing(study, subject, &w, out);
+    if (!status && w.n_tables) {
+        double value = 0;
+        for (size_t i = 0; i < w.n_tables; i++)
+            value = fmax(value, w.most[i]);
+        pe_put_real(out, "value", value);
+        put_witness(&w, out, value);
+        /* Steps of f64 may be more than an integer of JSON holds exactly. */
+        if (w.steps < UINT64_C(1) << 53)
+            pe_put_integer(out, "max_ulp", (int64_t)w.steps);
+        else
+            pe_put_real(out, "max_ulp", (double)w.steps);
+        pe_put_real(out, "equal", (double)w.n_equal / (double)w.n);
+        put_first(&w, out, study->fields.tolerance);
+        struct pe_node *compared = pe_put_list(out, "compared");
+        for (size_t i = 0; i < w.n_tables; i++)
+            pe_put_string(compared, NULL, w.tables[i].name);
+        pe_put_string(out, "dtype", pe_dtype_name(w.dtype));
+        put_verdict(study, subject, &w, out, details[pe_node_child(out, "witness") == NULL]);
+    } else if (!status) {
+        static const char *const names[] = {"value", "witness", "max_ulp", "equal", "first"};
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+            pe_put_null(out, names[i]);
+        pe_put_list(out, "compared");
+        put_verdict(study, subject, &w, out, details[2]);
+    }
     shape(study, subject, 0, &rank, &n);
-    if (!status)
-        fill_tensor(&w, n, pe_study_tensor(study, subject, "difference"));
-    difference_drop(&w);
+    if (!status) {
+        /* The tensor is as long as the first table has rows. */
+        double *tensor = pe_study_tensor(study, subject, "difference");
+        for (uint64_t row = 0; tensor && row < n; row++) {
+            tensor[row] = 0;
+            for (size_t i = 0; i < w.n_tables; i++)
+                if (row < w.tables[i].rows)
+                    tensor[row] = fmax(tensor[row], w.curves[i][row]);
+        }
+    }
+    free(w.sides[0].at);
+    pe_rotate_drop(&w.sides[0].turn);
+    pe_rotate_drop(&w.sides[1].turn);
     return status;
 }
 

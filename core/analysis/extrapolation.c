@@ -400,19 +400,6 @@ static double mean(const struct stage *s, size_t end, enum moment moment)
     return pe_sum(s->terms, n) / (double)n;
 }
 
-static void compute_drift(const struct stage *s, struct drift *drift)
-{
-    for (size_t end = 0; end < ENDS; end++)
-        place_queries(s, end);
-    stream(s);
-    for (size_t end = 0; end < ENDS; end++) {
-        drift->entropy[end] = mean(s, end, ENTROPY);
-        drift->mean_distance[end] = mean(s, end, DISTANCE);
-    }
-    drift->mass_beyond = mean(s, 1, BEYOND);
-    drift->is_there = true;
-}
-
 /* ---- The whole ---- */
 
 static bool has_attention(const struct pe_subject *subject)
@@ -431,8 +418,17 @@ static enum pe_status open_and_compute(struct stage *s, struct drift *drift, str
     enum pe_status status = allocate(s, err);
     if (!status && s->subject->family == PE_ROTARY)
         status = pe_turn_init(&s->turn, s->plan, err);
-    if (!status)
-        compute_drift(s, drift);
+    if (!status) {
+        for (size_t end = 0; end < ENDS; end++)
+            place_queries(s, end);
+        stream(s);
+        for (size_t end = 0; end < ENDS; end++) {
+            drift->entropy[end] = mean(s, end, ENTROPY);
+            drift->mean_distance[end] = mean(s, end, DISTANCE);
+        }
+        drift->mass_beyond = mean(s, 1, BEYOND);
+        drift->is_there = true;
+    }
     pe_rotate_drop(&s->turn);
     free(s->memory);
     return status;
@@ -560,14 +556,6 @@ static enum headline put_value(struct pe_node *out, const struct findings *f)
     return (enum headline)i;
 }
 
-static void put_witness(struct pe_node *out, const struct pe_subject *subject, const struct findings *f)
-{
-    if (isnan(f->unseen_angles) || f->first_pair == subject->ladder.n)
-        pe_put_null(out, "witness");
-    else
-        pe_put_integer(pe_put_object(out, "witness"), "pair", (int64_t)f->first_pair);
-}
-
 static void put_two(struct pe_node *out, const char *name, const double *x)
 {
     struct pe_node *list = pe_put_list(out, name);
@@ -594,31 +582,29 @@ static void put_saturation(struct pe_node *out, const struct pe_subject *subject
     pe_put_real(saturated, "eval", f->saturated[1]);
 }
 
-static void put_result(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_node *out,
-                       const struct findings *f)
-{
-    struct lengths lengths = lengths_of(study, subject);
-    enum headline headline = put_value(out, f);
-    put_witness(out, subject, f);
-    pe_put_integer(out, "train_len", (int64_t)lengths.train);
-    pe_put_integer(out, "eval_len", (int64_t)lengths.eval);
-    if (!isnan(f->without_row))
-        pe_put_real(out, "positions_without_row", f->without_row);
-    if (!isnan(f->unseen_angles))
-        pe_put_real(out, "unseen_angles", f->unseen_angles);
-    pe_put_real(out, "unseen_pairs", f->unseen_pairs);
-    put_saturation(out, subject, f);
-    put_drift(out, &f->drift);
-    pe_put_detail(out, study->request->lang, details[headline]);
-}
-
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
                               struct pe_failure *err)
 {
     struct findings f;
     enum pe_status status = measure(study, subject, &f, err);
-    if (!status && !pe_was_cancelled())
-        put_result(study, subject, out, &f);
+    if (!status && !pe_was_cancelled()) {
+        struct lengths lengths = lengths_of(study, subject);
+        enum headline headline = put_value(out, &f);
+        if (isnan(f.unseen_angles) || f.first_pair == subject->ladder.n)
+            pe_put_null(out, "witness");
+        else
+            pe_put_integer(pe_put_object(out, "witness"), "pair", (int64_t)f.first_pair);
+        pe_put_integer(out, "train_len", (int64_t)lengths.train);
+        pe_put_integer(out, "eval_len", (int64_t)lengths.eval);
+        if (!isnan(f.without_row))
+            pe_put_real(out, "positions_without_row", f.without_row);
+        if (!isnan(f.unseen_angles))
+            pe_put_real(out, "unseen_angles", f.unseen_angles);
+        pe_put_real(out, "unseen_pairs", f.unseen_pairs);
+        put_saturation(out, subject, &f);
+        put_drift(out, &f.drift);
+        pe_put_detail(out, study->request->lang, details[headline]);
+    }
     return status;
 }
 

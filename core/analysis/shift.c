@@ -207,16 +207,6 @@ static void judge_exact(struct shift_search *s, int64_t k)
     }
 }
 
-static void write_exact(const struct shift_search *s, double *matrix)
-{
-    size_t dim = s->rows->dim;
-    for (size_t c = 0; c < dim; c++) {
-        matrix[c * dim + c] = s->exact.cosine[c];
-        if (s->exact.partner[c] < dim)
-            matrix[c * dim + s->exact.partner[c]] = s->exact.sine[c];
-    }
-}
-
 /* ---- The fit ---- */
 
 static size_t count_pairs(size_t n, int64_t k) { return (n - (size_t)k + 1) / 2; }
@@ -231,13 +221,6 @@ static void gather_some(const struct shift_search *s, int64_t k, size_t pairs, s
             s->a[c * pairs + t] = from[0];
             s->b[c * pairs + t] = from[(size_t)k * dim];
         }
-}
-
-static void gather(const struct shift_search *s, int64_t k, size_t pairs)
-{
-    enum { SOME = 16 };
-    for (size_t t = 0; t < pairs && !pe_was_cancelled(); t += SOME)
-        gather_some(s, k, pairs, t, pairs - t < SOME ? pairs - t : SOME);
 }
 
 /* Residuals of `count` rows i, i + 2 … */
@@ -267,7 +250,9 @@ static void judge_fit(struct shift_search *s, int64_t k)
 static enum pe_status fit(struct shift_search *s, int64_t k, struct pe_failure *err)
 {
     size_t dim = s->rows->dim, pairs = count_pairs(s->rows->n, k);
-    gather(s, k, pairs);
+    enum { SOME = 16 };
+    for (size_t t = 0; t < pairs && !pe_was_cancelled(); t += SOME)
+        gather_some(s, k, pairs, t, pairs - t < SOME ? pairs - t : SOME);
     enum pe_status status = pe_least_squares(pairs, dim, dim, s->a, s->b, CUT, s->matrix, err);
     if (!status)
         judge_fit(s, k);
@@ -322,14 +307,6 @@ static enum pe_status allocate(struct shift_search *s, size_t pairs, struct pe_f
     s->matrix = s->b + pairs * dim;
     s->judged = s->matrix + dim * dim;
     return PE_OK;
-}
-
-static void write_matrix(const struct shift_search *s, double *matrix)
-{
-    if (s->is_exact)
-        write_exact(s, matrix);
-    else
-        memcpy(matrix, s->matrix, s->rows->dim * s->rows->dim * sizeof *matrix);
 }
 
 /* Of a subject whose rows are loaded. pe_shift_close afterwards, also after a failure. */
@@ -429,26 +406,6 @@ static size_t find_worst(const struct found_shift *found, size_t n, double large
     return worst;
 }
 
-static void put(const struct pe_analysis *study, const struct shift_search *s, const struct found_shift *found,
-                size_t n, struct pe_node *out)
-{
-    struct found_shift none = {(double)NAN, 0, 0};
-    size_t worst = find_worst(found, n, s->rows->largest);
-    const struct found_shift *it = n ? &found[worst] : &none;
-    pe_put_real_or_null(out, "value", it->value);
-    put_witness(s->rows, it, shift_at(study, worst), out);
-    pe_put_string(out, "method", s->is_exact ? "exact" : "fit");
-    struct pe_node *list = pe_put_list(out, "by_k");
-    for (size_t i = 0; i < n; i++)
-        put_one(s->rows, &found[i], shift_at(study, i), pe_put_object(list, NULL));
-    bool is_noise = !(it->value > PE_NOISE * s->rows->largest);
-    pe_put_detail(out, study->request->lang,
-                  details[isnan(it->value) ? TOO_FEW
-                          : is_noise       ? (s->is_exact ? EXACT : FITTED)
-                          : s->is_exact    ? ROUNDED
-                                           : NO_MATRIX]);
-}
-
 /* ---- The metric ---- */
 
 static enum pe_status find_all(struct pe_analysis *study, const struct pe_subject *subject, struct shift_search *s,
@@ -458,8 +415,18 @@ static enum pe_status find_all(struct pe_analysis *study, const struct pe_subjec
     enum pe_status status = PE_OK;
     for (size_t i = 0; !status && i < n && !pe_was_cancelled(); i++) {
         status = find_shift(s, shift_at(study, i), &found[i], err);
-        if (!status && tensor)
-            write_matrix(s, tensor + i * s->rows->dim * s->rows->dim);
+        if (!status && tensor) {
+            double *matrix = tensor + i * s->rows->dim * s->rows->dim;
+            if (s->is_exact) {
+                size_t dim = s->rows->dim;
+                for (size_t c = 0; c < dim; c++) {
+                    matrix[c * dim + c] = s->exact.cosine[c];
+                    if (s->exact.partner[c] < dim)
+                        matrix[c * dim + s->exact.partner[c]] = s->exact.sine[c];
+                }
+            } else
+                memcpy(matrix, s->matrix, s->rows->dim * s->rows->dim * sizeof *matrix);
+        }
     }
     return status;
 }
@@ -475,8 +442,23 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
         status = pe_no_memory(err);
     if (!status)
         status = find_all(study, subject, &s, found, n, err);
-    if (!status && !pe_was_cancelled())
-        put(study, &s, found, n, out);
+    if (!status && !pe_was_cancelled()) {
+        struct found_shift none = {(double)NAN, 0, 0};
+        size_t worst = find_worst(found, n, s.rows->largest);
+        const struct found_shift *it = n ? &found[worst] : &none;
+        pe_put_real_or_null(out, "value", it->value);
+        put_witness(s.rows, it, shift_at(study, worst), out);
+        pe_put_string(out, "method", s.is_exact ? "exact" : "fit");
+        struct pe_node *list = pe_put_list(out, "by_k");
+        for (size_t i = 0; i < n; i++)
+            put_one(s.rows, &found[i], shift_at(study, i), pe_put_object(list, NULL));
+        bool is_noise = !(it->value > PE_NOISE * s.rows->largest);
+        pe_put_detail(out, study->request->lang,
+                      details[isnan(it->value) ? TOO_FEW
+                              : is_noise       ? (s.is_exact ? EXACT : FITTED)
+                              : s.is_exact     ? ROUNDED
+                                               : NO_MATRIX]);
+    }
     close_search(&s);
     free(found);
     return status;

@@ -29,15 +29,6 @@ static size_t chunk_at(const struct pe_rows *rows, size_t x)
     return at_most(rows->dim - x, x < SHORTEST ? SHORTEST : at_most(x, LONGEST));
 }
 
-static void pack(const struct search *s, size_t j0, size_t n)
-{
-    const struct pe_rows *rows = s->rows;
-    for (size_t x = 0, k; x < rows->dim; x += k) {
-        k = chunk_at(rows, x);
-        pe_kernels()->pack_f64(rows->at + j0 * rows->dim + x, rows->dim, n, k, s->panels + COLUMNS * x);
-    }
-}
-
 /* Keeps the smallest of row i0 + i, of the block's columns from j0 on: only j > i0 + i. */
 static void keep_least(struct search *s, size_t i, size_t i0, size_t j0, size_t n)
 {
@@ -83,7 +74,11 @@ static void compare_all(struct search *s)
     bool goes_on = true;
     for (size_t j0 = 0; goes_on && j0 < s->rows->n; j0 += COLUMNS) {
         size_t n = at_most(s->rows->n - j0, COLUMNS);
-        pack(s, j0, n);
+        const struct pe_rows *rows = s->rows;
+        for (size_t x = 0, k; x < rows->dim; x += k) {
+            k = chunk_at(rows, x);
+            pe_kernels()->pack_f64(rows->at + j0 * rows->dim + x, rows->dim, n, k, s->panels + COLUMNS * x);
+        }
         for (size_t i0 = 0; goes_on && i0 < j0 + n; i0 += ROWS)
             goes_on = compare(s, i0, at_most(j0 + n - i0, ROWS), j0, n);
     }

@@ -90,19 +90,6 @@ static double apart(double first, double other)
     return first != 0 ? fabs(other - first) / fabs(first) : 1;
 }
 
-static void compare_frequencies(struct verdict *v)
-{
-    size_t n = n_frequencies(v->sides[0]);
-    v->has_frequencies = n > 0 && n == n_frequencies(v->sides[1]);
-    for (size_t c = 0; v->has_frequencies && c < n; c++) {
-        double rel = apart(frequency(v->sides[0], c), frequency(v->sides[1], c));
-        if (rel > v->max_rel) {
-            v->max_rel = rel;
-            v->pair = c;
-        }
-    }
-}
-
 static bool is_near(double a, double b, double rounding)
 {
     return a == b || fabs(a - b) <= rounding * fmax(fabs(a), fabs(b));
@@ -228,24 +215,6 @@ static bool have_positions(const struct verdict *v)
            !pe_same(pe_config_word(v->configs[1], "scheme"), "none");
 }
 
-static void find_reasons(struct verdict *v)
-{
-    static const struct pe_value none = {.kind = PE_NULL};
-    const struct pe_value *a = v->configs[0], *b = v->configs[1];
-    const struct pe_value *kinds[2] = {given(v->sides[0], "layer_type"), given(v->sides[1], "layer_type")};
-    struct pe_value schemes[2] = {pe_config_at(a, "scheme"), pe_config_at(b, "scheme")};
-    if (!pe_value_same(&schemes[0], &schemes[1]))
-        add_reason(v, "", "scheme", &schemes[0], &schemes[1]);
-    else if (have_positions(v))
-        walk(v, a, b, add_field);
-    if (!are_at_the_same_positions(v))
-        add_reason(v, "", "positions", &none, &none);
-    if (v->n_reasons && kinds[0] && kinds[1] && !pe_value_same(kinds[0], kinds[1]))
-        add_reason(v, "", "kind", kinds[0], kinds[1]);
-    else if (v->layers->n)
-        add_reason(v, "", "layers", &none, &none);
-}
-
 /* ---- The verdict ---- */
 
 /* A field that decides nothing at these positions, as the sections of axes with equal coordinates do. */
@@ -335,22 +304,6 @@ static const char same[] = "Both mean the same positions, number for number.",
                   frequencies[] = " Frequencies differ most in pair {frequencies.pair}: by {frequencies.max_rel} times "
                                   "that of the first.";
 
-/* The reasons, at most three, then how far the frequencies are apart. */
-static void print_differs(const struct verdict *v, enum pe_lang lang, char *out, size_t room)
-{
-    enum { SHOWN_MAX = 3 };
-    size_t n = 0;
-    for (size_t i = 0; i < v->n_reasons && i < SHOWN_MAX && n < room; i++) {
-        n += (size_t)snprintf(out + n, room - n, "%s", i ? pe_text_in(lang, "; ") : "");
-        if (n < room)
-            n += print_reason(v, &v->reasons[i], lang, out + n, room - n);
-    }
-    if (n < room)
-        n += (size_t)snprintf(out + n, room - n, "%s", n ? pe_text_in(lang, ".") : pe_text_in(lang, differs));
-    if (n < room && v->has_frequencies && v->max_rel > rounding_of(v))
-        snprintf(out + n, room - n, "%s", pe_text_in(lang, frequencies));
-}
-
 static bool is_dialect(const struct pe_subject *side) { return given(side, "hf_config") || given(side, "gguf"); }
 
 /* Of two dialects, the verdict in words; of other configurations, nothing. */
@@ -364,9 +317,20 @@ static void print_sentence(const struct verdict *v, const char *word, bool has_l
         snprintf(out, room, "%s", pe_text_in(lang, "Both have no positions."));
         return;
     }
-    if (pe_same(word, "differs"))
-        print_differs(v, lang, out, room);
-    else
+    if (pe_same(word, "differs")) {
+        /* The reasons, at most three, then how far the frequencies are apart. */
+        enum { SHOWN_MAX = 3 };
+        size_t n = 0;
+        for (size_t i = 0; i < v->n_reasons && i < SHOWN_MAX && n < room; i++) {
+            n += (size_t)snprintf(out + n, room - n, "%s", i ? pe_text_in(lang, "; ") : "");
+            if (n < room)
+                n += print_reason(v, &v->reasons[i], lang, out + n, room - n);
+        }
+        if (n < room)
+            n += (size_t)snprintf(out + n, room - n, "%s", n ? pe_text_in(lang, ".") : pe_text_in(lang, differs));
+        if (n < room && v->has_frequencies && v->max_rel > rounding_of(v))
+            snprintf(out + n, room - n, "%s", pe_text_in(lang, frequencies));
+    } else
         snprintf(out, room, "%s%s", pe_text_in(lang, pe_same(word, "same") ? same : rounding),
                  has_length ? pe_text_in(lang, of_length) : "");
 }
@@ -403,8 +367,29 @@ void pe_difference_put_verdict(const struct pe_analysis *study, const struct pe_
         .sides = {&study->subjects[0], subject}, .permuted = permuted_side(study, subject), .layers = layers};
     for (size_t s = 0; s < 2; s++)
         v.configs[s] = pe_plan_config(v.sides[s]->plan);
-    compare_frequencies(&v);
-    find_reasons(&v);
+    size_t n = n_frequencies(v.sides[0]);
+    v.has_frequencies = n > 0 && n == n_frequencies(v.sides[1]);
+    for (size_t c = 0; v.has_frequencies && c < n; c++) {
+        double rel = apart(frequency(v.sides[0], c), frequency(v.sides[1], c));
+        if (rel > v.max_rel) {
+            v.max_rel = rel;
+            v.pair = c;
+        }
+    }
+    static const struct pe_value none = {.kind = PE_NULL};
+    const struct pe_value *a = v.configs[0], *b = v.configs[1];
+    const struct pe_value *kinds[2] = {given(v.sides[0], "layer_type"), given(v.sides[1], "layer_type")};
+    struct pe_value schemes[2] = {pe_config_at(a, "scheme"), pe_config_at(b, "scheme")};
+    if (!pe_value_same(&schemes[0], &schemes[1]))
+        add_reason(&v, "", "scheme", &schemes[0], &schemes[1]);
+    else if (have_positions(&v))
+        walk(&v, a, b, add_field);
+    if (!are_at_the_same_positions(&v))
+        add_reason(&v, "", "positions", &none, &none);
+    if (v.n_reasons && kinds[0] && kinds[1] && !pe_value_same(kinds[0], kinds[1]))
+        add_reason(&v, "", "kind", kinds[0], kinds[1]);
+    else if (v.layers->n)
+        add_reason(&v, "", "layers", &none, &none);
     const char *word = verdict_of(&v, numbers_equal || (nothing_differs && !have_positions(&v)));
     if (v.permuted < 2)
         pe_put_string(out, "permutation", "half_to_interleaved");
