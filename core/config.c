@@ -54,7 +54,7 @@ static size_t last_offset(const struct pe_param *rows)
 {
     size_t last = 0;
     for (; rows->name; rows++) {
-        size_t own = rows->type == PE_T_OBJECT ? last_offset(rows->fields) : rows->offset;
+        size_t own = rows->offset + (rows->type == PE_T_OBJECT ? last_offset(rows->fields) : 0);
         last = own > last ? own : last;
     }
     return last;

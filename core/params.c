@@ -339,7 +339,8 @@ static enum pe_status read_object(const struct pe_param *row, void *config, cons
     size_t n = v->object.n;
     if (n > PE_FIELDS_MAX)
         return pe_fail(err, pointer, "%s has %zu fields; allowed: at most %d", row->name, n, PE_FIELDS_MAX);
-    enum pe_status status = pe_params_read(row->fields, config, v->object.fields, n, taken, pointer, err);
+    enum pe_status status =
+        pe_params_read(row->fields, (char *)config + row->offset, v->object.fields, n, taken, pointer, err);
     for (size_t i = 0; !status && i < n; i++)
         if (!taken[i]) {
             char at[PE_POINTER_MAX];
@@ -354,7 +355,7 @@ static void set_defaults(const struct pe_param *rows, void *config)
     for (; rows->name; rows++) {
         set_default(rows, config);
         if (rows->type == PE_T_OBJECT)
-            set_defaults(rows->fields, config);
+            set_defaults(rows->fields, (char *)config + rows->offset);
     }
 }
 

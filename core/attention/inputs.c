@@ -8,8 +8,6 @@
 #define F pe_attention_fields
 static const char *const kernels[] = {[PE_SOFTMAX_KERNEL] = "softmax", [PE_LINEAR_KERNEL] = "linear", NULL};
 
-static const struct pe_param of_query_scale[] = {PE_QUERY_SCALE_FIELDS(F)};
-
 const struct pe_param pe_attention_params[] = {
     PE_P_INT(F, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads; if q is sent, its own", .group = PE_G_SIZE,
              .usual = {1, 32}),
@@ -40,7 +38,7 @@ const struct pe_param pe_attention_params[] = {
                "a logit for each head that takes part in the softmax and has no value: probabilities are "
                "e^s/(sum of e^s + e^sink), so a row sums to less than 1 (gpt-oss): [num_heads]",
                .group = PE_G_ATTENTION),
-    PE_P_OBJECT("query_scale", of_query_scale, "scale of queries", PE_QUERY_SCALE_ABOUT, .group = PE_G_ATTENTION),
+    PE_P_QUERY_SCALE(F),
     PE_P_WORD(F, kernel, kernels, "kernel",
               "softmax; linear: phi(q)·phi(k) with phi = elu + 1, rotated only in the numerator (RoFormer eq. 19)",
               .group = PE_G_ATTENTION),

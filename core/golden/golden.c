@@ -4,13 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct pe_param of_query_scale[] = {PE_QUERY_SCALE_FIELDS(pe_golden_fields)};
-
 static const struct pe_param rows[] = {
     PE_P_INT(pe_golden_fields, seed, 0, 0, 0x1p53, "seed", "seed of the queries and keys, and of random weights"),
     PE_P_REALS(pe_golden_fields, positions, -PE_POSITION_MAX, PE_POSITION_MAX, "positions",
                "at most 64 positions, [n] or [axes][n]; default a few that show much", .group = PE_G_SEQUENCE),
-    PE_P_OBJECT("query_scale", of_query_scale, "scale of queries", PE_QUERY_SCALE_ABOUT, .group = PE_G_ATTENTION),
+    PE_P_QUERY_SCALE(pe_golden_fields),
     PE_P_END,
 };
 

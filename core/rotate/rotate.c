@@ -22,12 +22,10 @@ struct rotate_fields {
     struct pe_query_scale query_scale;
 };
 
-static const struct pe_param of_query_scale[] = {PE_QUERY_SCALE_FIELDS(rotate_fields)};
-
 static const struct pe_param rotate_rows[] = {
     PE_P_WORD(rotate_fields, tensor_layout, pe_tensor_layout_words, "tensor layout", PE_TENSOR_LAYOUT_ABOUT,
               .group = PE_G_ATTENTION),
-    PE_P_OBJECT("query_scale", of_query_scale, "scale of queries", PE_QUERY_SCALE_ABOUT, .group = PE_G_ATTENTION),
+    PE_P_QUERY_SCALE(rotate_fields),
     PE_P_END,
 };
 
