@@ -8,15 +8,6 @@
 
 #include <stdlib.h>
 
-static double apart(const struct pe_rows *rows, size_t i, size_t j)
-{
-    const double *a = rows->at + i * rows->dim, *b = rows->at + j * rows->dim;
-    double sum = 0;
-    for (size_t c = 0; c < rows->dim; c++)
-        sum += (a[c] - b[c]) * (a[c] - b[c]);
-    return sqrt(sum);
-}
-
 /* The row before row i on its side of 0, to which 0 itself belongs; i: there is none. */
 static size_t nearer(const struct pe_rows *rows, size_t i)
 {
@@ -85,7 +76,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
         return pe_no_memory(err);
     for (size_t i = 0; i + 1 < subject->rows.n && (i % 64 || !pe_is_cancelled()); i++) {
         size_t from = before(subject, i);
-        step[i] = from > i ? (double)NAN : apart(&subject->rows, from, i + 1);
+        step[i] = from > i ? (double)NAN : pe_rows_apart(&subject->rows, from, i + 1);
     }
     if (pe_was_cancelled()) { /* some steps are not computed */
         free(step);

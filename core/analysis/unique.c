@@ -86,22 +86,13 @@ static void compare_all(struct search *s)
 
 /* ---- The witness ---- */
 
-static double distance(const struct pe_rows *rows, size_t i, size_t j)
-{
-    const double *a = rows->at + i * rows->dim, *b = rows->at + j * rows->dim;
-    double sum = 0;
-    for (size_t x = 0; x < rows->dim; x++)
-        sum += (a[x] - b[x]) * (a[x] - b[x]);
-    return sqrt(sum);
-}
-
 /* The first j > i at most that far, else the nearest: this sum may round otherwise than the kernel's. */
 static size_t find_partner(const struct pe_rows *rows, size_t i, double bound)
 {
     size_t nearest = i + 1;
     double least = (double)INFINITY;
     for (size_t j = i + 1; j < rows->n && !pe_was_cancelled(); j++) {
-        double d = distance(rows, i, j);
+        double d = pe_rows_apart(rows, i, j);
         if (j % 64 == 0)
             pe_is_cancelled();
         if (d <= bound)

@@ -113,34 +113,19 @@ static enum pe_status find_family(struct pe_golden *golden, const struct pe_sche
 
 /* ---- Two lengths ---- */
 
-static const struct pe_value *of_scaling(const struct pe_plan *plan, const char *name)
-{
-    const struct pe_value *config = pe_plan_config(plan);
-    const struct pe_value *scaling = pe_field_find(config->object.fields, config->object.n, "scaling");
-    return scaling && scaling->kind == PE_OBJECT ? pe_field_find(scaling->object.fields, scaling->object.n, name)
-                                                 : NULL;
-}
-
-static double number(const struct pe_value *value, double otherwise)
-{
-    return !value                      ? otherwise
-           : value->kind == PE_REAL    ? value->real
-           : value->kind == PE_INTEGER ? (double)value->integer
-                                       : otherwise;
-}
-
 double pe_golden_original(const struct pe_plan *plan, double otherwise)
 {
-    double named = number(of_scaling(plan, "original_max_position_embeddings"), 0);
-    named = named > 0 ? named : number(of_scaling(plan, "max_position_embeddings"), 0);
+    const struct pe_value *config = pe_plan_config(plan);
+    double named = pe_config_number(config, "scaling.original_max_position_embeddings", 0);
+    named = named > 0 ? named : pe_config_number(config, "scaling.max_position_embeddings", 0);
     return named > 0 ? floor(named) : otherwise;
 }
 
 double pe_golden_longest(const struct pe_plan *plan, double otherwise)
 {
-    const struct pe_value *type = of_scaling(plan, "type");
-    double original = pe_golden_original(plan, 0), factor = number(of_scaling(plan, "factor"), 0);
-    bool stretches = type && type->kind == PE_STRING && pe_is_among("yarn|dynamic|longrope", type->string);
+    const struct pe_value *config = pe_plan_config(plan);
+    double original = pe_golden_original(plan, 0), factor = pe_config_number(config, "scaling.factor", 0);
+    bool stretches = pe_is_among("yarn|dynamic|longrope", pe_config_word(config, "scaling.type"));
     return stretches && original > 0 && factor >= 1 ? floor(factor * original) : otherwise;
 }
 

@@ -294,30 +294,26 @@ static void put_scaling(struct pe_model_fields *own, const char *name, struct pe
         own->fields[own->n++] = (struct pe_field){"scaling", whole};
 }
 
-static double number(const struct pe_value *config, const char *path, double otherwise)
-{
-    return pe_config_number(config, path, otherwise);
-}
-
 /* With latent attention llama.cpp multiplies the softmax scale by (a·m(s, 1)·m(s, l))², s the factor of the flags and l
  * the file's; with a ramp a·m(s, 1) is 1, and cosines and sines keep their size (core/models/gguf/rope.c). */
 static void keep_latent_scale(struct over *o)
 {
     struct pe_value model = {.kind = PE_OBJECT, .object = {.fields = o->in->model, .n = o->in->n_model}};
     struct pe_value own = {.kind = PE_OBJECT, .object = {.fields = o->in->own->fields, .n = o->in->own->n}};
-    double before = number(&model, "scaling.factor", 1), s = number(&own, "scaling.factor", 1);
-    double softmax = number(&model, "scaling.softmax_scale_factor", 1);
-    double l = number(&model, "scaling.mscale_all_dim", 0);
+    double before = pe_config_number(&model, "scaling.factor", 1), s = pe_config_number(&own, "scaling.factor", 1);
+    double softmax = pe_config_number(&model, "scaling.softmax_scale_factor", 1);
+    double l = pe_config_number(&model, "scaling.mscale_all_dim", 0);
     if (l == 0 && softmax > 1 && before > 1)
         l = (sqrt(softmax) - 1) / (0.1 * log(before));
     if (!(l > 0) || s == 1)
         return;
-    if (pe_same(pe_config_word(&own, "scaling.type"), "yarn") && number(&own, "scaling.extrapolation_factor", 1) != 0) {
+    if (pe_same(pe_config_word(&own, "scaling.type"), "yarn") &&
+        pe_config_number(&own, "scaling.extrapolation_factor", 1) != 0) {
         put_scaling(o->in->own, "mscale", pe_real(l));
         put_scaling(o->in->own, "mscale_all_dim", pe_real(l));
         return;
     }
-    double a = number(&own, "attention_factor", 1), by_1 = pe_scaling_magnitude(s, 1).hi,
+    double a = pe_config_number(&own, "attention_factor", 1), by_1 = pe_scaling_magnitude(s, 1).hi,
            by_l = pe_scaling_magnitude(s, l).hi;
     put_scaling(o->in->own, "softmax_scale_factor", pe_real(a * a * by_1 * by_1 * by_l * by_l));
 }

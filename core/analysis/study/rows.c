@@ -325,3 +325,12 @@ void pe_put_two_rows(struct pe_node *node, const struct pe_rows *rows, size_t i,
     put_place(list, NULL, rows, i);
     put_place(list, NULL, rows, j);
 }
+
+double pe_rows_apart(const struct pe_rows *rows, size_t i, size_t j)
+{
+    const double *a = rows->at + i * rows->dim, *b = rows->at + j * rows->dim;
+    double sum = 0;
+    for (size_t c = 0; c < rows->dim; c++)
+        sum += (a[c] - b[c]) * (a[c] - b[c]);
+    return sqrt(sum);
+}

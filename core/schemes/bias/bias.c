@@ -276,54 +276,31 @@ static void fill_windows(struct pe_bias *bias, const struct tile *t)
     hide_keys(bias, t);
 }
 
-/* For any positions and any rule, pair by pair. k - q may need two doubles, so the rule gets both positions. */
-static void fill_pairs(const struct pe_bias *bias, const struct tile *t)
-{
-    const struct pe_sequence *seq = &t->plan->seq;
-    for (size_t i = 0; i < t->n_rows; i++)
-        for (size_t j = 0; j < t->n_cols; j++) {
-            struct pe_pair g = {t->head, t->batch, pe_position_at(seq->q, t->i0 + i), pe_position_at(seq->k, t->j0 + j),
-                                t->j0 + j};
-            char *row = t->dst + i * t->stride;
-            if (pe_mask_reaches(&bias->mask, g.k_pos - g.q_pos))
-                pe_bias_store(t->dtype, row, j, bias->rule.pair(t->plan, &g));
-            else
-                store_unseen(t->dtype, row, j);
-        }
-    hide_keys(bias, t);
-}
-
-/* For any positions, row by row. */
+/* For any positions: row by row where the rule has rows, all rows alike but for the mask where it is key_only, else
+ * pair by pair. k - q may need two doubles, so the rule gets both positions. */
 static void fill_rows(const struct pe_bias *bias, const struct tile *t)
-{
-    const struct pe_sequence *seq = &t->plan->seq;
-    for (size_t i = 0; i < t->n_rows; i++) {
-        char *row = t->dst + i * t->stride;
-        struct pe_pair first = {t->head, t->batch, pe_position_at(seq->q, t->i0 + i), pe_position_at(seq->k, t->j0),
-                                t->j0};
-        bias->rule.row(t->plan, &first, t->n_cols, t->dtype, row);
-        for (size_t j = 0; j < t->n_cols; j++)
-            if (!pe_mask_reaches(&bias->mask, pe_position_at(seq->k, t->j0 + j) - first.q_pos))
-                store_unseen(t->dtype, row, j);
-    }
-    hide_keys(bias, t);
-}
-
-/* For rules with key_only: all rows are equal apart from the mask. */
-static void fill_key_rows(const struct pe_bias *bias, const struct tile *t)
 {
     _Alignas(64) char vector[PE_SCRATCH_BYTES];
     const struct pe_sequence *seq = &t->plan->seq;
-    size_t size = pe_dtype_size(t->dtype);
-    for (size_t j = 0; j < t->n_cols; j++) {
-        struct pe_pair g = {t->head, t->batch, 0, pe_position_at(seq->k, t->j0 + j), t->j0 + j};
-        pe_bias_store(t->dtype, vector, j, bias->rule.pair(t->plan, &g));
-    }
+    const struct pe_bias_rule *rule = &bias->rule;
+    struct pe_pair g = {.head = t->head, .batch = t->batch};
     for (size_t i = 0; i < t->n_rows; i++) {
-        char *row = t->dst + i * t->stride;
-        memcpy(row, vector, t->n_cols * size);
+        char *row = t->dst + i * t->stride, *to = rule->key_only ? vector : row;
+        g.q_pos = pe_position_at(seq->q, t->i0 + i);
+        g.k_pos = pe_position_at(seq->k, t->j0);
+        g.key = t->j0;
+        if (rule->row)
+            rule->row(t->plan, &g, t->n_cols, t->dtype, row);
+        for (size_t j = 0; !rule->row && !(rule->key_only && i) && j < t->n_cols; j++) {
+            g.key = t->j0 + j;
+            g.k_pos = pe_position_at(seq->k, g.key);
+            if (rule->key_only || pe_mask_reaches(&bias->mask, g.k_pos - g.q_pos))
+                pe_bias_store(t->dtype, to, j, rule->pair(t->plan, &g));
+        }
+        if (rule->key_only)
+            memcpy(row, vector, t->n_cols * pe_dtype_size(t->dtype));
         for (size_t j = 0; j < t->n_cols; j++)
-            if (!pe_mask_reaches(&bias->mask, pe_position_at(seq->k, t->j0 + j) - pe_position_at(seq->q, t->i0 + i)))
+            if (!pe_mask_reaches(&bias->mask, pe_position_at(seq->k, t->j0 + j) - g.q_pos))
                 store_unseen(t->dtype, row, j);
     }
     hide_keys(bias, t);
@@ -333,12 +310,8 @@ static void fill_tile(struct pe_bias *bias, const struct tile *t)
 {
     if (is_toeplitz(bias, t->plan))
         fill_windows(bias, t);
-    else if (bias->rule.row)
-        fill_rows(bias, t);
-    else if (bias->rule.key_only)
-        fill_key_rows(bias, t);
     else
-        fill_pairs(bias, t);
+        fill_rows(bias, t);
 }
 
 /* A quarter of the vector is for rows, the rest for columns, so the vector is at most a third longer than a row of

@@ -310,23 +310,27 @@ static double largest(const struct pe_plan *plan, double q_norm, double k_norm)
 
 /* ---- R projected ---- */
 
-/* Computes table, panels of [n, head_dim], for one head; room has projection_numbers().
+/* Computes the tables of n_heads heads, panels of [n, head_dim] each; room: for their part of w_r, some rows of R and
+ * their projections.
  *
  *     table = R·W_rᵀ;   row m of the table is for rel = m - first (ascending keys)
  *
  * R's rows descend from delta = first, which is rel = -first, so their order is the same. */
-static void project(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *table, void *room_)
+static void project(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, size_t n_heads,
+                    void *tables, void *room_)
 {
     const struct pe_rel_sin_tables *t = plan->tables;
-    size_t d = (size_t)fields(plan)->relative.head_dim, d_model = (size_t)fields(plan)->d_model;
-    void *w = room_, *r = pe_numbers_at(a, w, d * d_model), *rows = pe_numbers_at(a, r, R_ROWS * d_model);
-    pe_convert(a->dtype, w, PE_F64, t->w + head * d * d_model, d * d_model);
-    for (uint64_t i = 0, n; i < t->n; i += n) {
+    size_t d = (size_t)fields(plan)->relative.head_dim, d_model = (size_t)fields(plan)->d_model, width = n_heads * d;
+    void *w = room_, *r = pe_numbers_at(a, w, width * d_model), *rows = pe_numbers_at(a, r, R_ROWS * d_model);
+    pe_convert(a->dtype, w, PE_F64, t->w + head * d * d_model, width * d_model);
+    for (uint64_t i = 0, n; i < t->n && (n_heads == 1 || !pe_is_cancelled()); i += n) {
         n = t->n - i < R_ROWS ? t->n - i : R_ROWS;
         struct pe_block b = {.row0 = i, .n_rows = n, .n_cols = d_model};
         fill_r(plan, a->dtype, &b, r);
-        a->abt((size_t)n, d, d_model, 1, r, d_model, w, d_model, 0, rows, d);
-        a->pack(rows, d, (size_t)n, d, pe_numbers_at(a, table, i * d));
+        a->abt((size_t)n, width, d_model, 1, r, d_model, w, d_model, 0, rows, width);
+        for (size_t h = 0; h < n_heads; h++)
+            a->pack(pe_numbers_at(a, rows, h * d), width, (size_t)n, d,
+                    pe_numbers_at(a, tables, h * table_numbers(plan) + i * d));
     }
 }
 
@@ -335,27 +339,16 @@ static void project(const struct pe_plan *plan, const struct pe_arithmetic *a, s
 static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_failure *err)
 {
     struct pe_rel_sin_tables *t = plan->tables;
-    size_t heads = (size_t)fields(plan)->relative.num_heads, d = (size_t)fields(plan)->relative.head_dim;
-    size_t d_model = (size_t)fields(plan)->d_model, width = heads * d;
+    size_t heads = (size_t)fields(plan)->relative.num_heads, width = heads * (size_t)fields(plan)->relative.head_dim;
+    size_t d_model = (size_t)fields(plan)->d_model;
     if (heads * table_numbers(plan) * a->size > PE_RELATIVE_ENCODING_MAX)
         return PE_OK;
-    void *w = malloc((width + R_ROWS) * d_model * a->size), *rows = malloc(R_ROWS * width * a->size);
+    void *room_of_all = malloc(((width + R_ROWS) * d_model + R_ROWS * width) * a->size);
     t->projected = malloc(heads * table_numbers(plan) * a->size);
-    if (w && rows && t->projected)
-        pe_convert(a->dtype, w, PE_F64, t->w, width * d_model);
-    void *r = w ? pe_numbers_at(a, w, width * d_model) : NULL;
-    for (uint64_t i = 0, n; w && rows && t->projected && i < t->n && !pe_is_cancelled(); i += n) {
-        n = t->n - i < R_ROWS ? t->n - i : R_ROWS;
-        struct pe_block b = {.row0 = i, .n_rows = n, .n_cols = d_model};
-        fill_r(plan, a->dtype, &b, r);
-        a->abt((size_t)n, width, d_model, 1, r, d_model, w, d_model, 0, rows, width);
-        for (size_t h = 0; h < heads; h++)
-            a->pack(pe_numbers_at(a, rows, h * d), width, (size_t)n, d,
-                    pe_numbers_at(a, t->projected, h * table_numbers(plan) + i * d));
-    }
-    bool fine = w && rows && t->projected;
-    free(w);
-    free(rows);
+    bool fine = room_of_all && t->projected;
+    if (fine)
+        project(plan, a, 0, heads, t->projected, room_of_all);
+    free(room_of_all);
     return fine ? PE_OK : pe_no_memory(err);
 }
 
@@ -364,7 +357,7 @@ static const void *open_head(const struct pe_plan *plan, const struct pe_arithme
     const struct pe_rel_sin_tables *t = plan->tables;
     if (t->projected)
         return pe_numbers_at(a, t->projected, head * table_numbers(plan));
-    project(plan, a, head, tables, pe_numbers_at(a, tables, table_numbers(plan)));
+    project(plan, a, head, 1, tables, pe_numbers_at(a, tables, table_numbers(plan)));
     return tables;
 }
 
