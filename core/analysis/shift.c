@@ -424,8 +424,9 @@ static enum pe_status find_all(struct pe_analysis *study, const struct pe_subjec
                     if (s->exact.partner[c] < dim)
                         matrix[c * dim + s->exact.partner[c]] = s->exact.sine[c];
                 }
-            } else
+            } else {
                 memcpy(matrix, s->matrix, s->rows->dim * s->rows->dim * sizeof *matrix);
+            }
         }
     }
     return status;

@@ -330,9 +330,10 @@ static void print_sentence(const struct verdict *v, const char *word, bool has_l
             n += (size_t)snprintf(out + n, room - n, "%s", n ? pe_text_in(lang, ".") : pe_text_in(lang, differs));
         if (n < room && v->has_frequencies && v->max_rel > rounding_of(v))
             snprintf(out + n, room - n, "%s", pe_text_in(lang, frequencies));
-    } else
+    } else {
         snprintf(out, room, "%s%s", pe_text_in(lang, pe_same(word, "same") ? same : rounding),
                  has_length ? pe_text_in(lang, of_length) : "");
+    }
 }
 
 /* ---- The answer ---- */

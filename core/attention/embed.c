@@ -19,16 +19,6 @@
 
 /* ---- Words ---- */
 
-/* N(0, 1): channel c of a word depends on seed, word and c only, so a word is the same in every sentence. */
-static void embed_word(int64_t seed, const char *word, size_t dim, float *out)
-{
-    uint64_t hash = pe_seed_hash(seed, "embedding");
-    for (const char *p = word; *p; p++)
-        hash = (hash ^ (unsigned char)*p) * 0x100000001b3; /* continues FNV-1a */
-    for (size_t c = 0; c < dim; c++)
-        out[c] = (float)pe_seed_normal(hash, c);
-}
-
 static size_t same_word_before(const struct pe_value *words, size_t i)
 {
     for (size_t j = 0; j < i; j++)
@@ -53,8 +43,15 @@ static enum pe_status embed_words(struct pe_plan *plan, size_t dim, struct pe_fa
         size_t j = same_word_before(words, i);
         if (j < i)
             memcpy(table + i * dim, table + j * dim, dim * sizeof *table);
-        else
-            embed_word(t->fields.seed, words->list.items[i].string, dim, table + i * dim);
+        else {
+            /* N(0, 1): channel c of a word depends on seed, word and c only, so a word is the same in every sentence.
+             */
+            uint64_t hash = pe_seed_hash(t->fields.seed, "embedding");
+            for (const char *p = words->list.items[i].string; *p; p++)
+                hash = (hash ^ (unsigned char)*p) * 0x100000001b3; /* continues FNV-1a */
+            for (size_t c = 0; c < dim; c++)
+                (table + i * dim)[c] = (float)pe_seed_normal(hash, c);
+        }
     }
     t->x = (struct pe_tensor){.dtype = PE_F32, .rank = 2, .shape = {n, dim}, .data = table};
     return PE_OK;

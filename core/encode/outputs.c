@@ -160,23 +160,6 @@ static enum pe_status choose(struct pe_plan *plan, const struct pe_request *requ
 
 /* ---- Their shapes ---- */
 
-static enum pe_status too_large(const struct pe_output *output, struct pe_failure *err)
-{
-    pe_fail(err, "", "output %s would have more than 2^60 elements", output->name);
-    return err->status = PE_TOO_LARGE;
-}
-
-/* [n, dim] becomes [dim, ...grid]; a row is then one channel over the whole grid. */
-static void put_channels_first(const struct pe_plan *plan, struct pe_output *output)
-{
-    uint64_t n = output->n_rows, width = output->row_len;
-    output->rank = 1 + plan->seq.n_grid;
-    output->shape[0] = width;
-    memcpy(output->shape + 1, plan->seq.grid, plan->seq.n_grid * sizeof *output->shape);
-    output->n_rows = width;
-    output->row_len = n;
-}
-
 /* Does an output depend on positions? Its shape names them, or it is one number of the whole sequence. */
 static bool is_of_positions(const char *shape)
 {
@@ -191,15 +174,6 @@ static bool is_of_positions(const char *shape)
     return false;
 }
 
-/* An axis of the batch in front. */
-static void put_batch(const struct pe_plan *plan, struct pe_output *output)
-{
-    assert(output->rank < PE_RANK_MAX);
-    memmove(output->shape + 1, output->shape, output->rank * sizeof *output->shape);
-    output->shape[0] = pe_sequence_n_batches(&plan->seq);
-    output->rank++;
-}
-
 static enum pe_status shape(struct pe_plan *plan, size_t i, struct pe_failure *err)
 {
     struct pe_output *output = &plan->outputs[i];
@@ -212,14 +186,21 @@ static enum pe_status shape(struct pe_plan *plan, size_t i, struct pe_failure *e
     unsigned leading = output->rank > row->row_axes ? output->rank - row->row_axes : 0;
     plan->sources[i].is_by_batch = pe_sequence_n_batches(&plan->seq) > 0 && is_of_positions(row->shape);
     if (plan->sources[i].is_by_batch) {
-        put_batch(plan, output);
+        /* An axis of the batch in front. */
+        assert(output->rank < PE_RANK_MAX);
+        memmove(output->shape + 1, output->shape, output->rank * sizeof *output->shape);
+        output->shape[0] = pe_sequence_n_batches(&plan->seq);
+        output->rank++;
         leading++;
     }
     uint64_t total;
     bool fits = pe_shape_count(output->shape, leading, &output->n_rows) &&
                 pe_shape_count(output->shape + leading, output->rank - leading, &output->row_len) &&
                 pe_shape_count(output->shape, output->rank, &total) && total <= INT64_MAX / sizeof(double);
-    return fits ? PE_OK : too_large(output, err);
+    if (fits)
+        return PE_OK;
+    pe_fail(err, "", "output %s would have more than 2^60 elements", output->name);
+    return err->status = PE_TOO_LARGE;
 }
 
 /* The shape of `combined`, whose encoding is the last source. */
@@ -297,15 +278,6 @@ static enum pe_status shape_all(struct pe_plan *plan, struct pe_failure *err)
     return status;
 }
 
-static void transpose(struct pe_plan *plan)
-{
-    for (size_t i = 0; pe_absolute_channels_first(plan) && i < plan->n_outputs; i++)
-        if (strcmp(plan->outputs[i].name, "encoding") == 0) {
-            plan->sources[i].transposed = true;
-            put_channels_first(plan, &plan->outputs[i]);
-        }
-}
-
 /* ---- What they will take ---- */
 
 static double row_len_most(const struct pe_plan *plan, const struct pe_output_row *row)
@@ -375,7 +347,18 @@ enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *re
     for (size_t i = 0; !status && i < plan->n_sources; i++)
         status = source(plan, i, err);
     if (!status)
-        transpose(plan);
+        for (size_t i = 0; pe_absolute_channels_first(plan) && i < plan->n_outputs; i++)
+            if (strcmp(plan->outputs[i].name, "encoding") == 0) {
+                plan->sources[i].transposed = true;
+                /* [n, dim] becomes [dim, ...grid]; a row is then one channel over the whole grid. */
+                struct pe_output *output = &plan->outputs[i];
+                uint64_t n = output->n_rows, width = output->row_len;
+                output->rank = 1 + plan->seq.n_grid;
+                output->shape[0] = width;
+                memcpy(output->shape + 1, plan->seq.grid, plan->seq.n_grid * sizeof *output->shape);
+                output->n_rows = width;
+                output->row_len = n;
+            }
     return status;
 }
 

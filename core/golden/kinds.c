@@ -235,21 +235,6 @@ static double longer_than(const struct pe_plan *plan, double original)
     return longest > original ? longest : original + 1;
 }
 
-/* Takes the kind, whose plan, without a length, is the last of the origins. */
-static enum pe_status add_lengths(struct pe_golden *golden, struct pe_golden_kind *kind, struct pe_failure *err)
-{
-    static const char shorter[] = "short", longer[] = "long";
-    const struct pe_plan *origin = golden->origins[golden->n_origins++];
-    double original = pe_golden_original(origin, 1);
-    enum pe_status status = add_length(golden, kind, shorter, original, err);
-    size_t first = golden->kind_of[golden->n_layer_types];
-    if (!status)
-        status = add_length(golden, kind, longer, longer_than(origin, original), err);
-    golden->kind_of[golden->n_layer_types] = first;
-    kind_drop(kind);
-    return status;
-}
-
 /* ---- Layer types ---- */
 
 /* What the kind's request inherits, in golden->inheritance. */
@@ -259,19 +244,14 @@ static enum pe_status inherit(struct pe_golden *golden, const struct pe_golden_k
     return pe_inherit(golden->inheritance, &request, err);
 }
 
-/* The seed is that of queries and keys, and of weights where a scheme has some. */
-static void add_seed(const struct pe_golden *golden, struct pe_golden_kind *kind)
+/* Takes the kind, of which nothing is planned yet. */
+static enum pe_status plan_layer_type(struct pe_golden *golden, struct pe_golden_kind *kind, struct pe_failure *err)
 {
+    /* The seed is that of queries and keys, and of weights where a scheme has some. */
     const struct pe_golden_request *request = golden->request;
     const struct pe_value *seed = pe_field_find(request->fields, request->n_fields, "seed");
     if (seed && pe_param_find(golden->inheritance->scheme->info.params, "seed"))
         kind->fields[kind->n_fields++] = (struct pe_field){"seed", *seed};
-}
-
-/* Takes the kind, of which nothing is planned yet. */
-static enum pe_status plan_layer_type(struct pe_golden *golden, struct pe_golden_kind *kind, struct pe_failure *err)
-{
-    add_seed(golden, kind);
     enum pe_status status = find_family(golden, golden->inheritance->scheme, err);
     if (!status)
         status = plan_one_position(golden, kind, &kind->plan, err);
@@ -283,7 +263,17 @@ static enum pe_status plan_layer_type(struct pe_golden *golden, struct pe_golden
         return keep(golden, kind, err);
     golden->origins[golden->n_origins] = kind->plan;
     kind->plan = NULL;
-    return add_lengths(golden, kind, err);
+    /* Takes the kind, whose plan, without a length, is the last of the origins. */
+    static const char shorter[] = "short", longer[] = "long";
+    const struct pe_plan *origin = golden->origins[golden->n_origins++];
+    double original = pe_golden_original(origin, 1);
+    status = add_length(golden, kind, shorter, original, err);
+    size_t first = golden->kind_of[golden->n_layer_types];
+    if (!status)
+        status = add_length(golden, kind, longer, longer_than(origin, original), err);
+    golden->kind_of[golden->n_layer_types] = first;
+    kind_drop(kind);
+    return status;
 }
 
 /* Layers without positions have nothing to show beside others that have some. */
@@ -355,16 +345,6 @@ static bool has_several_types(const struct pe_golden *golden)
     return false;
 }
 
-static void name_kinds(struct pe_golden *golden)
-{
-    bool has_types = has_several_types(golden);
-    for (size_t i = 0; i < golden->n_kinds; i++) {
-        struct pe_golden_kind *kind = &golden->kinds[i];
-        snprintf(kind->name, sizeof kind->name, "%s%s%s", has_types ? kind->layer_type : "",
-                 has_types && kind->length ? "." : "", kind->length ? kind->length : "");
-    }
-}
-
 enum pe_status pe_golden_kinds(struct pe_golden *golden, struct pe_failure *err)
 {
     golden->inheritance = malloc(sizeof *golden->inheritance);
@@ -375,6 +355,11 @@ enum pe_status pe_golden_kinds(struct pe_golden *golden, struct pe_failure *err)
     golden->inheritance = NULL;
     if (!status && golden->n_kinds == 0)
         return pe_fail(err, "/layer_type", "no layer of the model has positions");
-    name_kinds(golden);
+    bool has_types = has_several_types(golden);
+    for (size_t i = 0; i < golden->n_kinds; i++) {
+        struct pe_golden_kind *kind = &golden->kinds[i];
+        snprintf(kind->name, sizeof kind->name, "%s%s%s", has_types ? kind->layer_type : "",
+                 has_types && kind->length ? "." : "", kind->length ? kind->length : "");
+    }
     return status;
 }

@@ -143,16 +143,6 @@ void pe_golden_places_of_bias(bool of_keys, struct pe_golden_places *places)
 
 /* ---- Fewer of them ---- */
 
-static void leave_out(struct pe_golden_places *places, size_t i)
-{
-    size_t n = places->n, to = 0;
-    for (size_t from = 0; from < places->n_axes * n; from++)
-        if (from % n != i)
-            places->at[to++] = places->at[from];
-    memmove(places->worth + i, places->worth + i + 1, (n - i - 1) * sizeof *places->worth);
-    places->n--;
-}
-
 bool pe_golden_places_drop(struct pe_golden_places *places)
 {
     size_t least = 0;
@@ -161,7 +151,12 @@ bool pe_golden_places_drop(struct pe_golden_places *places)
             least = i;
     if (places->n <= PE_GOLDEN_PLACES_LEAST || places->worth[least] == PE_GOLDEN_KEPT)
         return false;
-    leave_out(places, least);
+    size_t n = places->n, to = 0;
+    for (size_t from = 0; from < places->n_axes * n; from++)
+        if (from % n != least)
+            places->at[to++] = places->at[from];
+    memmove(places->worth + least, places->worth + least + 1, (n - least - 1) * sizeof *places->worth);
+    places->n--;
     return true;
 }
 

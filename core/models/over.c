@@ -170,21 +170,6 @@ static enum pe_status fill_flags(struct over *o)
 
 /* ---- Overrides ---- */
 
-/* An object inside a nested config is merged with the model's, member by member. */
-static void merge_inside(struct over *o)
-{
-    struct pe_value scaling = at(o, "scaling", NULL);
-    bool has_type = pe_field_find(o->inside, o->n_inside, "rope_type") || pe_field_find(o->inside, o->n_inside, "type");
-    add(o->inside, &o->n_inside, "rope_theta", at(o, "base", NULL));
-    add(o->inside, &o->n_inside, "partial_rotary_factor", at(o, "partial_rotary_factor", NULL));
-    for (size_t i = 0; !has_type && scaling.kind == PE_OBJECT && i < scaling.object.n; i++) {
-        const struct pe_field *field = &scaling.object.fields[i];
-        bool is_type = pe_same(field->name, "type");
-        if (o->n_inside < PE_MODEL_FIELDS_MAX && !pe_is_among("convention|divisors|seq_len", field->name))
-            add(o->inside, &o->n_inside, is_type ? "rope_type" : field->name, field->value);
-    }
-}
-
 /* An object for each kind of layers: that of the kind asked for; NULL: it has none. */
 static const struct pe_value *of_kind(const struct over *o, const struct pe_value *inner)
 {
@@ -205,8 +190,20 @@ static void fill_overrides(struct over *o)
     if (pe_said_unread(o->in->said, o->in->has_parts) == PE_SAID_BASE_UNREAD)
         drop(o->inside, &o->n_inside, "rope_theta");
     o->is_by_layer = *o->in->layer_type && !o->target->outer && pe_value_has_objects(inner);
-    if (is_alone || (is_nested && o->target->is_loaded_first))
-        merge_inside(o);
+    if (is_alone || (is_nested && o->target->is_loaded_first)) {
+        /* An object inside a nested config is merged with the model's, member by member. */
+        struct pe_value scaling = at(o, "scaling", NULL);
+        bool has_type =
+            pe_field_find(o->inside, o->n_inside, "rope_type") || pe_field_find(o->inside, o->n_inside, "type");
+        add(o->inside, &o->n_inside, "rope_theta", at(o, "base", NULL));
+        add(o->inside, &o->n_inside, "partial_rotary_factor", at(o, "partial_rotary_factor", NULL));
+        for (size_t i = 0; !has_type && scaling.kind == PE_OBJECT && i < scaling.object.n; i++) {
+            const struct pe_field *field = &scaling.object.fields[i];
+            bool is_type = pe_same(field->name, "type");
+            if (o->n_inside < PE_MODEL_FIELDS_MAX && !pe_is_among("convention|divisors|seq_len", field->name))
+                add(o->inside, &o->n_inside, is_type ? "rope_type" : field->name, field->value);
+        }
+    }
     for (const struct pe_class_base *row = o->target->bases; row && row->types; row++)
         if (pe_is_among(row->types, o->in->model_type))
             add(o->inside, &o->n_inside, "rope_theta", pe_real(row->base));

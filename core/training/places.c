@@ -110,21 +110,6 @@ static size_t add_model(struct pe_field to[MODEL_FIELDS], size_t used, const str
     return used;
 }
 
-/* name: the scheme, which may be that of a model. */
-static enum pe_status fail_scheme(const struct pe_trained_config *config, const char *name, struct pe_failure *err)
-{
-    char pointer[PE_POINTER_MAX], list[128] = "", model[PE_MODEL_LABEL_MAX] = "";
-    bool of_model = !has(config->fields, config->n_fields, "scheme");
-    const char *field = of_model ? model_field(config->fields, config->n_fields) : "scheme";
-    for (size_t i = 0; i < N_TRAINABLES; i++)
-        strcat(strcat(list, i ? ", " : ""), trainables[i].name);
-    if (of_model)
-        pe_model_label(config->fields, config->n_fields, model);
-    point(config, field, pointer);
-    return pe_fail(err, pointer, "no experiment trains \"%s\"; there are: %s%s%s", name, list,
-                   of_model ? pe_text("; scheme is set by ") : "", model);
-}
-
 /* Puts the pointer of a plan's error inside the object that has the field. */
 static void prefix(const struct pe_trained_config *config, struct pe_failure *err)
 {
@@ -208,7 +193,19 @@ static enum pe_status find_scheme(struct pe_trained_config *config, struct pe_fa
         return status;
     }
     config->scheme = find(scheme->name);
-    return config->scheme ? PE_OK : fail_scheme(config, scheme->name, err);
+    if (config->scheme)
+        return PE_OK;
+    /* name: the scheme, which may be that of a model. */
+    char pointer[PE_POINTER_MAX], list[128] = "", model[PE_MODEL_LABEL_MAX] = "";
+    bool of_model = !has(config->fields, config->n_fields, "scheme");
+    const char *field = of_model ? model_field(config->fields, config->n_fields) : "scheme";
+    for (size_t i = 0; i < N_TRAINABLES; i++)
+        strcat(strcat(list, i ? ", " : ""), trainables[i].name);
+    if (of_model)
+        pe_model_label(config->fields, config->n_fields, model);
+    point(config, field, pointer);
+    return pe_fail(err, pointer, "no experiment trains \"%s\"; there are: %s%s%s", scheme->name, list,
+                   of_model ? pe_text("; scheme is set by ") : "", model);
 }
 
 /* A model that an evaluation names must have the scheme of the weights. */

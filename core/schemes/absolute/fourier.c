@@ -212,13 +212,6 @@ static enum pe_status set_resolution(struct pe_plan *p, const double *lengths, s
     return status;
 }
 
-/* linspace(-1, 1, n) at index i is (i - (n-1)/2)·2/(n-1): the position begins at exactly -(n-1)/2, and the factor
- * goes into the frequency. A single point is at -1, as in PyTorch. */
-static void spread_axis(struct pe_plan *p, unsigned axis, double n)
-{
-    p->seq.q[axis].start = p->seq.k[axis].start = n > 1 ? (1 - n) / 2 : -1;
-}
-
 static enum pe_status plan_perceiver(struct pe_plan *p, struct pe_failure *err)
 {
     struct fourier *c = p->config;
@@ -228,8 +221,12 @@ static enum pe_status plan_perceiver(struct pe_plan *p, struct pe_failure *err)
     enum pe_status status = lengths_of(p, lengths, &spread, err);
     if (!status)
         status = set_resolution(p, lengths, err);
-    for (unsigned a = 0; !status && spread && a < p->seq.n_axes; a++)
-        spread_axis(p, a, lengths[a]);
+    for (unsigned a = 0; !status && spread && a < p->seq.n_axes; a++) {
+        /* linspace(-1, 1, n) at index i is (i - (n-1)/2)·2/(n-1): the position begins at exactly -(n-1)/2, and the
+         * factor goes into the frequency. A single point is at -1, as in PyTorch. */
+        double n = lengths[a];
+        p->seq.q[a].start = p->seq.k[a].start = n > 1 ? (1 - n) / 2 : -1;
+    }
     t->times_pi = true;
     t->exact = c->arith == PE_ARITH_EXACT;
     return status;
@@ -355,25 +352,6 @@ static double farthest_phase(const struct pe_plan *p, const struct feature *f, c
     return sum;
 }
 
-/* Checks phases like encode/outputs.c checks waves. */
-static enum pe_status check_phases(const struct pe_plan *p, struct pe_failure *err)
-{
-    const struct features *t = p->tables;
-    double reach[PE_AXES_MAX];
-    for (unsigned a = 0; a < p->seq.n_axes; a++)
-        reach[a] = pe_positions_largest(&p->seq.k[a]);
-    for (size_t j = 0; t->exact && j < t->n; j++) {
-        const struct feature *f = &t->features[j];
-        double phase = f->quarter == PE_LINEAR ? 0 : farthest_phase(p, f, reach);
-        if (!(phase < PE_PHASE_MAX))
-            return pe_fail(err, "",
-                           "the largest angle is %.3g quarter turns; allowed: below 2^51; choose smaller positions or "
-                           "frequencies",
-                           phase);
-    }
-    return PE_OK;
-}
-
 /* The features, each checked against the farthest position, and the random directions. */
 static void fourier_cost(const struct pe_plan *p, struct pe_cost *cost)
 {
@@ -410,7 +388,23 @@ static enum pe_status fourier_plan(struct pe_plan *p, struct pe_failure *err)
         status = make_features(p, err);
     if (!status)
         set_work(p);
-    return status ? status : check_phases(p, err);
+    if (status)
+        return status;
+    /* Checks phases like encode/outputs.c checks waves. */
+    const struct features *t = p->tables;
+    double reach[PE_AXES_MAX];
+    for (unsigned a = 0; a < p->seq.n_axes; a++)
+        reach[a] = pe_positions_largest(&p->seq.k[a]);
+    for (size_t j = 0; t->exact && j < t->n; j++) {
+        const struct feature *f = &t->features[j];
+        double phase = f->quarter == PE_LINEAR ? 0 : farthest_phase(p, f, reach);
+        if (!(phase < PE_PHASE_MAX))
+            return pe_fail(err, "",
+                           "the largest angle is %.3g quarter turns; allowed: below 2^51; choose smaller positions or "
+                           "frequencies",
+                           phase);
+    }
+    return PE_OK;
 }
 
 static void fourier_drop(struct pe_plan *plan)

@@ -532,15 +532,6 @@ struct run {
     uint64_t first, last, n, step;
 };
 
-static void add_slopes(const struct learned *c, uint64_t n_rows, const double *apart, const double *most, size_t n,
-                       double *loss)
-{
-    double steeper = is_cubic(c) ? fmax(1, -cubic_a(c) / 0.75) : 1;
-    for (size_t j = 0; j < n; j++)
-        loss[j] += is_cubic(c) ? 0x1p-21 * steeper * (double)n_rows * apart[j] + 0x1p-20 * most[j]
-                               : 0x1p-22 * (double)n_rows * apart[j] + 0x1p-23 * most[j];
-}
-
 /* Adds what code in float32 may lose of n elements of a row: along the first of n_axes runs, and of row i. n <= TILE.
  */
 static void add_loss(const struct pe_plan *plan, const struct run *runs, unsigned n_axes, uint64_t col, size_t n,
@@ -565,7 +556,10 @@ static void add_loss(const struct pe_plan *plan, const struct run *runs, unsigne
             }
         }
     } while (count_on(at, count, n_axes));
-    add_slopes(plan->config, along->n, apart, most, n, loss);
+    double steeper = is_cubic(plan->config) ? fmax(1, -cubic_a(plan->config) / 0.75) : 1;
+    for (size_t j = 0; j < n; j++)
+        loss[j] += is_cubic(plan->config) ? 0x1p-21 * steeper * (double)along->n * apart[j] + 0x1p-20 * most[j]
+                                          : 0x1p-22 * (double)along->n * apart[j] + 0x1p-23 * most[j];
 }
 
 /* The rows of an axis that row o of the result reads. The slope of a linear kernel jumps at a row, and the coordinate
@@ -653,28 +647,6 @@ static enum pe_status plan_split(struct pe_plan *plan, struct pe_failure *err)
     return PE_OK;
 }
 
-static enum pe_status check_way(const struct pe_plan *plan, const struct tables *s, struct pe_failure *err)
-{
-    const struct learned *c = plan->config;
-    bool split_sent = pe_weights_sent(plan, ROW_TABLE) || pe_weights_sent(plan, COL_TABLE);
-    if (pe_weights_sent(plan, TABLE) && split_sent)
-        return pe_fail(err, "/table", "table is given beside row_table or col_table; give one way");
-    if (s->is_resized && split_sent)
-        return pe_fail(err, "/interpolate", "interpolate resizes a table; it is not used with row_table and col_table");
-    const char *only_resized = c->num_prefix                   ? "/num_prefix"
-                               : !isnan(c->interpolate_offset) ? "/interpolate_offset"
-                               : !isnan(c->cubic_a)            ? "/cubic_a"
-                               : pe_weights_sent(plan, WINDOW) ? "/window_table"
-                                                               : NULL;
-    if (only_resized && !s->is_resized)
-        return pe_fail(err, only_resized, "%s is not used here: it needs interpolate and a grid", only_resized + 1);
-    if (s->is_resized && (c->row_offset || c->out_of_range != ERROR))
-        return pe_fail(err, c->row_offset ? "/row_offset" : "/out_of_range",
-                       "%s is not used with interpolate: the whole table is resized to the grid",
-                       c->row_offset ? "row_offset" : "out_of_range");
-    return PE_OK;
-}
-
 /* Table rows that contribute to one row of an axis: at most four for each, and where the axis shrinks, as many as it
  * had. */
 static void learned_cost(const struct pe_plan *plan, struct pe_cost *cost)
@@ -697,9 +669,22 @@ static enum pe_status learned_plan(struct pe_plan *plan, struct pe_failure *err)
                     (c->out_of_range == ERROR && c->row_offset == 0 && has_other_grid(plan));
     s->is_split = !s->is_resized && !pe_weights_sent(plan, TABLE) &&
                   (plan->seq.n_axes > 1 || pe_weights_sent(plan, ROW_TABLE) || pe_weights_sent(plan, COL_TABLE));
-    enum pe_status status = check_way(plan, s, err);
-    if (status)
-        return status;
+    bool split_sent = pe_weights_sent(plan, ROW_TABLE) || pe_weights_sent(plan, COL_TABLE);
+    if (pe_weights_sent(plan, TABLE) && split_sent)
+        return pe_fail(err, "/table", "table is given beside row_table or col_table; give one way");
+    if (s->is_resized && split_sent)
+        return pe_fail(err, "/interpolate", "interpolate resizes a table; it is not used with row_table and col_table");
+    const char *only_resized = c->num_prefix                   ? "/num_prefix"
+                               : !isnan(c->interpolate_offset) ? "/interpolate_offset"
+                               : !isnan(c->cubic_a)            ? "/cubic_a"
+                               : pe_weights_sent(plan, WINDOW) ? "/window_table"
+                                                               : NULL;
+    if (only_resized && !s->is_resized)
+        return pe_fail(err, only_resized, "%s is not used here: it needs interpolate and a grid", only_resized + 1);
+    if (s->is_resized && (c->row_offset || c->out_of_range != ERROR))
+        return pe_fail(err, c->row_offset ? "/row_offset" : "/out_of_range",
+                       "%s is not used with interpolate: the whole table is resized to the grid",
+                       c->row_offset ? "row_offset" : "out_of_range");
     fold_table(plan);
     if (!pe_weights_sent(plan, TABLE))
         plan->pace = PE_SLOW; /* one number from the seed for each element */
@@ -751,18 +736,6 @@ static void look_between(const struct pe_plan *plan, double position, uint64_t c
         out[j] = out[j] * (1 - t) + next[j] * t;
 }
 
-/* [col_table[x], row_table[y]]: columns of either half. */
-static void join(const struct pe_plan *plan, double y, double x, uint64_t col, size_t n, double *out)
-{
-    const struct learned *c = plan->config;
-    uint64_t half = (uint64_t)c->dim / 2;
-    size_t first = col < half ? (half - col < n ? (size_t)(half - col) : n) : 0;
-    if (first)
-        look_up(plan, COL_TABLE, x, col, first, out);
-    if (first < n)
-        look_up(plan, ROW_TABLE, y, col + first - half, n - first, out + first);
-}
-
 static void row_of(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t n, double *out)
 {
     const struct learned *c = plan->config;
@@ -771,9 +744,15 @@ static void row_of(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t 
     double offset = (double)c->row_offset;
     if (s->is_resized)
         resized_row(plan, i, col, n, out);
-    else if (s->is_split)
-        join(plan, pe_position_at(&k[0], i) + offset, pe_position_at(&k[1], i) + offset, col, n, out);
-    else if (c->out_of_range == STRETCH)
+    else if (s->is_split) {
+        /* [col_table[x], row_table[y]]: columns of either half. */
+        uint64_t half = (uint64_t)c->dim / 2;
+        size_t first = col < half ? (half - col < n ? (size_t)(half - col) : n) : 0;
+        if (first)
+            look_up(plan, COL_TABLE, pe_position_at(&k[1], i) + offset, col, first, out);
+        if (first < n)
+            look_up(plan, ROW_TABLE, pe_position_at(&k[0], i) + offset, col + first - half, n - first, out + first);
+    } else if (c->out_of_range == STRETCH)
         look_between(plan, pe_position_at(k, i), col, n, out);
     else
         look_up(plan, TABLE, pe_position_at(k, i) + offset, col, n, out);

@@ -238,22 +238,18 @@ static void add_block(struct blocks *b, struct block block) { b->list[b->n++] = 
 
 /* ---- axial ---- */
 
-/* 2·⌊dim/(2·axes)⌋ channels for each axis, and the remainder for the first. */
-static void share_out(struct sinusoidal *c, unsigned n)
-{
-    int64_t each = c->dim / (2 * (int64_t)n) * 2;
-    for (unsigned a = 0; a < n; a++)
-        c->widths[a] = a ? each : c->dim - each * (n - 1);
-}
-
 static enum pe_status set_widths(struct sinusoidal *c, unsigned n, struct pe_failure *err)
 {
     int64_t sum = 0;
     enum pe_status status = PE_OK;
     if (c->axes_dim.n)
         status = pe_reals_whole(&c->axes_dim, n, "axes_dim", "one for each axis", c->widths, err);
-    else
-        share_out(c, n);
+    else {
+        /* 2·⌊dim/(2·axes)⌋ channels for each axis, and the remainder for the first. */
+        int64_t each = c->dim / (2 * (int64_t)n) * 2;
+        for (unsigned a = 0; a < n; a++)
+            c->widths[a] = a ? each : c->dim - each * (n - 1);
+    }
     for (unsigned a = 0; !status && a < n; a++)
         sum += c->widths[a];
     if (!status && sum != c->dim)
@@ -543,19 +539,6 @@ static void put_wave(const struct block *b, size_t column, struct pe_dd f, int q
         columns[at] = (struct pe_wave){.fh = f.hi, .fl = f.lo, .ah = 1, .quarter = quarter, .axis = b->axis};
 }
 
-/* The unit of the axis's coordinates is multiplied into the frequency; in float32 it is 1. */
-static void put_block(const struct block *b, const struct pe_dd *freq, bool float32, struct pe_dd unit,
-                      struct pe_wave *columns)
-{
-    for (size_t i = 0; i < b->n_sines; i++) {
-        struct pe_dd f = float32 ? dd((double)((float)freq[i].hi * (float)b->scale.hi))
-                                 : pe_quarter_turns(dd_mul(dd_mul(freq[i], b->scale), unit));
-        put_wave(b, b->sine0 + i * b->step, f, 0, columns);
-        if (i < b->n_cosines)
-            put_wave(b, b->cosine0 + i * b->step, f, 1, columns);
-    }
-}
-
 static enum pe_status make_block(struct pe_plan *p, const struct block *b, struct pe_failure *err)
 {
     const struct sinusoidal *c = p->config;
@@ -567,8 +550,16 @@ static enum pe_status make_block(struct pe_plan *p, const struct block *b, struc
         return status ? status : pe_no_memory(err);
     (float32 ? pe_ladder_float32 : pe_ladder)(b->base, b->denominator, b->n_sines, freq);
     status = check_fastest(c, freq, b->n_sines, err);
-    if (!status)
-        put_block(b, freq, float32, t->at.unit[b->axis], t->columns);
+    if (!status) {
+        /* The unit of the axis's coordinates is multiplied into the frequency; in float32 it is 1. */
+        for (size_t i = 0; i < b->n_sines; i++) {
+            struct pe_dd f = float32 ? dd((double)((float)freq[i].hi * (float)b->scale.hi))
+                                     : pe_quarter_turns(dd_mul(dd_mul(freq[i], b->scale), t->at.unit[b->axis]));
+            put_wave(b, b->sine0 + i * b->step, f, 0, t->columns);
+            if (i < b->n_cosines)
+                put_wave(b, b->cosine0 + i * b->step, f, 1, t->columns);
+        }
+    }
     free(freq);
     return status;
 }

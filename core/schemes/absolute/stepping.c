@@ -219,12 +219,6 @@ static struct walker *borrow(struct pe_stepping *s, uint64_t k)
     }
 }
 
-static void give_back(struct walker *w)
-{
-    atomic_store_explicit(&w->hint, w->at, memory_order_relaxed);
-    atomic_store_explicit(&w->busy, false, memory_order_release);
-}
-
 /* Any number of threads may call it; beyond PE_STEPS_WALKERS at once, a thread may wait for another. */
 static void stepping_fill(struct pe_stepping *s, const struct pe_positions *positions, enum pe_dtype dtype,
                           const struct pe_block *b, void *dst)
@@ -238,7 +232,8 @@ static void stepping_fill(struct pe_stepping *s, const struct pe_positions *posi
         for (size_t j = 0; j < n; j++)
             pe_store(dtype, dst, at + j, w->row[b->col0 + j]);
     }
-    give_back(w);
+    atomic_store_explicit(&w->hint, w->at, memory_order_relaxed);
+    atomic_store_explicit(&w->busy, false, memory_order_release);
 }
 
 /* ---- Of a network ---- */

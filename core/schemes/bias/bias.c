@@ -44,19 +44,6 @@ void pe_bias_cost(const struct pe_plan *plan, double num_heads, struct pe_cost *
         pe_cost_add(cost, line + line / LINE_BLOCK + num_heads, 2 * num_heads + 1000);
 }
 
-/* Memory from malloc that is never touched costs only address space. */
-static enum pe_status keep_line(struct pe_bias *bias, const struct pe_plan *plan, struct pe_failure *err)
-{
-    struct pe_bias_line *line = &bias->line;
-    if (!is_toeplitz(bias, plan) || line_bytes(plan, (double)bias->num_heads) == 0)
-        return PE_OK;
-    line->n = (size_t)(plan->seq.q->n + plan->seq.k->n - 1);
-    line->n_blocks = (line->n - 1) / LINE_BLOCK + 1;
-    line->values = malloc(bias->num_heads * line->n * pe_dtype_size(plan->dtype));
-    line->blocks = calloc(bias->num_heads * line->n_blocks, sizeof *line->blocks);
-    return line->values && line->blocks ? PE_OK : pe_no_memory(err);
-}
-
 const struct pe_output_row pe_bias_outputs[] = {PE_BIAS_OUTPUT, {.name = NULL}};
 
 enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_mask_fields *fields,
@@ -67,7 +54,17 @@ enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, co
     pe_param_integer(plan->scheme->info.params, plan->config, "num_heads", strlen("num_heads"), &num_heads);
     bias->num_heads = (size_t)num_heads;
     enum pe_status status = pe_mask_init(&bias->mask, plan->attention ? &all : fields, plan->seq.k->n, 0, err);
-    return status ? status : keep_line(bias, plan, err);
+    if (status)
+        return status;
+    /* Memory from malloc that is never touched costs only address space. */
+    struct pe_bias_line *line = &bias->line;
+    if (!is_toeplitz(bias, plan) || line_bytes(plan, (double)bias->num_heads) == 0)
+        return PE_OK;
+    line->n = (size_t)(plan->seq.q->n + plan->seq.k->n - 1);
+    line->n_blocks = (line->n - 1) / LINE_BLOCK + 1;
+    line->values = malloc(bias->num_heads * line->n * pe_dtype_size(plan->dtype));
+    line->blocks = calloc(bias->num_heads * line->n_blocks, sizeof *line->blocks);
+    return line->values && line->blocks ? PE_OK : pe_no_memory(err);
 }
 
 void pe_bias_drop(struct pe_plan *plan)
@@ -193,23 +190,19 @@ static void hide_columns(const struct tile *t, size_t j, size_t n)
                              t->dst + i * t->stride + (j + at) * size, t->stride);
 }
 
-/* Hides padding; neighbouring keys are hidden together. */
-static void hide_padding(const uint8_t *seen, const struct tile *t)
-{
-    for (size_t j = 0, n; j < t->n_cols; j += n) {
-        const uint8_t *key = seen + t->j0 + j, *end = memchr(key, !*key, t->n_cols - j);
-        n = end ? (size_t)(end - key) : t->n_cols - j;
-        if (!*key)
-            hide_columns(t, j, n);
-    }
-}
-
 /* Hides padding and keys of other packed sequences. */
 static void hide_keys(const struct pe_bias *bias, const struct tile *t)
 {
     const uint32_t *piece = t->plan->attention ? NULL : t->plan->seq.piece;
-    if (bias->mask.seen)
-        hide_padding(bias->mask.seen, t);
+    if (bias->mask.seen) {
+        /* Hides padding; neighbouring keys are hidden together. */
+        for (size_t j = 0, n; j < t->n_cols; j += n) {
+            const uint8_t *key = bias->mask.seen + t->j0 + j, *end = memchr(key, !*key, t->n_cols - j);
+            n = end ? (size_t)(end - key) : t->n_cols - j;
+            if (!*key)
+                hide_columns(t, j, n);
+        }
+    }
     for (size_t i = 0; piece && i < t->n_rows; i++)
         for (size_t j = 0; j < t->n_cols; j++)
             if (piece[t->i0 + i] != piece[t->j0 + j])

@@ -138,15 +138,6 @@ static int64_t first_of_step(const struct ladder *s, int64_t k, bool float32)
     return low;
 }
 
-static void set_first(const struct t5 *c, struct tables *t)
-{
-    struct ladder s = {.e = t->side / 2, .m = c->max_distance, .l = t->side - t->side / 2};
-    s.log_e = s.e > 1 ? pe_dd_log(dd((double)s.e)) : dd(0);
-    s.log_m = pe_dd_log(dd((double)s.m));
-    for (int64_t b = 0; b < t->side; b++)
-        t->first[b] = (double)(b <= s.e ? b : first_of_step(&s, b - s.e, c->arith == PE_ARITH_FLOAT32));
-}
-
 /* ---- Buckets ---- */
 
 /* A bucket, and the number of consecutive distances upwards that share it. */
@@ -285,7 +276,11 @@ static enum pe_status t5_plan(struct pe_plan *plan, struct pe_failure *err)
     t->side = (int32_t)side;
     t->bidirectional = c->bidirectional;
     t->bias.rule = (struct pe_bias_rule){.distance = distance, .pair = pair};
-    set_first(c, t);
+    struct ladder s = {.e = t->side / 2, .m = c->max_distance, .l = t->side - t->side / 2};
+    s.log_e = s.e > 1 ? pe_dd_log(dd((double)s.e)) : dd(0);
+    s.log_m = pe_dd_log(dd((double)s.m));
+    for (int64_t b = 0; b < t->side; b++)
+        t->first[b] = (double)(b <= s.e ? b : first_of_step(&s, b - s.e, c->arith == PE_ARITH_FLOAT32));
     return pe_bias_init(&t->bias, plan, &c->bias, err);
 }
 

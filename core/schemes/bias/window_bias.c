@@ -50,25 +50,6 @@ static enum pe_status no_window(const struct pe_plan *plan, const char *pointer,
                    pe_text(found), plan->scheme->info.name);
 }
 
-/* A window is a whole grid, line by line; any other way of giving positions would leave the window or reorder it. */
-static enum pe_status check_sequence(const struct pe_plan *plan, struct pe_failure *err)
-{
-    const struct pe_sequence_fields *f = &plan->sequence;
-    char found[64];
-    snprintf(found, sizeof found, pe_text("grid has %u axes"), plan->seq.n_grid);
-    if (plan->seq.n_grid > 3)
-        return no_window(plan, "/grid", found, err);
-    if (f->positions.n)
-        return no_window(plan, "/positions", "positions are single places", err);
-    if (f->lens.n)
-        return no_window(plan, "/lens", "lens are several sequences", err);
-    if (f->segments)
-        return no_window(plan, "/segments", "segments are several grids", err);
-    if (plan->seq.k->merge)
-        return no_window(plan, "/order", "order merge is not line by line", err);
-    return PE_OK;
-}
-
 static const char *size_pointer(const struct pe_plan *plan) { return plan->seq.n_grid ? "/grid" : "/len"; }
 
 static enum pe_status check_rows(const struct pe_plan *plan, const struct pe_window *t, struct pe_failure *err)
@@ -86,9 +67,22 @@ enum pe_status pe_window_init(struct pe_window *t, struct pe_plan *plan, struct 
 {
     struct pe_sequence *seq = &plan->seq;
     const struct pe_window_fields *c = plan->config;
-    enum pe_status status = check_sequence(plan, err);
-    if (status)
-        return status;
+    enum pe_status status = PE_OK;
+    /* A window is a whole grid, line by line; any other way of giving positions would leave the window or reorder it.
+     */
+    const struct pe_sequence_fields *f = &plan->sequence;
+    char found[64];
+    snprintf(found, sizeof found, pe_text("grid has %u axes"), plan->seq.n_grid);
+    if (plan->seq.n_grid > 3)
+        return no_window(plan, "/grid", found, err);
+    if (f->positions.n)
+        return no_window(plan, "/positions", "positions are single places", err);
+    if (f->lens.n)
+        return no_window(plan, "/lens", "lens are several sequences", err);
+    if (f->segments)
+        return no_window(plan, "/segments", "segments are several grids", err);
+    if (plan->seq.k->merge)
+        return no_window(plan, "/order", "order merge is not line by line", err);
     t->frames = seq->n_grid == 3 ? seq->grid[0] : 1;
     t->h = seq->n_grid >= 2 ? seq->grid[seq->n_grid - 2] : 1;
     t->w = seq->n_grid >= 2 ? seq->grid[seq->n_grid - 1] : seq->k->n;
@@ -326,16 +320,6 @@ static struct stretch stretch_at(const struct pe_window *t, uint64_t i, uint64_t
     return (struct stretch){(f * high + y) * wide + x, left < most ? (size_t)left : most};
 }
 
-static void fill_index(const struct pe_window *t, uint64_t i, uint64_t j0, size_t n, int32_t *dst)
-{
-    struct stretch s;
-    for (size_t j = 0; j < n; j += s.n) {
-        s = stretch_at(t, i, j0 + j, n - j);
-        for (size_t k = 0; k < s.n; k++)
-            dst[j + k] = (int32_t)(s.index - k);
-    }
-}
-
 /* For n keys that begin at the start of a line of the window: the number of whole lines among them up to the end of
  * their frame, if the query is a patch too. */
 static size_t whole_lines(const struct pe_window *t, uint64_t i, uint64_t j, size_t n)
@@ -374,7 +358,12 @@ void pe_window_fill(const struct pe_plan *plan, const struct pe_output *output, 
         uint64_t row = b->row0 + r, i = row % plan->seq.q->n;
         char *at = (char *)dst + r * n * size;
         if (id == INDEX) {
-            fill_index(t, i, b->col0, n, (int32_t *)at);
+            struct stretch s;
+            for (size_t j = 0; j < n; j += s.n) {
+                s = stretch_at(t, i, b->col0 + j, n - j);
+                for (size_t k = 0; k < s.n; k++)
+                    ((int32_t *)at)[j + k] = (int32_t)(s.index - k);
+            }
         } else {
             fill_bias(t, (size_t)(row / plan->seq.q->n) % t->num_heads, i, b->col0, n, size, at);
             pe_bias_hide(plan, i, b->col0, n, output->dtype, at);

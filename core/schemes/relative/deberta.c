@@ -152,16 +152,6 @@ static int32_t bucket_of(const struct ladder *s, int64_t span, int64_t n)
     return (int32_t)(n < span ? n : span);
 }
 
-/* Computes the bucket of each distance up to M, or until the last bucket is reached. */
-static void set_buckets(const struct deberta *c, struct tables *t, int64_t room)
-{
-    t->ladder = ladder_of(c);
-    while (t->n_buckets < room && (t->n_buckets == 0 || t->bucket[t->n_buckets - 1] < t->span)) {
-        t->bucket[t->n_buckets] = bucket_of(&t->ladder, t->span, t->n_buckets);
-        t->n_buckets++;
-    }
-}
-
 /* The row of both tables for a relative position. */
 static int32_t row(const struct pe_plan *plan, int64_t rel)
 {
@@ -232,18 +222,6 @@ static enum pe_status check_norm(struct deberta *c, struct pe_failure *err)
     return PE_OK;
 }
 
-static enum pe_status check_buckets(const struct deberta *c, struct pe_failure *err)
-{
-    int64_t mid = c->position_buckets / 2;
-    if (c->position_buckets > 0 && (mid < 1 || c->max_relative_positions - 1 <= mid))
-        return pe_fail(
-            err, "/position_buckets",
-            "position_buckets is %lld and max_relative_positions %lld; allowed: at least 2 buckets, and half "
-            "of them below max_relative_positions - 1; -1 for none",
-            (long long)c->position_buckets, (long long)c->max_relative_positions);
-    return PE_OK;
-}
-
 /* ---- Projections of the embeddings ---- */
 
 /* (x - mean)/sqrt(variance + 1e-7)·weight + bias, row by row. */
@@ -305,19 +283,6 @@ static enum pe_status check_projection(const struct pe_plan *plan, enum term ter
     return PE_OK;
 }
 
-/* out [num_heads, rows, head_dim] = embeddings·Wᵀ + b */
-static void project(const double *w, const double *b, const double *x, size_t rows, size_t hidden, size_t heads,
-                    size_t d, double *out)
-{
-    const struct pe_arithmetic *a = pe_arithmetic(PE_F64);
-    for (size_t h = 0; h < heads && !pe_is_cancelled(); h++) {
-        double *to = out + h * rows * d;
-        a->abt(rows, d, hidden, 1, x, hidden, w + h * d * hidden, hidden, 0, to, d);
-        for (size_t i = 0; b && i < rows; i++)
-            a->add(to + i * d, b + h * d, d, 1);
-    }
-}
-
 static double *read_all(const struct pe_weights *w)
 {
     uint64_t n = 0;
@@ -338,10 +303,18 @@ static enum pe_status project_term(const struct pe_plan *plan, struct tables *t,
         return status;
     double *w = read_all(projection(plan, term, false)), *b = read_all(projection(plan, term, true));
     t->table[term] = malloc(heads * rows * d * sizeof *t->table[term]);
-    if (w && t->table[term] && (b || !projection(plan, term, true)->tensor.rank))
-        project(w, b, x, rows, hidden, heads, d, t->table[term]);
-    else
+    if (w && t->table[term] && (b || !projection(plan, term, true)->tensor.rank)) {
+        /* out [num_heads, rows, head_dim] = embeddings·Wᵀ + b */
+        const struct pe_arithmetic *a = pe_arithmetic(PE_F64);
+        for (size_t h = 0; h < heads && !pe_is_cancelled(); h++) {
+            double *to = (t->table[term]) + h * rows * d;
+            a->abt(rows, d, hidden, 1, x, hidden, w + h * d * hidden, hidden, 0, to, d);
+            for (size_t i = 0; b && i < rows; i++)
+                a->add(to + i * d, b + h * d, d, 1);
+        }
+    } else {
         status = pe_no_memory(err);
+    }
     free(w);
     free(b);
     return status;
@@ -370,9 +343,16 @@ static enum pe_status project_embeddings(struct pe_plan *plan, struct tables *t,
     return status;
 }
 
-static enum pe_status read_tables(struct pe_plan *plan, struct tables *t, struct pe_failure *err)
+static enum pe_status make_tables(struct pe_plan *plan, struct tables *t, struct pe_failure *err)
 {
     const struct deberta *c = plan->config;
+    double n = 2 * (double)t->span * (double)c->relative.num_heads * (double)c->relative.head_dim;
+    if (n > PE_RELATIVE_TABLE_MAX)
+        return pe_fail(err, "/max_relative_positions",
+                       "the projected table would have %.0f numbers, num_heads·2·span·head_dim; allowed: %d", n,
+                       PE_RELATIVE_TABLE_MAX);
+    if (pe_weights_sent(plan, REL_EMBEDDINGS))
+        return project_embeddings(plan, t, err);
     const uint64_t shape[3] = {(uint64_t)c->relative.num_heads, 2 * (uint64_t)t->span, (uint64_t)c->relative.head_dim};
     enum pe_status status = PE_OK;
     for (enum term term = C2P; !status && term <= P2C; term++) {
@@ -386,17 +366,6 @@ static enum pe_status read_tables(struct pe_plan *plan, struct tables *t, struct
     return status;
 }
 
-static enum pe_status make_tables(struct pe_plan *plan, struct tables *t, struct pe_failure *err)
-{
-    const struct deberta *c = plan->config;
-    double n = 2 * (double)t->span * (double)c->relative.num_heads * (double)c->relative.head_dim;
-    if (n > PE_RELATIVE_TABLE_MAX)
-        return pe_fail(err, "/max_relative_positions",
-                       "the projected table would have %.0f numbers, num_heads·2·span·head_dim; allowed: %d", n,
-                       PE_RELATIVE_TABLE_MAX);
-    return pe_weights_sent(plan, REL_EMBEDDINGS) ? project_embeddings(plan, t, err) : read_tables(plan, t, err);
-}
-
 /* ---- The cost ---- */
 
 static double terms_of(const struct deberta *c)
@@ -406,28 +375,24 @@ static double terms_of(const struct deberta *c)
     return is_one ? 1 : 2;
 }
 
-/* Adds the cost of the embeddings, the weights of a term, and their products. */
-static void add_projections(const struct pe_plan *plan, double rows, double width, struct pe_cost *cost)
-{
-    const struct deberta *c = plan->config;
-    double hidden = (double)pe_weights_axis(plan, REL_EMBEDDINGS, 1);
-    pe_cost_each(cost, rows * hidden, sizeof(double), c->norm_rel_ebd ? 60 : PE_NS_SENT);
-    bool is_seeded = c->share_att_key && plan->brought->projections[PE_W_Q].is_seeded;
-    pe_cost_each(cost, terms_of(c) * width * (hidden + 1), sizeof(double), is_seeded ? PE_NS_SEEDED : PE_NS_SENT);
-    pe_cost_each(cost, terms_of(c) * fmin(rows * width, PE_RELATIVE_TABLE_MAX), sizeof(double), hidden * PE_NS_PRODUCT);
-}
-
 /* Adds the cost of the tables, and that of the norms of their rows. */
 static void tables_cost(const struct pe_plan *plan, double rows, struct pe_cost *cost)
 {
     const struct deberta *c = plan->config;
     double width = (double)c->relative.num_heads * (double)c->relative.head_dim;
     double table = fmin(rows * width, PE_RELATIVE_TABLE_MAX);
-    if (pe_weights_sent(plan, REL_EMBEDDINGS))
-        add_projections(plan, rows, width, cost);
-    else
+    if (pe_weights_sent(plan, REL_EMBEDDINGS)) {
+        /* Adds the cost of the embeddings, the weights of a term, and their products. */
+        double hidden = (double)pe_weights_axis(plan, REL_EMBEDDINGS, 1);
+        pe_cost_each(cost, rows * hidden, sizeof(double), c->norm_rel_ebd ? 60 : PE_NS_SENT);
+        bool is_seeded = c->share_att_key && plan->brought->projections[PE_W_Q].is_seeded;
+        pe_cost_each(cost, terms_of(c) * width * (hidden + 1), sizeof(double), is_seeded ? PE_NS_SEEDED : PE_NS_SENT);
+        pe_cost_each(cost, terms_of(c) * fmin(rows * width, PE_RELATIVE_TABLE_MAX), sizeof(double),
+                     hidden * PE_NS_PRODUCT);
+    } else {
         pe_cost_each(cost, terms_of(c) * table, sizeof(double),
                      fmax(pe_cost_of_weight(plan, POS_KEY), pe_cost_of_weight(plan, POS_QUERY)));
+    }
     pe_cost_each(cost, terms_of(c) * table, 0, 3);
 }
 
@@ -454,16 +419,26 @@ static enum pe_status deberta_plan(struct pe_plan *plan, struct pe_failure *err)
         c->position_buckets = -1;
     if (c->max_relative_positions < 1)
         c->max_relative_positions = 512;
-    enum pe_status status = check_buckets(c, err);
-    if (status)
-        return status;
+    enum pe_status status = PE_OK;
+    int64_t mid = c->position_buckets / 2;
+    if (c->position_buckets > 0 && (mid < 1 || c->max_relative_positions - 1 <= mid))
+        return pe_fail(
+            err, "/position_buckets",
+            "position_buckets is %lld and max_relative_positions %lld; allowed: at least 2 buckets, and half "
+            "of them below max_relative_positions - 1; -1 for none",
+            (long long)c->position_buckets, (long long)c->max_relative_positions);
     int64_t span = c->position_buckets > 0 ? c->position_buckets : c->max_relative_positions;
     int64_t room = c->max_relative_positions + 2;
     struct tables *t = plan->tables = calloc(1, sizeof *t + (size_t)room * sizeof *t->bucket);
     if (!t)
         return pe_no_memory(err);
     t->span = span;
-    set_buckets(c, t, room);
+    /* Computes the bucket of each distance up to M, or until the last bucket is reached. */
+    t->ladder = ladder_of(c);
+    while (t->n_buckets < room && (t->n_buckets == 0 || t->bucket[t->n_buckets - 1] < t->span)) {
+        t->bucket[t->n_buckets] = bucket_of(&t->ladder, t->span, t->n_buckets);
+        t->n_buckets++;
+    }
     if (t->bucket[t->n_buckets - 1] < span)
         plan->pace = PE_SLOW; /* an odd position_buckets: a logarithm for each distance beyond the table */
     status = check_terms(c, t, err);

@@ -170,33 +170,6 @@ static enum pe_status read_types(const struct pe_plan *plan, struct pe_rel_sin_t
     return status;
 }
 
-static enum pe_status read_weights(struct pe_plan *plan, struct pe_rel_sin_tables *t, struct pe_failure *err)
-{
-    const struct pe_rel_sin_fields *c = fields(plan);
-    const uint64_t h = (uint64_t)c->relative.num_heads, d = (uint64_t)c->relative.head_dim;
-    const uint64_t w[2] = {h * d, (uint64_t)c->d_model};
-    if ((double)w[0] * (double)w[1] > PE_RELATIVE_WEIGHTS_MAX)
-        return pe_fail(err, "/w_r", "w_r would have %llu by %llu numbers; allowed: %d in all", (unsigned long long)w[0],
-                       (unsigned long long)w[1], PE_RELATIVE_WEIGHTS_MAX);
-    enum pe_status status = PE_OK;
-    for (size_t id = PE_REL_U; !status && id <= PE_REL_W; id++)
-        status = pe_weights_need(plan, id, err);
-    if (!status)
-        status = read_types(plan, t, err);
-    for (size_t id = PE_REL_SEG_EMBED; !status && t->types && id <= PE_REL_SEG_BIAS; id++)
-        status = pe_weights_need(plan, id, err);
-    if (status)
-        return status;
-    t->u = pe_weights_all(plan, PE_REL_U);
-    t->v = pe_weights_all(plan, PE_REL_V);
-    t->w = pe_weights_all(plan, PE_REL_W);
-    if (t->types) {
-        t->seg = pe_weights_all(plan, PE_REL_SEG_EMBED);
-        t->seg_bias = pe_weights_all(plan, PE_REL_SEG_BIAS);
-    }
-    return t->u && t->v && t->w && (!t->types || (t->seg && t->seg_bias)) ? PE_OK : pe_no_memory(err);
-}
-
 /* Adds the cost of R projected for all heads (open). If that is too large, each head's projection is computed
  * separately. */
 static void add_attention(const struct pe_plan *plan, double d_model, struct pe_cost *cost)
@@ -238,7 +211,31 @@ enum pe_status pe_rel_sin_plan(struct pe_plan *plan, struct pe_failure *err)
         status = attends ? set_reach(plan, t, err) : set_list(plan, t, err);
     if (!status)
         status = make_waves(plan, t, err);
-    return status || !attends ? status : read_weights(plan, t, err);
+    if (status || !attends)
+        return status;
+    const struct pe_rel_sin_fields *c = fields(plan);
+    const uint64_t h = (uint64_t)c->relative.num_heads, d = (uint64_t)c->relative.head_dim;
+    const uint64_t w[2] = {h * d, (uint64_t)c->d_model};
+    if ((double)w[0] * (double)w[1] > PE_RELATIVE_WEIGHTS_MAX)
+        return pe_fail(err, "/w_r", "w_r would have %llu by %llu numbers; allowed: %d in all", (unsigned long long)w[0],
+                       (unsigned long long)w[1], PE_RELATIVE_WEIGHTS_MAX);
+    status = PE_OK;
+    for (size_t id = PE_REL_U; !status && id <= PE_REL_W; id++)
+        status = pe_weights_need(plan, id, err);
+    if (!status)
+        status = read_types(plan, t, err);
+    for (size_t id = PE_REL_SEG_EMBED; !status && t->types && id <= PE_REL_SEG_BIAS; id++)
+        status = pe_weights_need(plan, id, err);
+    if (status)
+        return status;
+    t->u = pe_weights_all(plan, PE_REL_U);
+    t->v = pe_weights_all(plan, PE_REL_V);
+    t->w = pe_weights_all(plan, PE_REL_W);
+    if (t->types) {
+        t->seg = pe_weights_all(plan, PE_REL_SEG_EMBED);
+        t->seg_bias = pe_weights_all(plan, PE_REL_SEG_BIAS);
+    }
+    return t->u && t->v && t->w && (!t->types || (t->seg && t->seg_bias)) ? PE_OK : pe_no_memory(err);
 }
 
 void pe_rel_sin_drop(struct pe_plan *plan)
@@ -403,12 +400,6 @@ static void add_some_windows(const struct pe_rows *rows, const void *queries, vo
 /* Keys at a time: few enough that the products are still in the cache when they are added. */
 enum { KEYS = 1024 };
 
-static void add_windows(const struct pe_rows *rows, const void *queries, void *products)
-{
-    for (size_t j = 0; j < rows->n_keys; j += KEYS)
-        add_some_windows(rows, queries, products, j, rows->n_keys - j < KEYS ? rows->n_keys - j : KEYS);
-}
-
 /* q, in the scratch or elsewhere, with the projected R. */
 static void add_products(const struct pe_rows *rows, const void *q)
 {
@@ -417,14 +408,10 @@ static void add_products(const struct pe_rows *rows, const void *q)
     with_v.q = q;
     with_v.scratch = pe_numbers_at(rows->a, rows->scratch, (rows->n_rows + 1) * rows->head_dim);
     if (pe_rows_are_runs(rows->plan))
-        add_windows(rows, with_v.q, with_v.scratch);
+        for (size_t j = 0; j < rows->n_keys; j += KEYS)
+            add_some_windows(rows, with_v.q, with_v.scratch, j, rows->n_keys - j < KEYS ? rows->n_keys - j : KEYS);
     else
         pe_relative_add_by_query(&with_v, NULL, rows->tables, t->n, rows->scale);
-}
-
-static void add_position(const struct pe_rows *rows)
-{
-    add_products(rows, queries_with(rows, ((const struct pe_rel_sin_tables *)rows->plan->tables)->v));
 }
 
 /* scale · (q + r_s_bias)·seg_embed[s], s = 1 where the segments differ. */
@@ -452,7 +439,7 @@ static void add_segments(const struct pe_rows *rows)
 
 static void add_scores(const struct pe_rows *rows)
 {
-    add_position(rows);
+    add_products(rows, queries_with(rows, ((const struct pe_rel_sin_tables *)rows->plan->tables)->v));
     if (((const struct pe_rel_sin_tables *)rows->plan->tables)->types)
         add_segments(rows);
 }
