@@ -12,6 +12,7 @@
 #include "api/routes.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,8 +148,116 @@ static void add_picture(struct api_text *text, const struct pe_scheme_info *info
         api_text_put(text, "null");
 }
 
-/* The full description of a scheme. Its example is already JSON text. */
-static void add_scheme(struct api_text *text, const struct pe_scheme_info *info, struct api_wording wording)
+/* ---- Formulas ---- */
+
+enum { SYMBOL_MAX = 64, SYMBOLS_MAX = 32 };
+
+/* What the names in the lines of a scheme are. */
+struct naming {
+    struct api_text *text;
+    const struct pe_scheme_info *info;
+    const struct pe_formula_line *lines, *more; /* the scheme's, and of a scaling its own; NULL: none */
+    bool is_used[SYMBOLS_MAX];                  /* of pe_formula_symbols */
+    size_t n_uses;                              /* of the current line */
+};
+
+static bool defines(const struct pe_formula_line *lines, const char *name)
+{
+    size_t n = strlen(name);
+    bool is_one = false;
+    for (; lines && lines->line; lines++)
+        is_one |= pe_formula_symbol(lines->line) == n && memcmp(lines->line, name, n) == 0;
+    return is_one;
+}
+
+static void add_use(struct naming *naming, const char *before, const char *name)
+{
+    api_text_format(naming->text, "%s\"%s%s\"", naming->n_uses++ ? "," : "", before, name);
+}
+
+/* A parameter, of the scaling first, a field of every request, or a tensor; else it is marked as used. */
+static void add_name(void *to, const char *bytes, size_t n)
+{
+    struct naming *naming = to;
+    const struct pe_scheme_info *info = naming->info;
+    const struct pe_param *scaling = naming->more ? pe_param_find(info->params, "scaling") : NULL;
+    char name[SYMBOL_MAX];
+    snprintf(name, sizeof name, "%.*s", (int)n, bytes);
+    const struct pe_input_row *input = info->inputs;
+    while (input && input->name && strcmp(input->name, name) != 0)
+        input++;
+    if (defines(naming->lines, name) || defines(naming->more, name))
+        return;
+    if (scaling && pe_param_find(scaling->fields, name))
+        add_use(naming, "scaling.", name);
+    else if (pe_param_find(info->params, name) || pe_param_find(pe_sequence_params(), name) ||
+             pe_param_find(pe_operation_at(PE_ATTEND)->params, name) || (input && input->name))
+        add_use(naming, "", name);
+    else
+        for (size_t i = 0; pe_formula_symbols[i].line; i++)
+            naming->is_used[i] |= strcmp(pe_formula_symbols[i].line, name) == 0;
+}
+
+static void put_piece(void *to, const char *bytes, size_t n) { api_text_add(to, bytes, n); }
+
+static void add_lines(struct naming *naming, const struct pe_formula_line *lines, struct api_wording wording)
+{
+    static const char *const notations[] = {[PE_PLAIN] = "text", [PE_TEX] = "tex", [PE_MATHML] = "mathml"};
+    struct api_text *text = naming->text, piece;
+    api_text_put(text, ",\"formula\":[");
+    for (const struct pe_formula_line *line = lines; line->line; line++) {
+        api_text_put(text, line == lines ? "{\"symbol\":" : ",{\"symbol\":");
+        api_text_string_n(text, line->line, pe_formula_symbol(line->line));
+        api_text_member(text, "expression", line->line);
+        for (enum pe_notation notation = 0; notation < PE_N_NOTATIONS; notation++) {
+            api_text_init(&piece, API_TEXT_MAX);
+            pe_formula_print(line->line, notation, put_piece, &piece);
+            api_text_format(text, ",\"%s\":", notations[notation]);
+            api_text_string_n(text, piece.bytes, piece.n);
+            text->state = piece.state ? piece.state : text->state;
+            api_text_drop(&piece);
+        }
+        api_text_pair(text, "says", line->says, pe_text_in(PE_ZH, line->says), wording.lang);
+        api_text_put(text, ",\"uses\":[");
+        naming->n_uses = 0;
+        pe_formula_names(line->line, add_name, naming);
+        api_text_put(text, "]}");
+    }
+    api_text_put(text, "]");
+}
+
+/* The scheme's formula, those of the scalings it takes, and what the symbols are that no line defines. */
+static void add_formula(struct api_text *text, const struct pe_scheme_info *info, struct api_wording wording)
+{
+    struct naming naming = {.text = text, .info = info, .lines = info->formula};
+    bool has_scalings = pe_param_find(info->params, "scaling"), first = true;
+    add_lines(&naming, info->formula, wording);
+    api_text_put(text, has_scalings ? ",\"scalings\":[" : "");
+    for (size_t i = 0; has_scalings && i < pe_n_scalings(); i++) {
+        struct pe_formula scaling = pe_scaling_formula(i);
+        naming.more = scaling.lines;
+        api_text_format(text, "%s{\"name\":\"%s\"", i ? "," : "", scaling.name);
+        add_lines(&naming, scaling.lines, wording);
+        api_text_put(text, "}");
+    }
+    api_text_put(text, has_scalings ? "],\"symbols\":[" : ",\"symbols\":[");
+    for (size_t i = 0; pe_formula_symbols[i].line; i++)
+        if (naming.is_used[i]) {
+            api_text_put(text, first ? "{\"symbol\":" : ",{\"symbol\":");
+            api_text_string(text, pe_formula_symbols[i].line);
+            api_text_pair(text, "says", pe_formula_symbols[i].says, pe_text_in(PE_ZH, pe_formula_symbols[i].says),
+                          wording.lang);
+            api_text_put(text, "}");
+            first = false;
+        }
+    api_text_put(text, "]");
+}
+
+/* ---- A scheme ---- */
+
+/* The full description of a scheme, with its formula where it is alone. Its example is already JSON text. */
+static void add_scheme(struct api_text *text, const struct pe_scheme_info *info, bool is_alone,
+                       struct api_wording wording)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, info->name);
@@ -163,6 +272,8 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info,
     api_text_put(text, ",\"example\":");
     api_text_put(text, info->example);
     add_picture(text, info);
+    if (is_alone)
+        add_formula(text, info, wording);
     api_text_put(text, "}");
 }
 
@@ -343,7 +454,7 @@ static void print_schemes(struct api_text *text, const void *about)
     api_text_put(text, "{\"schemes\":[");
     for (size_t i = 0; i < pe_n_schemes(); i++) {
         api_text_add(text, ",", i > 0);
-        add_scheme(text, pe_scheme_at(i), wording);
+        add_scheme(text, pe_scheme_at(i), false, wording);
     }
     api_text_put(text, "]");
     add_common(text, wording);
@@ -387,7 +498,7 @@ static struct api_reply *scheme_reply(const struct pe_scheme_info *info, enum pe
 {
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
-    add_scheme(&text, info, (struct api_wording){lang, false});
+    add_scheme(&text, info, true, (struct api_wording){lang, false});
     return api_reply_set_language(api_reply_text(200, api_json_type, &text), lang);
 }
 
