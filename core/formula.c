@@ -213,7 +213,7 @@ static const char *read_line(const char *line, struct tree *t)
 
 /* ---- How it is printed ---- */
 
-/* What stands before, between and after the parts, in each notation; MathML's are one element each. */
+/* What is before, between and after the parts, in each notation; MathML's are one element each. */
 struct form {
     int precedence;
     const char *open[PE_N_NOTATIONS], *between[PE_N_NOTATIONS], *close[PE_N_NOTATIONS];
@@ -223,18 +223,19 @@ struct form {
     {                                                                                                                  \
         precedence, {"", "", "<mrow>"}, {plain, tex, mathml}, { "", "", "</mrow>" }                                    \
     }
+#define CELL "<mtd style=\"text-align:left\">" /* Chromium knows no columnalign, others no text-align */
 #define RELATION(sign, tex) INFIX(3, " " sign " ", " " tex " ", "<mo>" sign "</mo>")
 #define WORD(precedence, word)                                                                                         \
     INFIX(precedence, " " word " ", " \\text{ " word " } ", "<mtext>&#160;" word "&#160;</mtext>")
 
 static const struct form forms[] = {
     [CHOICE] = {PRECEDENCE_MAX,
-                {"{ ", "\\begin{cases} ", "<mrow><mo>{</mo><mtable columnalign=\"left\">"},
+                {"{ ", "\\begin{cases} ", "<mrow><mo>{</mo><mtable columnalign=\"left left\">"},
                 {"; ", " \\\\ ", ""},
                 {" }", " \\end{cases}", "</mtable></mrow>"}},
     [CASE] = {0,
-              {"", "", "<mtr><mtd>"},
-              {" if ", " & \\text{if } ", "</mtd><mtd><mtext>if&#160;</mtext>"},
+              {"", "", "<mtr>" CELL},
+              {" if ", " & \\text{if } ", "</mtd>" CELL "<mtext>if&#160;</mtext>"},
               {"", "", "</mtd></mtr>"}},
     [LINE] = RELATION("=", "="),
     [OR] = WORD(1, "or"),
@@ -256,11 +257,17 @@ static const struct form forms[] = {
 };
 static const struct form fraction = {PRECEDENCE_MAX, {"", "\\frac{", "<mfrac>"}, {"", "}{", ""}, {"", "}", "</mfrac>"}};
 static const struct form parentheses = {PRECEDENCE_MAX,
-                                        {"(", "\\left(", "<mrow><mo>(</mo>"},
+                                        {"(", "(", "<mrow><mo stretchy=\"false\">(</mo>"},
                                         {", ", ", ", "<mo>,</mo>"},
-                                        {")", "\\right)", "<mo>)</mo></mrow>"}};
-static const struct form brackets = {
-    PRECEDENCE_MAX, {"[", "[", "<mo>[</mo>"}, {", ", ", ", "<mo>,</mo>"}, {"]", "]", "<mo>]</mo>"}};
+                                        {")", ")", "<mo stretchy=\"false\">)</mo></mrow>"}};
+static const struct form tall_parentheses = {PRECEDENCE_MAX,
+                                             {"(", "\\left(", "<mrow><mo>(</mo>"},
+                                             {", ", ", ", "<mo>,</mo>"},
+                                             {")", "\\right)", "<mo>)</mo></mrow>"}};
+static const struct form brackets = {PRECEDENCE_MAX,
+                                     {"[", "[", "<mo stretchy=\"false\">[</mo>"},
+                                     {", ", ", ", "<mo>,</mo>"},
+                                     {"]", "]", "<mo stretchy=\"false\">]</mo>"}};
 static const struct form sum = {
     4, {"Σ(", "\\sum_{", "<mrow><munderover><mo>∑</mo><mrow>"}, {" = ", " = ", "<mo>=</mo>"}, {"", "", "</mrow>"}};
 
@@ -283,7 +290,8 @@ static const struct {
     {"sqrt", {PRECEDENCE_MAX, {"√(", "\\sqrt{", "<msqrt>"}, {""}, {")", "}", "</msqrt>"}}},
 };
 
-/* Letters, and functions that have a name in TeX. */
+/* Greek letters, then functions that have a name in TeX. */
+enum { N_GREEK = 6 };
 static const struct {
     const char *name, *shown, *tex;
 } letters[] = {{"delta", "δ", "\\delta"},    {"gamma", "γ", "\\gamma"}, {"lambda", "λ", "\\lambda"},
@@ -322,13 +330,20 @@ static void put_word(const struct printer *p, const char *word, int n)
     }
 }
 
+/* The place of a name among the letters, or how many they are. */
+static size_t letter_of(const char *name, int n)
+{
+    const struct node head = {.name = name, .n = n};
+    size_t i = 0;
+    while (i < sizeof letters / sizeof *letters && !is_name(&head, letters[i].name))
+        i++;
+    return i;
+}
+
 /* A name without its subscript: a letter in italics, Greek, or a word. */
 static void put_head(const struct printer *p, const char *name, int n)
 {
-    const struct node head = {.name = name, .n = n};
-    size_t i = 0, n_letters = sizeof letters / sizeof *letters;
-    while (i < n_letters && !is_name(&head, letters[i].name))
-        i++;
+    size_t i = letter_of(name, n), n_letters = sizeof letters / sizeof *letters;
     static const char *const open[] = {"", "\\mathrm{", "<mi>"}, *const close[] = {"", "}", "</mi>"};
     bool is_tex = p->notation == PE_TEX, is_bare = is_tex && (i < n_letters || n == 1);
     if (!is_bare)
@@ -341,11 +356,12 @@ static void put_head(const struct printer *p, const char *name, int n)
         put_part(p, close);
 }
 
-/* m_h and p_min have subscripts, num_heads has none. */
+/* m_h, p_min and zeta_c have subscripts, num_heads has none. */
 static void put_name(const struct printer *p, const char *name, int n)
 {
     int head = (int)strcspn(name, "_'"), prime = head < n && name[head] == '\'', under = head + prime;
-    bool has_subscript = under < n && name[under] == '_' && (head == 1 || under + 2 == n);
+    bool is_letter = head == 1 || letter_of(name, head) < N_GREEK;
+    bool has_subscript = under < n && name[under] == '_' && is_letter;
     static const char *const opens[2][2][PE_N_NOTATIONS] = {{{"", "", ""}, {"", "", "<msub>"}},
                                                             {{"", "", "<msup>"}, {"", "", "<msubsup>"}}};
     static const char *const subscript[] = {"_", "_{", ""}, *const after_subscript[] = {"", "}", ""};
@@ -368,6 +384,16 @@ static void put_name(const struct printer *p, const char *name, int n)
     if (prime && p->notation == PE_MATHML)
         put_part(p, primes);
     put_part(p, closes[prime][has_subscript]);
+}
+
+/* Is it higher than a line? */
+static bool is_tall(const struct tree *t, int at, bool is_small)
+{
+    const struct node *node = &t->nodes[at];
+    bool is_one = node->kind == CHOICE || (node->kind == OVER && !is_small) || is_name(node, "sum");
+    for (int i = node->first; i && !is_one; i = t->nodes[i].next)
+        is_one = is_tall(t, i, is_small || (node->kind == POWER && i != node->first));
+    return is_one;
 }
 
 static void put_node(const struct printer *p, int at, int least, bool is_small);
@@ -401,8 +427,10 @@ static void put_sum(const struct printer *p, int variable, bool is_small)
     put_part(p, end);
 }
 
-static void put_call(const struct printer *p, const struct node *call, bool is_small)
+static void put_call(const struct printer *p, int at, bool is_small)
 {
+    const struct node *call = &p->tree->nodes[at];
+    const struct form *around = is_tall(p->tree, at, is_small) ? &tall_parentheses : &parentheses;
     static const char *const open[] = {"", "", "<mrow>"}, *const close[] = {"", "", "</mrow>"};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (is_name(call, signs[i].name)) {
@@ -411,7 +439,7 @@ static void put_call(const struct printer *p, const struct node *call, bool is_s
         }
     put_part(p, open);
     put_name(p, call->name, call->n);
-    put_list(p, call->first, call->kind == CALL ? &parentheses : &brackets, is_small);
+    put_list(p, call->first, call->kind == CALL ? around : &brackets, is_small);
     put_part(p, close);
 }
 
@@ -438,7 +466,7 @@ static int least_of(const struct tree *t, enum kind kind, int operand, bool is_s
 static void put_operator(const struct printer *p, const struct node *node, bool is_small)
 {
     static const char *const otherwise[] = {" otherwise", " & \\text{otherwise}",
-                                            "</mtd><mtd><mtext>otherwise</mtext>"};
+                                            "</mtd>" CELL "<mtext>otherwise</mtext>"};
     const struct tree *t = p->tree;
     bool is_fraction = node->kind == OVER && !is_small && p->notation != PE_PLAIN;
     bool is_apart = is_fraction || node->kind == CASE || node->kind == LINE; /* its parts need no parentheses */
@@ -463,8 +491,9 @@ static void put_node(const struct printer *p, int at, int least, bool is_small)
     bool is_sum = node->kind == CALL && is_name(node, "sum");
     bool is_atom = node->kind <= CALL && !is_sum;
     bool is_apart = !is_atom && (is_sum ? sum.precedence : forms[node->kind].precedence) < least;
+    const struct form *around = is_tall(p->tree, at, is_small) ? &tall_parentheses : &parentheses;
     if (is_apart)
-        put_part(p, parentheses.open);
+        put_part(p, around->open);
     if (node->kind == NUMBER) {
         put_part(p, number);
         p->put(p->to, node->name, (size_t)node->n);
@@ -474,7 +503,7 @@ static void put_node(const struct printer *p, int at, int least, bool is_small)
     } else if (is_sum) {
         put_sum(p, node->first, is_small);
     } else if (is_atom) {
-        put_call(p, node, is_small);
+        put_call(p, at, is_small);
     } else if (node->kind == CHOICE) {
         put_list(p, node->first, &forms[CHOICE], is_small);
     } else if (node->kind == IS) {
@@ -491,7 +520,7 @@ static void put_node(const struct printer *p, int at, int least, bool is_small)
         put_operator(p, node, is_small);
     }
     if (is_apart)
-        put_part(p, parentheses.close);
+        put_part(p, around->close);
 }
 
 const char *pe_formula_print(const char *line, enum pe_notation notation,
@@ -529,9 +558,8 @@ static bool is_bound(const struct tree *t, const struct node *name)
 static bool is_built_in(const struct node *name)
 {
     static const char *const others[] = {"sum", "sign", "sigmoid"};
-    bool is_one = false;
-    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
-        is_one |= is_name(name, letters[i].name) && (name->kind == CALL || is_name(name, "pi"));
+    bool is_letter = letter_of(name->name, name->n) < sizeof letters / sizeof *letters;
+    bool is_one = (is_letter && name->kind == CALL) || is_name(name, "pi");
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         is_one |= is_name(name, signs[i].name);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)

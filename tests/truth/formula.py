@@ -212,10 +212,15 @@ class Formula:
     def element(self, name, place, bound):
         if name in self.lines and self.lines[name][0]:
             return self.once(name, tuple(place), bound)
-        found = bound.get(name, self.values.get(name))
-        for i in place:
-            found = found[int(i)] if hasattr(found, "__len__") else found  # a number stands for as many as are asked for
-        return exact(found)
+        if name in bound:
+            return exact(bound[name][place[0]])
+        key = name, *place
+        if key not in self.known:
+            found = self.values[name]
+            for i in place:
+                found = found[int(i)] if hasattr(found, "__len__") else found  # a number stands for as many as are asked for
+            self.known[key] = exact(found)
+        return self.known[key]
 
     def once(self, name, place, bound):
         """A line is computed once for the same variables: a recursion would never end, and many points share what they need."""

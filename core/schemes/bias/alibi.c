@@ -252,8 +252,7 @@ static const struct pe_formula_line formula[] = {
      "the slope of head h; heads beyond a power of two get the slopes between"},
     {"l_h = { slopes_left[h] if slopes_left is given; m_h }", "asymmetric: the slope towards earlier keys"},
     {"r_h = { slopes_right[h] if slopes_right is given; m_h }", "asymmetric: the slope towards later keys"},
-    {"u = { sum(t, 0, n - 1, key_mask[t])*key_mask[n] if key_mask is given; n }",
-     "key_mask: the visible keys before key n"},
+    {"u = { sum(t, 0, n - 1, key_mask[t]) if key_mask is given; n }", "key_mask: the visible keys before key n"},
     {"bias[h, q, k] = { -m_h*abs(q - k) if form is symmetric; -m_h*max(q - k, 0) if form is relative; -l_h*(q - k) if "
      "form is asymmetric and k <= q; -r_h*(k - q) if form is asymmetric; m_h*k if form is key; m_h*(k - k_last) if "
      "form is key_end; m_h*u }",

@@ -30,9 +30,8 @@ static const struct pe_formula_line formula[] = {
     {"M = max_position_embeddings", "the length where stretching begins"},
     {"L = { factor*M if convention is vllm; max(seq_len, M) }",
      "the length that the table is for; vLLM makes one for the longest"},
-    {"base' = base*(factor*L/M - (factor - 1))^(r/(r - 2))",
-     "the base grows with the sequence, and is the same up to M"},
-    {"w'_c = base'^(-2*c/r)", "the frequency of pair c under the new base"},
+    {"B = base*(factor*L/M - (factor - 1))^(r/(r - 2))", "the base grows with the sequence, and is the same up to M"},
+    {"w'_c = B^(-2*c/r)", "the frequency of pair c under the new base"},
     {NULL, NULL},
 };
 

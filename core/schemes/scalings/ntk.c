@@ -10,9 +10,8 @@ static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_sca
 static struct pe_dd stretch(const struct pe_scaling_resolved *s) { return dd(s->factor); }
 
 static const struct pe_formula_line formula[] = {
-    {"base' = base*factor^(r/(r - 2))",
-     "a larger base: the last pair is slowed by the whole factor, the first not at all"},
-    {"w'_c = base'^(-2*c/r)", "the frequency of pair c under the new base"},
+    {"B = base*factor^(r/(r - 2))", "a larger base: the last pair is slowed by the whole factor, the first not at all"},
+    {"w'_c = B^(-2*c/r)", "the frequency of pair c under the new base"},
     {NULL, NULL},
 };
 

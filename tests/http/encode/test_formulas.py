@@ -14,7 +14,7 @@ from truth.draw.rules import TENSORS
 from truth.draw.sequences import OF, axes_of_positions, grid, listed, packed, run, sharded
 from truth.formula import Formula, exact
 
-POINTS, EACH = 1000, 50
+POINTS, EACH = 1000, 30
 OWN = {"fire": 1e-13, "recursive": 1e-12, "floater": 1e-12, "swinv2": 1e-13, "learned": 1e-14}  # sums of products in f64, of the larger of 1 and the value
 OWN_ATTENTION = 1e-13
 ZERO = 1e-30  # what arithmetic of 50 digits has for the sine of so many whole turns
@@ -25,7 +25,7 @@ LINES = [run, listed, packed, sharded]
 
 def few(d):
     d.n = d.whole(1, 6)
-    return {"len": d.n, **({"offset": d.whole(0, 4)} if d.maybe() else {})}
+    return {"len": d.n, **({"offset": d.whole(0, 2)} if d.maybe() else {})}
 
 
 SEQUENCES = {**dict.fromkeys(("none", "sinusoidal", "rope"), LINES), "fourier": [listed, run, axes_of_positions], "recursive": [few], "floater": [few], "learned": [*OF["learned"][:3], lambda d: grid(d, (2,))],
@@ -41,7 +41,7 @@ def lists(d, pairs):
 
 
 def original(d):
-    return {"original_max_position_embeddings": d.whole(16, 9000)}
+    return {"original_max_position_embeddings": d.one_of(d.whole(16, 9000), d.whole(2, 40))}
 
 
 def factor(d, low=0.3):
@@ -58,11 +58,12 @@ SCALINGS = {
     "ntk": lambda d, pairs: factor(d),
     "ntk_fixed": lambda d, pairs: {**factor(d), **some(d, mixed_b=d.rng.uniform(0.3, 2))},
     "dynamic": lambda d, pairs: {**factor(d, 1), "max_position_embeddings": d.whole(4, 99), **some(d, seq_len=d.whole(1, 999), convention="vllm")},
-    "yarn": lambda d, pairs: {**factor(d), **original(d), **some(d, truncate=False, beta_fast=d.rng.uniform(8, 60), beta_slow=d.rng.uniform(0.5, 4), mscale=0.707),
-                              **some(d, mscale_all_dim=1.3, extrapolation_factor=d.rng.random(), attention_factor=1.5)},
-    "longrope": lambda d, pairs: {**factor(d), **original(d), **lists(d, pairs), "list": d.one_of("auto", "auto", "short", "long"),
-                                  "convention": d.one_of("transformers", "vllm", "mlx"),
-                                  **some(d, seq_len=d.whole(1, 9999), short_mscale=1.1, long_mscale=1.2)},
+    "yarn": lambda d, pairs: {**factor(d), **original(d), **d.one_of({}, {"truncate": False}, {"truncate": False, "beta_fast": 3, "beta_slow": 3}),
+                              **some(d, beta_fast=d.rng.uniform(4, 60)), **some(d, beta_slow=d.rng.uniform(0.01, 2), extrapolation_factor=d.rng.random()),
+                              **d.one_of({}, {"mscale": 0.7}, {"mscale": 0.7, "mscale_all_dim": 1.3}, {"attention_factor": 1.5})},
+    "longrope": lambda d, pairs: {**factor(d), **lists(d, pairs), "list": d.one_of("auto", "auto", "short", "long"),
+                                  "convention": d.one_of("transformers", "vllm", "mlx"), "original_max_position_embeddings": 64,
+                                  **some(d, seq_len=d.whole(62, 67), short_mscale=1.1, long_mscale=1.2)},
     "llama3": lambda d, pairs: {**factor(d), **original(d), "low_freq_factor": d.rng.uniform(0.5, 2), "high_freq_factor": d.rng.uniform(2, 9)},
     "proportional": lambda d, pairs: {**some(d, **factor(d)), "partial_rotary_factor": d.rng.random()},
     "riflex": lambda d, pairs: {"k": d.whole(1, pairs), "seq_len": d.whole(1, 999)},
@@ -70,8 +71,10 @@ SCALINGS = {
 
 
 def scaled(d, name):
-    for field in ("inv_freq", "rotary_dim", "rotary_offset"):
+    for field in ("inv_freq", "rotary_dim", "rotary_offset", *["attention_factor"] * d.maybe(0.8)):
         d.request.pop(field, None)
+    if name == "yarn" and d.maybe(0.3):
+        d.request["base"] = 20  # the ramp may end beyond the last pair
     d.request["scaling"] = {"type": name, **SCALINGS[name](d, d.request["head_dim"] // 2)}
 
 
@@ -81,6 +84,22 @@ def tensors_of(d):
     while "w1" in sent and ("w2" not in sent or "w3" in sent or np.prod(sent["w1"]["shape"]) > 16):
         sent = TENSORS[d.row["name"]](d)
     return sent
+
+
+def spread(d):
+    """Coordinates of perceiver; a run or a grid it would spread over [-1, 1]."""
+    d.request = {"scheme": "fourier", **axes_of_positions(d), "style": "perceiver", "num_bands": d.whole(1, 6), "concat_pos": d.maybe(0.5), "sine_only": d.maybe(0.5),
+                 "max_resolution": [d.whole(2, 99) for _ in range(d.n_axes)]}
+
+
+# What the rows alone seldom draw.
+SELDOM = {
+    "floater": lambda d: d.request.update(substeps=d.whole(1, 2)),
+    "fourier": lambda d: spread(d) if d.request["style"] == "perceiver" else d.request.update(num_freqs=d.whole(1, 8)) if d.request["style"] == "nerf" else None,
+    "alibi": lambda d: d.request.update(key_mask=[d.whole(0, 1) for _ in range(d.n)]) if d.request.get("form") == "key_mask" and d.maybe(0.7) else None,
+    "shaw": lambda d: d.request.update(direction=d.one_of("key_minus_query", "query_minus_key")),
+    "deberta": lambda d: d.request.update(clamp_first=d.maybe(0.5), max_relative_positions=d.whole(12, 40), position_buckets=d.one_of(-1, 2, 5, 8, 9)),
+}
 
 
 def encoded(row, rng, scaling):
@@ -93,14 +112,8 @@ def encoded(row, rng, scaling):
         d.request |= tensors_of(d)
     if name == "learned" and "table" in d.request and "grid" in d.request:
         d.request = {"scheme": name, "grid": d.request["grid"], "row_table": d.normal(9, 3), "col_table": d.normal(9, 3)}
-    mask = d.request.get("key_mask")
     d.request = {field: value for field, value in d.request.items() if field not in (*LEFT_OUT, "form" if row["family"] == "rotary" else "")}
-    if mask and d.request.get("form") == "key_mask":
-        d.request["key_mask"] = mask
-    if d.request.get("style") == "perceiver" and "len" in d.request:  # a run would be spread over [-1, 1]
-        d.request["positions"] = list(range(d.request.pop("len")))
-    if name == "floater":
-        d.request["substeps"] = d.whole(1, 3)
+    SELDOM.get(name, lambda d: None)(d)
     if scaling:
         scaled(d, scaling)
     return d.request | {"outputs": [o["name"] for o in row["outputs"] if o["name"] not in ("positions", "rope_delta") and o.get("when") in (None, "form=pairs", "weights")],
