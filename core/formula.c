@@ -137,9 +137,10 @@ static int read_terms(struct tree *t, const char *end)
 
 static int read_choice(struct tree *t)
 {
-    int choice = 0, last = 0;
+    int choice = 0, last = 0, condition;
     do {
-        int term = read_term(t, 0), condition = takes(t, "if") ? read_term(t, 0) : 0;
+        int term = read_term(t, 0);
+        condition = takes(t, "if") ? read_term(t, 0) : 0;
         int one = add(t, CASE, term, condition);
         if (last)
             t->nodes[last].next = one;
@@ -147,7 +148,7 @@ static int read_choice(struct tree *t)
             choice = one;
         last = one;
     } while (!t->wrong && takes(t, ";"));
-    expect(t, "}");
+    expect(t, condition ? ";" : "}"); /* the last has none */
     return add(t, CHOICE, choice, 0);
 }
 
@@ -544,14 +545,12 @@ static bool are_same(const struct node *a, const struct node *b)
     return a->n == b->n && memcmp(a->name, b->name, (size_t)a->n) == 0;
 }
 
-/* Is it a variable of one of the line's sums, or of what the line defines? */
+/* Is it a variable of one of the line's sums? */
 static bool is_bound(const struct tree *t, const struct node *name)
 {
     bool is_one = false;
     for (int i = 1; i <= t->n; i++)
         is_one |= is_name(&t->nodes[i], "sum") && are_same(&t->nodes[t->nodes[i].first], name);
-    for (int i = t->nodes[t->nodes[1].first].first; i; i = t->nodes[i].next)
-        is_one |= are_same(&t->nodes[i], name);
     return is_one;
 }
 

@@ -312,7 +312,7 @@ enum pe_notation { PE_PLAIN, PE_TEX, PE_MATHML, PE_N_NOTATIONS };
 /* Prints a line in a notation, in pieces that put takes. Returns NULL, or where the line is not of the language. */
 const char *pe_formula_print(const char *line, enum pe_notation notation,
                              void (*put)(void *to, const char *bytes, size_t n), void *to);
-/* Calls each once for every name in the term that is no function and no variable of a sum. */
+/* Calls each once for every name in the line, but the symbol itself, that is no function and no variable of a sum. */
 void pe_formula_names(const char *line, void (*each)(void *to, const char *name, size_t n), void *to);
 size_t pe_formula_symbol(const char *line); /* the length of the symbol that begins it */
 

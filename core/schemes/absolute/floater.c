@@ -231,20 +231,20 @@ static enum pe_status floater_plan(struct pe_plan *p, struct pe_failure *err)
 static const struct pe_formula_line formula[] = {
     {"s = dt/substeps", "one step of the solver"},
     {"c[l] = { 0 if l = 1; (l - 1)/3 if method is rk4_38; 1 if l = 4; 1/2 }", "where in the step slope l is taken"},
-    {"t[n, l] = s*(n + c[l])", "its time"},
-    {"v[n, l, j] = { y[n, j] if l = 1; y[n, j] + s*k[n, 1, j]/3 if l = 2 and method is rk4_38; y[n, j] + s*(k[n, 2, j] "
-     "- k[n, 1, j]/3) if l = 3 and method is rk4_38; y[n, j] + s*(k[n, 1, j] - k[n, 2, j] + k[n, 3, j]) if method is "
-     "rk4_38; y[n, j] + s*k[n, l - 1, j]/2 if l < 4; y[n, j] + s*k[n, 3, j] }",
+    {"t[i, l] = s*(i + c[l])", "its time"},
+    {"v[i, l, j] = { y[i, j] if l = 1; y[i, j] + s*k[i, 1, j]/3 if l = 2 and method is rk4_38; y[i, j] + s*(k[i, 2, j] "
+     "- k[i, 1, j]/3) if l = 3 and method is rk4_38; y[i, j] + s*(k[i, 1, j] - k[i, 2, j] + k[i, 3, j]) if method is "
+     "rk4_38; y[i, j] + s*k[i, l - 1, j]/2 if l < 4; y[i, j] + s*k[i, 3, j] }",
      "the point where it is taken"},
-    {"z[n, l, u] = activation(sum(j, 0, dim - 1, w1[u, j]*v[n, l, j]) + { w1[u, dim]*t[n, l] if time_input; 0 } + "
+    {"z[i, l, u] = activation(sum(j, 0, dim - 1, w1[u, j]*v[i, l, j]) + { w1[u, dim]*t[i, l] if time_input; 0 } + "
      "b1[u])",
      "the network's first layer, whose last input is the time"},
-    {"k[n, l, j] = sum(u, 0, hidden - 1, w2[j, u]*z[n, l, u]) + { w2[j, hidden]*t[n, l] if time_input; 0 } + b2[j]",
+    {"k[i, l, j] = sum(u, 0, hidden - 1, w2[j, u]*z[i, l, u]) + { w2[j, hidden]*t[i, l] if time_input; 0 } + b2[j]",
      "the slope: what the network computes"},
-    {"d[n, j] = { k[n, 1, j] if method is euler; k[n, 2, j] if method is midpoint; (k[n, 1, j] + 2*k[n, 2, j] + 2*k[n, "
-     "3, j] + k[n, 4, j])/6 if method is rk4; (k[n, 1, j] + 3*k[n, 2, j] + 3*k[n, 3, j] + k[n, 4, j])/8 }",
+    {"d[i, j] = { k[i, 1, j] if method is euler; k[i, 2, j] if method is midpoint; (k[i, 1, j] + 2*k[i, 2, j] + 2*k[i, "
+     "3, j] + k[i, 4, j])/6 if method is rk4; (k[i, 1, j] + 3*k[i, 2, j] + 3*k[i, 3, j] + k[i, 4, j])/8 }",
      "the mean slope of the step by the solver's method; rk4_38 is Kutta's 3/8 rule"},
-    {"y[n, j] = { p0[j] if n = 0; y[n - 1, j] + s*d[n - 1, j] }", "the trajectory after n steps"},
+    {"y[i, j] = { p0[j] if i = 0; y[i - 1, j] + s*d[i - 1, j] }", "the trajectory after i steps"},
     {"PE[p, j] = y[p*substeps, j]", "each position is so many steps later"},
     {NULL, NULL},
 };

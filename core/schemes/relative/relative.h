@@ -147,7 +147,7 @@ enum pe_rel_sin_input { PE_REL_U, PE_REL_V, PE_REL_W, PE_REL_SEG_EMBED, PE_REL_S
 #define PE_REL_SIN_FORMULA                                                                                             \
     {"w[i] = base^(-2*i/d_model)", "the frequencies"},                                                                 \
     {                                                                                                                  \
-        "e[c] = sum(j, 0, d_model - 1, w_r[h*head_dim + c, j]*R[j])", "the distance's encoding, projected for head h"  \
+        "e[i] = sum(j, 0, d_model - 1, w_r[h*head_dim + i, j]*R[j])", "the distance's encoding, projected for head h"  \
     }
 
 extern const struct pe_output_row pe_rel_sin_outputs[];

@@ -50,7 +50,7 @@ static struct pe_dd frequency(const struct pe_scaling_pair *p)
 }
 
 static const struct pe_formula_line formula[] = {
-    {"b = { mixed_b if mixed_b is given; 1 }", "1: NTK-RoPE-fixed"},
+    {"b = { mixed_b if mixed_b is given; 1 }", "the exponent of the pairs; 1 is NTK-RoPE-fixed"},
     {"w'_c = w_c/factor^(((c + 1)/(r/2))^b)", "every pair is slowed, the last by the whole factor"},
     {NULL, NULL},
 };

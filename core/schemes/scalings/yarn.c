@@ -186,7 +186,7 @@ static const struct pe_formula_line formula[] = {
     {"u' = { l + 0.001 if u = l; u }", "a ramp without width would divide by zero"},
     {"g_c = extrapolation_factor*(1 - min(max((c - l)/(u' - l), 0), 1))", "how much pair c keeps of its own frequency"},
     {"w'_c = (1 - g_c)*w_c/s + g_c*w_c", "a blend of the divided and the old frequency"},
-    {"m[x] = { 1 if s <= 1; 0.1*x*ln(s) + 1 }", "the magnitude that longer contexts need"},
+    {"m[b] = { 1 if s <= 1; 0.1*b*ln(s) + 1 }", "the magnitude that longer contexts need"},
     {"a = { m[mscale]/m[mscale_all_dim] if mscale > 0 and mscale_all_dim > 0; m[1] }",
      "the factor on cosine and sine as transformers computes it; see convention for others"},
     {NULL, NULL},
