@@ -297,10 +297,39 @@ struct pe_input_row {
     struct pe_about about;
 };
 
+/* A line of a formula in the language of core/formula.c, "w_c = base^(-2*c/r)", and in English what it means. Tables of
+ * lines end with .line = NULL. Only the file of a scheme or scaling writes lines, so they are of the language; a test
+ * reads them all. */
+struct pe_formula_line {
+    const char *line, *says;
+};
+
+/* Symbols that no line defines: those of every request. */
+extern const struct pe_formula_line pe_formula_symbols[];
+
+enum pe_notation { PE_PLAIN, PE_TEX, PE_MATHML, PE_N_NOTATIONS };
+
+/* Prints a line in a notation, in pieces that put takes. Returns NULL, or where the line is not of the language. */
+const char *pe_formula_print(const char *line, enum pe_notation notation,
+                             void (*put)(void *to, const char *bytes, size_t n), void *to);
+/* Calls each once for every name in the line, but the symbol itself, that is no function and no variable of a sum. */
+void pe_formula_names(const char *line, void (*each)(void *to, const char *name, size_t n), void *to);
+size_t pe_formula_symbol(const char *line); /* the length of the symbol that begins it */
+
+/* A rule of the parameter `scaling`: its name and its lines, which take the place of the scheme's lines of the same
+ * symbol. */
+struct pe_formula {
+    const char *name;
+    const struct pe_formula_line *lines;
+};
+size_t pe_n_scalings(void);
+struct pe_formula pe_scaling_formula(size_t i);
+
 struct pe_scheme_info {
     const char *name, *family;
     struct pe_about about;
-    const char *paper;   /* the publication with the formula */
+    const char *paper; /* the publication with the formula */
+    const struct pe_formula_line *formula;
     const char *example; /* a whole request as JSON text, whose status is 200 */
     const char *picture; /* other fields of a PE_ENCODE request whose first output shows the scheme as a heat map,
                             "len=64&dim=64"; NULL: it has no such output */
