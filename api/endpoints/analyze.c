@@ -49,7 +49,7 @@ static void set_core(struct analyzing *a, struct pe_analysis_request *core)
                                          .n_fields = request->n_fields,
                                          .entries = a->entries->at,
                                          .n_entries = a->entries->n,
-                                         .dtype = (enum pe_dtype)a->request->form.dtype,
+                                         .dtype = pe_answer_dtype(a->request->form.dtype),
                                          .n_outputs = a->request->form.n_outputs,
                                          .lang = a->request->lang,
                                          .max_work = (double)a->request->host->max_analysis,

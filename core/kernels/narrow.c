@@ -20,18 +20,6 @@
 enum { AT_ONCE = 8 };
 #endif
 
-/* f16's bits moved to where a float has them. Below the normal range the fraction counts steps of 2^-24. */
-static inline float float_of_f16(uint16_t h)
-{
-    uint32_t size = h & 0x7fff, sign = (uint32_t)(h & 0x8000) << 16;
-    union float_bits small = {.f = (float)(int32_t)size * 0x1p-24f}, v = {.u = (size << 13) + 0x38000000};
-    v.u = size < 0x400 ? small.u : v.u;
-    v.u = size >= 0x7c00 ? 0x7f800000 | size << 13 : v.u;
-    v.u = size > 0x7c00 ? v.u | 0x400000 : v.u; /* a signalling NaN becomes quiet, as with the instruction */
-    v.u |= sign;
-    return v.f;
-}
-
 #if defined(__AVX2__) && defined(__F16C__)
 
 /* As in rotate.c: these loops are the first to touch the input. */
@@ -128,31 +116,20 @@ static size_t narrow_bf16(const float *from, size_t n, uint16_t *to)
 
 #endif
 
-void PE_KERNEL(pe_of_f16)(const uint16_t *from, size_t n, float *to)
-{
-    for (size_t i = widen_f16(from, n, to); i < n; i++)
-        to[i] = float_of_f16(from[i]);
-}
-
-void PE_KERNEL(pe_of_bf16)(const uint16_t *from, size_t n, float *to)
-{
-    for (size_t i = widen_bf16(from, n, to); i < n; i++) {
-        union float_bits v = {.u = (uint32_t)from[i] << 16};
-        to[i] = v.f;
+/* The kernels of a type: what is left of a row one by one. */
+#define ROWS(name, T)                                                                                                  \
+    void PE_KERNEL(pe_of_##name)(const void *from, size_t n, float *to)                                                \
+    {                                                                                                                  \
+        for (size_t i = widen_##name(from, n, to); i < n; i++)                                                         \
+            to[i] = float_of_##name(((const T *)from)[i]);                                                             \
+    }                                                                                                                  \
+    void PE_KERNEL(pe_to_##name)(const float *from, size_t n, void *to)                                                \
+    {                                                                                                                  \
+        for (size_t i = narrow_##name(from, n, to); i < n; i++)                                                        \
+            ((T *)to)[i] = name##_of_float(from[i]);                                                                   \
     }
-}
-
-void PE_KERNEL(pe_to_f16)(const float *from, size_t n, uint16_t *to)
-{
-    for (size_t i = narrow_f16(from, n, to); i < n; i++)
-        to[i] = f16_of_float(from[i]);
-}
-
-void PE_KERNEL(pe_to_bf16)(const float *from, size_t n, uint16_t *to)
-{
-    for (size_t i = narrow_bf16(from, n, to); i < n; i++)
-        to[i] = bf16_of_float(from[i]);
-}
+ROWS(f16, uint16_t)
+ROWS(bf16, uint16_t)
 
 /* ---- Midpoints ---- */
 

@@ -26,7 +26,7 @@ static uint64_t count(const struct pe_evidence *e) { return e->n_tensors * e->n_
 static bool is_asked(const struct pe_diagnosis *d)
 {
     const struct pe_evidence *e = &d->evidence;
-    bool is_wide = (e->dtype == PE_F32 || e->dtype == PE_F64) && e->narrow == PE_DTYPE_NONE;
+    bool is_wide = pe_dtype_is_real(e->dtype) && !pe_narrow_type(e->dtype) && e->narrow == PE_DTYPE_NONE;
     return d->belief.is_given && d->belief.model && d->belief.model->has_shape && is_wide && !e->is_typed &&
            !pe_is_printed(e) && !e->aside && !e->padding && count(e) >= LEAST && count(e) <= MOST && e->largest > 0;
 }

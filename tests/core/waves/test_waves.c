@@ -53,8 +53,8 @@ static void check_narrow(const struct wave_table *table, const struct pe_waves *
             if (!wave_judge(wave_truth(table->turns[j % table->n], p, j >= table->n), &odd))
                 continue;
             assert_true(f32[i * n + j] == (float)odd);
-            assert_int_equal(f16[i * n + j], pe_f16_round(odd));
-            assert_int_equal(bf16[i * n + j], pe_bf16_round(odd));
+            assert_int_equal(f16[i * n + j], pe_bits(PE_F16, odd));
+            assert_int_equal(bf16[i * n + j], pe_bits(PE_BF16, odd));
         }
 }
 
@@ -150,8 +150,8 @@ TEST(odd_columns)
             for (size_t j = 0; j < 40; j++) {
                 double p = pe_position_at(&positions[k], i), phase;
                 double odd = dd_round_odd(pe_wave_value(&columns[j], p, &phase));
-                if (f32[i * 40 + j] != (float)odd || f16[i * 40 + j] != pe_f16_round(odd) ||
-                    bf16[i * 40 + j] != pe_bf16_round(odd))
+                if (f32[i * 40 + j] != (float)odd || f16[i * 40 + j] != pe_bits(PE_F16, odd) ||
+                    bf16[i * 40 + j] != pe_bits(PE_BF16, odd))
                     fail_msg("column %zu at %.17g: %a, %#x and %#x, not %a", j, p, (double)f32[i * 40 + j],
                              f16[i * 40 + j], bf16[i * 40 + j], odd);
                 if (p == 0 || columns[j].fh == 0)
