@@ -102,8 +102,10 @@ enum pe_dtype {
     PE_U16 = 9,
     PE_U32 = 10,
     PE_U64 = 11,
-    PE_BOOL = 12, /* a byte, 0 or 1 */
-    PE_N_DTYPES   /* those of this version; the field dtype chooses one of the real ones for the outputs */
+    PE_BOOL = 12,    /* a byte, 0 or 1 */
+    PE_F8_E4M3 = 13, /* e4m3fn: no infinities; what rounds beyond 448 is NaN */
+    PE_F8_E5M2 = 14, /* as IEEE 754's formats: infinities */
+    PE_N_DTYPES      /* those of this version; the field dtype chooses one of the real ones for the outputs */
 };
 
 enum { PE_RANK_MAX = 8 };

@@ -144,7 +144,9 @@ size_t api_elements_copy(const struct api_elements *elements, struct api_lines *
 /* ---- Names of dtypes ---- */
 
 /* In the order in which OIP's refusal lists them; rank: in the order of safetensors' reference writer, with room
- * between. NumPy has no bf16: it loads the code that ml_dtypes writes for it as raw bytes. */
+ * between. NumPy has no bf16: it loads the code that ml_dtypes writes for it as raw bytes. The types of eight bits have
+ * ml_dtypes' name in its place, which np.load finds where ml_dtypes is imported. OIP has none of eight bits; Zarr 2 has
+ * none, and Zarr 3 registers no float8_e4m3fn. */
 static const struct {
     enum pe_dtype dtype;
     int rank;
@@ -167,12 +169,14 @@ static const struct {
       [API_SAFETENSORS] = "F16",
       [API_TORCH] = "float16"}},
     {PE_BF16, 60, {[API_OIP] = "BF16", [API_SAFETENSORS] = "BF16", [API_TORCH] = "bfloat16"}},
+    {PE_F8_E4M3, 24, {[API_NUMPY] = "float8_e4m3fn", [API_SAFETENSORS] = "F8_E4M3", [API_TORCH] = "float8_e4m3fn"}},
+    {PE_F8_E5M2, 22, {[API_NUMPY] = "float8_e5m2", [API_SAFETENSORS] = "F8_E5M2", [API_TORCH] = "float8_e5m2"}},
     {PE_F32, 90, {[API_OIP] = "FP32", [API_NUMPY] = "f4", [API_ZARR] = "float32", [API_SAFETENSORS] = "F32"}},
     {PE_F64, 100, {[API_OIP] = "FP64", [API_NUMPY] = "f8", [API_ZARR] = "float64", [API_SAFETENSORS] = "F64"}},
 };
 
-const char api_numpy_dtypes[] = "f2, f4, f8, i1 to i8, u1 to u8, b1 (bfloat16: send safetensors)";
-const char api_safetensors_dtypes[] = "F32, F64, F16, BF16, I8 to I64, U8 to U64, BOOL";
+const char api_numpy_dtypes[] = "f2, f4, f8, i1 to i8, u1 to u8, b1; by its name float8_e4m3fn, float8_e5m2, bfloat16";
+const char api_safetensors_dtypes[] = "F32, F64, F16, BF16, F8_E4M3, F8_E5M2, I8 to I64, U8 to U64, BOOL";
 
 static size_t row_of(enum pe_dtype dtype)
 {

@@ -200,7 +200,7 @@ typedef double pe_dot_f64_fn(const double *a, const double *b, size_t n);
 /* A turn of two rows in their plane: x = c·x + s·y, y = c·y - s·x. */
 typedef void pe_plane_f64_fn(double *x, double *y, size_t n, double c, double s);
 
-/* Is one of n floats the midpoint between two numbers of f16, or of bf16? */
+/* Is one of n floats the midpoint between two numbers of a narrow type? */
 typedef bool pe_middles_fn(const float *from, size_t n);
 
 /* Rows of a Toeplitz map: element j of row i is element n_rows-1-i+j of the vector, which has n_rows+n_cols-1. Elements
@@ -281,8 +281,12 @@ typedef void pe_train_turn_f64_fn(size_t n, size_t n_heads, const double *matric
     K(rotate_rows, pe_rotate_rows_fn)                                                                                  \
     K(of_f16, pe_widen_fn)                                                                                             \
     K(of_bf16, pe_widen_fn)                                                                                            \
+    K(of_f8_e4m3, pe_widen_fn)                                                                                         \
+    K(of_f8_e5m2, pe_widen_fn)                                                                                         \
     K(to_f16, pe_narrow_fn)                                                                                            \
     K(to_bf16, pe_narrow_fn)                                                                                           \
+    K(to_f8_e4m3, pe_narrow_fn)                                                                                        \
+    K(to_f8_e5m2, pe_narrow_fn)                                                                                        \
     K(exp_f32, pe_exp_f32_fn)                                                                                          \
     K(exp_f64, pe_exp_f64_fn)                                                                                          \
     K(max_f32, pe_max_f32_fn)                                                                                          \
@@ -330,6 +334,8 @@ typedef void pe_train_turn_f64_fn(size_t n, size_t n_heads, const double *matric
     K(train_turn_f64, pe_train_turn_f64_fn)                                                                            \
     K(middles_f16, pe_middles_fn)                                                                                      \
     K(middles_bf16, pe_middles_fn)                                                                                     \
+    K(middles_f8_e4m3, pe_middles_fn)                                                                                  \
+    K(middles_f8_e5m2, pe_middles_fn)                                                                                  \
     K(windows, pe_windows_fn)                                                                                          \
     K(lines, pe_lines_fn)
 

@@ -1,4 +1,4 @@
-/* Whole rows of f16 and bf16 to floats, which is exact, and back, ties to even. NaN stays NaN, with the same bits on
+/* Whole rows of narrow types to floats, which is exact, and back, ties to even. NaN stays NaN, with the same bits on
  * every machine: narrow.h states which. The loops have no decisions, so the compiler makes them as wide as the
  * registers; x86 has instructions of its own for f16, and packs bf16 better by hand.
  *
@@ -116,24 +116,27 @@ static size_t narrow_bf16(const float *from, size_t n, uint16_t *to)
 
 #endif
 
-/* The kernels of a type: what is left of a row one by one. */
-#define ROWS(name, T)                                                                                                  \
+/* The kernels of a type: how many of a row go through instructions (0: the compiler's are as good), and the rest one by
+ * one. */
+#define ROWS(name, T, widened, narrowed)                                                                               \
     void PE_KERNEL(pe_of_##name)(const void *from, size_t n, float *to)                                                \
     {                                                                                                                  \
-        for (size_t i = widen_##name(from, n, to); i < n; i++)                                                         \
+        for (size_t i = widened; i < n; i++)                                                                           \
             to[i] = float_of_##name(((const T *)from)[i]);                                                             \
     }                                                                                                                  \
     void PE_KERNEL(pe_to_##name)(const float *from, size_t n, void *to)                                                \
     {                                                                                                                  \
-        for (size_t i = narrow_##name(from, n, to); i < n; i++)                                                        \
+        for (size_t i = narrowed; i < n; i++)                                                                          \
             ((T *)to)[i] = name##_of_float(from[i]);                                                                   \
     }
-ROWS(f16, uint16_t)
-ROWS(bf16, uint16_t)
+ROWS(f16, uint16_t, widen_f16(from, n, to), narrow_f16(from, n, to))
+ROWS(bf16, uint16_t, widen_bf16(from, n, to), narrow_bf16(from, n, to))
+ROWS(f8_e4m3, uint8_t, 0, 0)
+ROWS(f8_e5m2, uint8_t, 0, 0)
 
 /* ---- Midpoints ---- */
 
-/* Is any float of a row the midpoint between two numbers of f16 or bf16? The float alone then does not decide the
+/* Is any float of a row the midpoint between two numbers of a narrow type? The float alone then does not decide the
  * rounding. The loops have no decisions, so the compiler makes them as wide as the registers;
  * of f16's two cases AVX2 chooses best by hand. */
 
@@ -182,10 +185,14 @@ bool PE_KERNEL(pe_middles_f16)(const float *from, size_t n)
     return middles;
 }
 
-bool PE_KERNEL(pe_middles_bf16)(const float *from, size_t n)
-{
-    uint32_t middles = 0;
-    for (size_t i = 0; i < n; i++)
-        middles |= bf16_is_middle(from[i]);
-    return middles;
-}
+#define MIDDLES(name)                                                                                                  \
+    bool PE_KERNEL(pe_middles_##name)(const float *from, size_t n)                                                     \
+    {                                                                                                                  \
+        uint32_t middles = 0;                                                                                          \
+        for (size_t i = 0; i < n; i++)                                                                                 \
+            middles |= name##_is_middle(from[i]);                                                                      \
+        return middles;                                                                                                \
+    }
+MIDDLES(bf16)
+MIDDLES(f8_e4m3)
+MIDDLES(f8_e5m2)

@@ -96,6 +96,8 @@ static inline bool narrow_is_middle(float x, int fraction_bits, int exponent_bit
     static inline bool name##_is_middle(float x) { return narrow_is_middle(x, fraction_bits, exponent_bits); }
 
 NARROW_TYPE(f16, uint16_t, 10, 5, true)
+NARROW_TYPE(f8_e4m3, uint8_t, 3, 4, false)
+NARROW_TYPE(f8_e5m2, uint8_t, 2, 5, true)
 
 /* bf16 is the upper half of a float. */
 

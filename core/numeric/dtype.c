@@ -107,6 +107,8 @@ static void store_bool(void *dst, size_t i, double x) { ((uint8_t *)dst)[i] = x 
                                                          name##_is_middle};
 NARROW(f16, uint16_t)
 NARROW(bf16, uint16_t)
+NARROW(f8_e4m3, uint8_t)
+NARROW(f8_e5m2, uint8_t)
 
 /* ---- The dtypes ---- */
 
@@ -134,9 +136,11 @@ static const struct {
     [PE_U32] = {"u32", 4, load_u32, store_u32, NULL, {0}},
     [PE_U64] = {"u64", 8, load_u64, store_u64, NULL, {0}},
     [PE_BOOL] = {"bool", 1, load_bool, store_bool, NULL, {0}},
+    [PE_F8_E4M3] = {"f8_e4m3", 1, load_f8_e4m3, store_f8_e4m3, &kernels_f8_e4m3, {3, 0x1p-4, 448, 0x1p-6, 0x1p-9}},
+    [PE_F8_E5M2] = {"f8_e5m2", 1, load_f8_e5m2, store_f8_e5m2, &kernels_f8_e5m2, {2, 0x1p-3, 57344, 0x1p-14, 0x1p-16}},
 };
 
-const char *const pe_answer_dtypes[] = {"f32", "f64", "f16", "bf16", NULL};
+const char *const pe_answer_dtypes[] = {"f32", "f64", "f16", "bf16", "f8_e4m3", "f8_e5m2", NULL};
 const char *const pe_dtypes_by_bits[] = {"f64", "f32", "f16", "bf16", NULL};
 
 enum pe_dtype pe_answer_dtype(int word) { return word < 0 ? PE_DTYPE_NONE : pe_dtype_find(pe_answer_dtypes[word]); }

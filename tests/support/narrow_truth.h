@@ -14,6 +14,8 @@ static const struct narrow_truth {
 } narrow_truths[] = {
     {PE_F16, 10, 5, true},
     {PE_BF16, 7, 8, true},
+    {PE_F8_E4M3, 3, 4, false},
+    {PE_F8_E5M2, 2, 5, true},
 };
 
 #define EACH_NARROW_TRUTH                                                                                              \

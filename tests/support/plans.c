@@ -148,7 +148,7 @@ static void assert_laws_as(enum pe_operation_id operation, enum pe_dtype dtype, 
 
 static void assert_laws(enum pe_operation_id operation, const char *json, const char *output)
 {
-    static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16};
+    static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16, PE_F8_E4M3, PE_F8_E5M2};
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
         assert_laws_as(operation, dtypes[d], json, output);
 }
