@@ -148,8 +148,10 @@ const ofBits = (value, ...lines) => [
   `            return ${value}.reshape([int(n) for n in shape.split(",")])`,
 ];
 const WIDENED = {
-  bf16: ofBits('bits.view("<f4")', 'bits = np.frombuffer(answer.read(), "<u2").astype("<u4") << 16  # bf16: the upper half of an f32'),
-  f8_e5m2: ofBits('bits.view("<f2").astype("f4")', 'bits = np.frombuffer(answer.read(), "u1").astype("<u2") << 8  # e5m2: the upper half of an f16'),
+  bf16: ofBits('bits.view("<f4")',
+    'bits = np.frombuffer(answer.read(), "<u2").astype("<u4") << 16  # bf16: the upper half of an f32'),
+  f8_e5m2: ofBits('bits.view("<f2").astype("f4")',
+    'bits = np.frombuffer(answer.read(), "u1").astype("<u2") << 8  # e5m2: the upper half of an f16'),
   f8_e4m3: ofBits('table[np.frombuffer(answer.read(), "u1")]',
     'code = np.arange(128)  # e4m3fn: a sign, 4 bits of exponent, 3 of fraction; the last code is NaN',
     'table = np.ldexp(np.where(code < 8, code, 8 + code % 8), np.maximum(code >> 3, 1) - 10).astype("f4")',

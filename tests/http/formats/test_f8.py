@@ -196,3 +196,14 @@ def test_diagnose(server, dtype):
     assert right["explained"] and {finding["code"] for finding in right["findings"]} <= {"as_believed", "undecided"}, right["findings"]
     other = diagnose(500000)
     assert [(finding["pointer"], finding["found"]) for finding in other["findings"]] == [("/base", 500000.0)]
+
+
+@pytest.mark.parametrize("dtype, hidden", [("f8_e4m3", "NaN"), ("f8_e5m2", "-Infinity")])
+def test_masks_of_biases(server, dtype, hidden):
+    """Rows of single bytes, written by windows of a line: the map of f32, rounded."""
+    ask = {"scheme": "alibi", "num_heads": 4, "len": 150, "causal": True, "outputs": ["bias"]}
+    wide = np.frombuffer(server.post("/encode", {**ask, "format": "raw"}).body, "f4").astype(float)
+    got = values(dtype, server.post("/encode", {**ask, "dtype": dtype, "format": "raw"}).body)
+    assert np.array_equal(got, nearest(dtype, wide), equal_nan=True)
+    printed = server.post("/encode", {**ask, "len": 2, "dtype": dtype}).json()["tensors"]["bias"]["data"]
+    assert printed[0][0] == [0.0, hidden]
