@@ -109,8 +109,6 @@ const char *pe_translation_find(const struct pe_translation *rows, size_t n, con
 
 /* ---- Tensors --------------------------------------------------------------------------------------------------- */
 
-#define PE_N_DTYPES (PE_BOOL + 1)
-
 /* A view of a row-major little-endian tensor; data is aligned only to the size of an element. */
 struct pe_tensor {
     enum pe_dtype dtype;
@@ -119,8 +117,9 @@ struct pe_tensor {
     const void *data;
 };
 
-bool pe_dtype_is_real(enum pe_dtype dtype);  /* f32, f64, f16, bf16 */
-extern const char *const pe_answer_dtypes[]; /* the names of these four, in the order of the enum, then NULL */
+bool pe_dtype_is_real(enum pe_dtype dtype);  /* no integers, no bool */
+extern const char *const pe_answer_dtypes[]; /* the names of the real ones, then NULL */
+enum pe_dtype pe_answer_dtype(int word);     /* of one of these; PE_DTYPE_NONE: of a word that is not given, -1 */
 /* Elements of a shape; false if the product passes 2^63. */
 bool pe_shape_count(const uint64_t *shape, unsigned rank, uint64_t *count);
 /* dst[i] = src[i] in another dtype, i < n, one rounding (to nearest, ties to even). Integers saturate. NaN becomes 0 in
