@@ -69,6 +69,7 @@ check "texts in two languages" "$PYTHON" tests/lint/texts.py
 check "words of comments and guides" "$PYTHON" tests/lint/words.py
 check "look" looks_right "$@"
 check "generated text" env BUILD="$BUILD" tests/lint/generated.sh check
+check "powers of ten" "$PYTHON" tests/tools/powers_of_ten.py "$BUILD"/gen/api/numbers/powers_rows.c
 check "faults that other files name" "$PYTHON" tests/lint/faults.py
 check "names of tests and rows in guides" "$PYTHON" tests/lint/named.py
 check "folder guides" "$PYTHON" tests/lint/guides.py
