@@ -27,7 +27,7 @@ struct api_reply *api_readyz(struct api_request *request)
 {
     if (!api_host_is_ending(request->host))
         return state_reply("ready");
-    return api_refusal(503, "the server takes no new work: it is starting or shutting down");
+    return api_refusal(503, "the server accepts no new work: it is starting or shutting down");
 }
 
 struct api_reply *api_metrics(struct api_request *request)

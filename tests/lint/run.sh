@@ -66,7 +66,7 @@ check "layers, calls" "$PYTHON" tests/lint/layers.py --calls --build "$BUILD"
 check "rooms, calls" "$PYTHON" tests/lint/rooms.py --build "$BUILD"
 check "what the shared library exports" "$PYTHON" tests/lint/abi.py --build "$BUILD" --cc "$CC" --abi "${ABI:-0}"
 check "texts in two languages" "$PYTHON" tests/lint/texts.py
-check "words of comments and guides" "$PYTHON" tests/lint/words.py
+check "words of comments, guides and texts" "$PYTHON" tests/lint/words.py
 check "look" looks_right "$@"
 check "generated text" env BUILD="$BUILD" tests/lint/generated.sh check
 check "powers of ten" "$PYTHON" tests/tools/powers_of_ten.py "$BUILD"/gen/api/numbers/powers_rows.c
