@@ -18,8 +18,7 @@ struct api_format;
 struct api_lines;
 struct api_opening;
 
-/* ---- Where tensors come from, and how they are cut -----------------------------------------------------------------
- */
+/* ---- Where tensors come from, and how they are cut --------------------------------------------------------------- */
 
 /* Where the tensors of an answer come from: a plan that computes their elements on demand, or memory that already holds
  * them (the curves of an analysis). Formats ask only this. */
@@ -108,8 +107,7 @@ struct api_plan_body {
     void *own; /* data of the format for print() and waits(), in the arena */
 };
 
-/* ---- Formats -------------------------------------------------------------------------------------------------------
- */
+/* ---- Formats ----------------------------------------------------------------------------------------------------- */
 
 /* A member of an answer beside its tensors. */
 struct api_member {
@@ -164,8 +162,7 @@ extern const char *const api_format_names[];    /* NULL-terminated */
 extern const char *const api_reduce_names[];    /* in the order of enum pe_reduce, NULL-terminated */
 void api_formats_print(char *out, size_t room); /* "application/json (json), …" for messages */
 
-/* ---- body.c -------------------------------------------------------------------------------------------------------
- */
+/* ---- body.c ------------------------------------------------------------------------------------------------------ */
 
 /* Opens opening->stream in the request's arena: a body of all tensors of the source. format fits form
  * (api_form_check). */

@@ -224,8 +224,7 @@ static double long_value(struct decimal d)
     return library_value(&d);
 }
 
-/* ---- One element: a number or the quoted name of a value that JSON has no number for
- * ---------------------------------------- */
+/* ---- One element: a number or the quoted name of a value that JSON has no number for ----------------------------- */
 
 static const char *word_read(const char *p, const char *end, double *x)
 {

@@ -205,8 +205,7 @@ bool transport_refuse(struct http_connection *connection, const char *id, const 
 
 enum { REFUSED_DETAIL_BYTES = 512 };
 
-/* ---- Whom it serves ------------------------------------------------------------------------------------------------
- */
+/* ---- Whom it serves ---------------------------------------------------------------------------------------------- */
 
 /* The certificate and its key, as the files contain them. */
 struct tls_renewed;
