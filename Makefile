@@ -172,7 +172,7 @@ $(BUILD)/obj/server/main.o: CPPFLAGS += -DPOSENC_COMMIT='"$(COMMIT)"'
 
 MODELS_O := $(foreach table,names presets types,$(BUILD)/obj/core/models/$(table)_rows.o)
 $(LIB_CORE): $(call objects,$(CORE_C)) $(KERNEL_O) $(MODELS_O) $(BUILD)/obj/core/zh_rows.o
-$(LIB_API): $(call objects,$(API_C)) $(BUILD)/obj/api/zh_rows.o
+$(LIB_API): $(call objects,$(API_C)) $(BUILD)/obj/api/zh_rows.o $(BUILD)/obj/api/numbers/powers_rows.o
 $(LIB_SERVER): $(call objects,$(SERVER_C)) $(BUILD)/obj/server/page.o $(BUILD)/obj/server/clients.o
 
 # Models are blocks of text, which awk converts to the rows of a table in C; a wrong block stops the build at its line.
@@ -188,7 +188,13 @@ $(BUILD)/gen/%/zh_rows.c: %/zh.po core/po.awk
 	$(call say,AWK,$@)
 	$(Q)LC_ALL=C awk -f core/po.awk -v table=$(if $(filter core,$*),pe,$*)_zh $< >$@
 
-TABLES_O := $(MODELS_O) $(BUILD)/obj/core/zh_rows.o $(BUILD)/obj/api/zh_rows.o
+# Powers of ten in 128 bits, with which numbers are read and printed.
+$(BUILD)/gen/api/numbers/powers_rows.c: api/numbers/powers.awk
+	@mkdir -p $(@D)
+	$(call say,AWK,$@)
+	$(Q)LC_ALL=C awk -f $< >$@
+
+TABLES_O := $(MODELS_O) $(BUILD)/obj/core/zh_rows.o $(BUILD)/obj/api/zh_rows.o $(BUILD)/obj/api/numbers/powers_rows.o
 $(TABLES_O): $(BUILD)/obj/%_rows.o: $(BUILD)/gen/%_rows.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
 	$(call say,CC,$<)

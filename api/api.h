@@ -14,7 +14,7 @@
 
 /* A file of the page that is part of the program. */
 struct api_page_file {
-    const char *name; /* "views/table.js" */
+    const char *name; /* "views/bias/view.js" */
     const char *gzip; /* its bytes, compressed */
     size_t n_gzip;
     size_t n_bytes;       /* before compression */

@@ -31,20 +31,18 @@ const struct api_operation api_operations[PE_N_OPERATIONS] = {
         },
     [PE_ROTATE] =
         {
-            .route =
-                {.pattern = "/rotate",
-                 .methods = API_BY_POST,
-                 .operation = PE_ROTATE,
-                 .kind = API_COMPUTES,
-                 .summary = "queries and keys rotated",
-                 .tool = "rotate",
-                 .title = "Rotate queries and keys",
-                 .description =
-                     "Queries q and keys k after the rotation of a RoPE scheme or preset. Use it to "
-                     "see what a rotation does to "
-                     "vectors, or what a port should have got. Tensors are nested lists or {\"npy\":\"<base64>\"}.",
-                 .example = "{\"scheme\":\"rope\",\"layout\":\"half\",\"offset\":3,\"q\":[[1,0,0,1],[1,0,0,1]],"
-                            "\"digits\":4}"},
+            .route = {.pattern = "/rotate",
+                      .methods = API_BY_POST,
+                      .operation = PE_ROTATE,
+                      .kind = API_COMPUTES,
+                      .summary = "queries and keys rotated",
+                      .tool = "rotate",
+                      .title = "Rotate queries and keys",
+                      .description = "Queries q and keys k after the rotation of a RoPE scheme or preset. Use it to "
+                                     "see what a rotation does to vectors, or what a port should have computed. "
+                                     "Tensors are nested lists or {\"npy\":\"<base64>\"}.",
+                      .example = "{\"scheme\":\"rope\",\"layout\":\"half\",\"offset\":3,\"q\":[[1,0,0,1],[1,0,0,1]],"
+                                 "\"digits\":4}"},
             .tensor = "q",
             .prefix = "rotate-",
             .text = "a rotation",

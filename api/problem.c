@@ -55,7 +55,7 @@ static void print_advice(const struct pe_failure *err, char *out, size_t room)
     if (err->advice == PE_LIST_FIELDS)
         snprintf(out, room, pe_text("; GET /schemes/%s lists the fields of %s"), err->about, err->about);
     else if (err->advice == PE_ASK_OTHER)
-        snprintf(out, room, pe_text(" to this endpoint; POST /%s takes it"), err->about);
+        snprintf(out, room, pe_text(" to this endpoint; POST /%s accepts it"), err->about);
     else
         snprintf(out, room, "%s", plain[err->advice] ? pe_text(plain[err->advice]) : "");
 }

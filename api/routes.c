@@ -80,29 +80,30 @@ static const struct api_route routes[] = {
                     "as a program prints them, or {\"npy\":\"<base64>\"}.",
      .example = EXAMPLE_DIAGNOSE, .component = "Diagnosis", .answer = "DiagnosisAnswer", .instead = ""},
     {"/diagnose/probe", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_probe, .is_slow = true,
-     .summary = "which few numbers of a tensor to look at and type: they tell a belief from every single mistake",
+     .summary =
+         "which few numbers of a tensor to look at and type: they distinguish a belief from every single mistake",
      .example = EXAMPLE_PROBE, .component = "Probe", .answer = "ProbeAnswer"},
     {"/check", POST, NULL, API_COMPUTES, .steps = &api_check, .is_slow = true, .takes_prints = true,
      .summary = "whether a tensor is what it is believed to be: a diagnosis as yes or no", .tool = "check",
      .title = "Check a tensor",
-     .description = "Whether a tensor is what a scheme, preset or hf_config says: yes or no, and what differs. Use it "
-                    "in tests, when the configuration is "
-                    "known; diagnose identifies an unknown tensor.",
+     .description = "Whether a tensor is what a scheme, preset or hf_config states: yes or no, and what differs. Use "
+                    "it in tests, when the configuration is known; diagnose identifies an unknown tensor.",
      .example = EXAMPLE_CHECK, .component = "Diagnosis", .answer = "CheckAnswer"},
     {"/explain", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_explain, .is_slow = true, .takes_text = true,
-     .summary = "what a model's configuration means for every kind of layers, which tool takes which number, and what "
+     .summary = "what a model's configuration means for every kind of layers, which tool uses which number, and what "
                 "follows where they differ",
      .tool = "explain", .title = "Explain a configuration",
-     .description = "What a model's config.json, GGUF keys or preset mean for every kind of layers, what was read and "
-                    "what was taken by default, and where other tools differ. Use it first.",
+     .description = "What a model's config.json, GGUF keys or preset mean for every kind of layers, what was read, "
+                    "what are defaults, and where other tools differ. Use it first.",
      .example = EXAMPLE_EXPLAIN, .component = "Explanation", .answer = "ExplanationAnswer"},
     {"/translate", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_translate, .is_slow = true, .takes_text = true,
      .summary =
          "the same positions in the words of other tools: fields, flags, keys, arguments, calls, and what each of "
          "them loses",
      .tool = "translate", .title = "Translate a configuration",
-     .description = "The same positions in another tool's words, ready to paste: fields, flags, keys, arguments, and "
-                    "what each tool cannot say, with the error that follows. Use it to move a model to another stack.",
+     .description =
+         "The same positions in another tool's words, ready to paste: fields, flags, keys, arguments, and what each "
+         "tool cannot express, with the error that follows. Use it to move a model to another stack.",
      .example = EXAMPLE_TRANSLATE, .component = "Translation", .answer = "TranslationAnswer"},
     {"/golden", POST | QUERY, NULL, API_COMPUTES, .steps = &api_golden, .is_slow = true,
      .summary = "a few exact tensors of a configuration in a file of at most 64 KiB, for the tests of a port",
@@ -344,7 +345,7 @@ static bool check_access(const struct api_call *call, const struct api_route *ro
     if (call->access == API_ACCESS_WRITE || (call->access == API_ACCESS_READ && !api_changes(call)))
         return true;
     if (call->access == API_ACCESS_READ) {
-        api_fail(problem, 403, "", "this token may read, %s wants one that may write (--token-file)", call->method);
+        api_fail(problem, 403, "", "this token may read, %s needs one that may write (--token-file)", call->method);
         api_problem_header(problem, "WWW-Authenticate",
                            "Bearer realm=\"posenc\", error=\"insufficient_scope\", scope=\"write\"");
         return false;
@@ -374,7 +375,7 @@ static bool check_page(const struct api_host *host, const struct api_call *call,
         return true;
     if (!is_unasked)
         return api_fail(problem, 403, "",
-                        "%s comes from a page of another origin, \"%.100s\"; allowed: this server's own pages, and "
+                        "%s was sent by a page of another origin, \"%.100s\"; allowed: this server's own pages, and "
                         "those of the origins that --cors-origin names",
                         call->method, call->origin);
     return api_fail(problem, 403, "",

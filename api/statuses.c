@@ -20,7 +20,7 @@ const struct api_status api_statuses[] = {
     {405, "Method Not Allowed", "the path has other methods: Allow", 0},
     {406, "Not Acceptable", "nothing that Accept, format or Accept-Encoding names can carry the answer",
      AT(REQUESTS) | AT(CODED) | AT(MESSAGES)},
-    {408, "Request Timeout", "the request came too slowly", AT(ALL)},
+    {408, "Request Timeout", "the request arrived too slowly", AT(ALL)},
     {412, "Precondition Failed", "If-Match, If-None-Match or a sha256 does not hold", AT(FILES) | AT(REQUESTS)},
     {413, "Content Too Large", "the body, its JSON, the answer or its work passes a limit, which is named", AT(ALL)},
     {414, "URI Too Long", "the request line passes its limit", AT(ALL)},

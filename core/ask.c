@@ -298,7 +298,7 @@ static enum pe_status check_work(const struct pe_ask *ask, const struct pe_plan 
     double work = pe_plan_work(plan);
     if (ask->max_work <= 0 || work <= ask->max_work)
         return PE_OK;
-    pe_fail(err, "", "the outputs take %.3g multiply-adds; allowed here: at most %.3g", work, ask->max_work);
+    pe_fail(err, "", "the outputs need %.3g multiply-adds; allowed here: at most %.3g", work, ask->max_work);
     return err->status = PE_TOO_LARGE;
 }
 

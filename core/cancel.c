@@ -31,7 +31,7 @@ bool pe_is_cancelled(void)
 
 enum pe_status pe_cancelled(struct pe_failure *err)
 {
-    pe_fail(err, "", "given up: nobody waits for the answer any more");
+    pe_fail(err, "", "cancelled: the client disconnected");
     return err->status = PE_CANCELLED;
 }
 

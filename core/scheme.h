@@ -87,7 +87,7 @@ struct pe_plan {
     struct pe_part *parts;     /* [n_outputs]; NULL: all outputs are whole (core/slice.h) */
     struct pe_output *answers; /* [n_outputs]: after slicing */
     enum pe_reduce reduce;
-    struct pe_tallies *tallies;  /* memory for long reduced rows; NULL: the stack is enough (core/reduce.h) */
+    struct pe_tallies *tallies;  /* memory for long reduced rows; NULL: the stack is enough (core/reduce.c) */
     struct pe_cost cost;         /* of planning: time as estimated by pe_plan_check, bytes up to the current step */
     struct pe_source *sources;   /* of the outputs, in the same order */
     size_t n_outputs, n_sources; /* sources after the first n_outputs are used internally, not answered */

@@ -146,8 +146,7 @@ enum pe_status pe_analysis_compute(struct pe_analysis *analysis, struct pe_failu
 /* Frees everything but the tensors, once the answer is printed. */
 void pe_analysis_settle(struct pe_analysis *analysis);
 
-/* ---- Diagnosis: the configuration that gives a tensor -------------------------------------------------------------
- */
+/* ---- Diagnosis: the configuration that gives a tensor ------------------------------------------------------------ */
 
 /* One code of the catalogue of faults. */
 struct pe_fault_info {
@@ -202,8 +201,7 @@ enum pe_status pe_probe_new(const struct pe_diagnosis_request *request, struct p
                             struct pe_failure *err);
 extern const struct pe_member pe_probe_members[];
 
-/* ---- Explanations: one model's positions as every tool reads them --------------------------------------------------
- */
+/* ---- Explanations: one model's positions as every tool reads them ------------------------------------------------ */
 
 /* A code of findings, as the catalogue lists it. */
 struct pe_contradiction {
@@ -245,8 +243,7 @@ const struct pe_value *pe_explain_answer(const struct pe_explain *explain); /* b
 const struct pe_value *pe_explain_sentences(struct pe_explain *explain);
 extern const struct pe_member pe_explain_members[];
 
-/* ---- Translations: the same positions in the words of other tools --------------------------------------------------
- */
+/* ---- Translations: the same positions in the words of other tools ------------------------------------------------ */
 
 /* How a target's words are written. */
 enum pe_target_form {
@@ -304,8 +301,7 @@ enum pe_status pe_translate_new(const struct pe_explain_request *request, struct
                                 struct pe_failure *err);
 extern const struct pe_member pe_translate_members[];
 
-/* ---- Golden vectors: a few exact numbers of a configuration, for the tests of somebody's port ----------------------
- */
+/* ---- Golden vectors: a few exact numbers of a configuration, for the tests of somebody's port -------------------- */
 
 /* A file of golden vectors with its header, bytes: small enough to be part of a repository. */
 enum { PE_GOLDEN_BYTES_MAX = 64 << 10 };
@@ -341,8 +337,7 @@ const struct pe_value *pe_golden_about(struct pe_golden *golden);
 bool pe_golden_shrink(struct pe_golden *golden);
 enum pe_status pe_golden_compute(struct pe_golden *golden, struct pe_failure *err);
 
-/* ---- Experiments: small decoders trained with different encodings -------------------------------------------------
- */
+/* ---- Experiments: small decoders trained with different encodings ------------------------------------------------ */
 
 enum { PE_EXPERIMENT_CONFIGS_MAX = 6 };
 

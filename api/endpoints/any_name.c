@@ -29,7 +29,7 @@ struct api_any_names {
 static const struct pe_param own_rows[] = {
     {.name = "tensors",
      .type = PE_T_VALUE,
-     .about = {"tensors", "an object of tensors by any name, which are taken for what their names and numbers tell"},
+     .about = {"tensors", "an object of tensors by any name; what each one is follows from its name and numbers"},
      .group = PE_G_ANSWER},
     {.name = "kind",
      .type = PE_T_VALUE,

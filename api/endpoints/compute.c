@@ -128,7 +128,7 @@ static bool check_work(struct api_request *request)
         return true;
     return api_fail(
         &request->problem, 413, "",
-        "the answer takes %.3g multiplications; allowed: at most %.3g (the limit --max-work of this server)", work,
+        "the answer needs %.3g multiplications; allowed: at most %.3g (the limit --max-work of this server)", work,
         (double)request->host->max_work);
 }
 

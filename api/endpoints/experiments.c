@@ -47,9 +47,9 @@ static void end(struct experiment *x)
 /* The last event where there was no memory for another. A body that just ended would look complete. */
 static void put_spare(struct experiment *x)
 {
-    static const char problem[] = "{\"event\":\"error\",\"type\":\"about:blank\",\"title\":\"Service Unavailable\","
-                                  "\"status\":503,\"detail\":\"not enough memory to go on; try again later\","
-                                  "\"error\":\"not enough memory to go on; try again later\"}";
+    static const char problem[] = "{\"event\":\"error\",\"type\":\"about:blank\",\"title\":\"Service "
+                                  "Unavailable\",\"status\":503,\"detail\":\"not enough memory to continue; try again "
+                                  "later\",\"error\":\"not enough memory to continue; try again later\"}";
     char id[40] = "";
     if (x->is_events)
         snprintf(id, sizeof id, "id: %llu\ndata: ", (unsigned long long)(x->n_events - 1));

@@ -114,8 +114,7 @@ static struct api_reply *explain_build(struct api_request *request)
 
 const struct api_steps api_explain = {{explain_read}, NULL, explain_build, 0};
 
-/* ---- /translate: the core states values; here each becomes text as a shell, JSON or Python has it, of the value alone
- * ---- */
+/* ---- /translate: the core states values; here each becomes text of a shell, JSON or Python ----------------------- */
 
 static const struct api_taking translate_taking = {
     .tensor = api_tensor_is_q, .params = pe_translate_params, .may_answer_nothing = true};

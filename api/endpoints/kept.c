@@ -81,10 +81,10 @@ struct api_reply *api_stored_guarded(struct api_request *request, const struct a
     else if (request->call->if_match)
         api_fail(problem, 412, "", "If-Match does not hold: no %s \"%s\" are stored", what, name);
     else
-        api_fail(problem, 412, "",
-                 "If-None-Match does not hold: \"%s\" is among the stored %s, but this server cannot read it; its log "
-                 "says why",
-                 name, what);
+        api_fail(
+            problem, 412, "",
+            "If-None-Match does not hold: \"%s\" is among the stored %s, but this server cannot read it; see its log",
+            name, what);
     if (weights)
         store->release(store->self, weights);
     return NULL;
@@ -120,8 +120,8 @@ struct api_reply *api_stored_refused(struct api_request *request, const struct a
                  "many requests waiting; try again later",
                  what);
     else if (stored == API_STORED_FAILED)
-        api_fail(problem, 503, "", "the place of stored %s (%s of this server) could not be written; its log says why",
-                 what, store->place);
+        api_fail(problem, 503, "", "the place of stored %s (%s of this server) could not be written; see its log", what,
+                 store->place);
     else if (stored == API_STORED_UNGUARDED)
         api_fail(problem, 501, "",
                  "the place of stored %s (%s of this server) has no conditional writes, so If-Match and "

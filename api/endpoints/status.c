@@ -21,7 +21,7 @@ struct api_reply *api_readyz(struct api_request *request)
 {
     if (!api_host_is_ending(request->host))
         return state_reply("ready");
-    return api_refusal(503, "the server takes no new work: it is starting or shutting down");
+    return api_refusal(503, "the server accepts no new work: it is starting or shutting down");
 }
 
 struct api_reply *api_metrics(struct api_request *request)
@@ -46,8 +46,10 @@ struct api_reply *api_version(struct api_request *request)
     return api_reply_text(200, api_json_type, &text);
 }
 
-/* ---- /limits: what this server allows, what this request's token may do, and which endpoints the program has, so
- * that a client need not find out by being refused ---- */
+/* ---- /limits ----------------------------------------------------------------------------------------------------- */
+
+/* What this server allows, what this request's token may do, and which endpoints the program has, so that a client need
+ * not find out by being refused. */
 
 /* The furthest position, as the rows of the sequence state it. */
 static int64_t furthest(void) { return (int64_t)pe_param_find(pe_sequence_params(), "offset")->max; }

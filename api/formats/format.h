@@ -17,8 +17,7 @@
 struct api_format;
 struct api_lines;
 
-/* ---- Where tensors come from, and how they are cut -----------------------------------------------------------------
- */
+/* ---- Where tensors come from, and how they are cut --------------------------------------------------------------- */
 
 /* Formats ask only this of a source (inputs/inputs.h). */
 
@@ -93,8 +92,7 @@ struct api_plan_body {
     void *own; /* data of the format for print() and waits(), in the arena */
 };
 
-/* ---- Formats -------------------------------------------------------------------------------------------------------
- */
+/* ---- Formats ----------------------------------------------------------------------------------------------------- */
 
 struct api_format {
     const char *name, *media_type; /* "raw", "application/octet-stream" */
@@ -124,8 +122,7 @@ extern const char *const api_format_names[];    /* NULL-terminated */
 extern const char *const api_reduce_names[];    /* in the order of enum pe_reduce, NULL-terminated */
 void api_formats_print(char *out, size_t room); /* "application/json (json), …" for messages */
 
-/* ---- body.c -------------------------------------------------------------------------------------------------------
- */
+/* ---- body.c ------------------------------------------------------------------------------------------------------ */
 
 /* Opens request->opening.stream in the request's arena: a body of all tensors of the source, in its format, which fits
  * its form (api_form_check). */

@@ -75,7 +75,7 @@ static bool find_directory(struct archive *a)
         return api_fail(a->problem, 413, "", "the .npz file has %zu entries; at most %d", a->n_entries, API_PARTS_MAX);
     a->directory_end = (size_t)(end - a->bytes);
     if (offset > a->directory_end || bytes != a->directory_end - offset)
-        return fail_archive(a, "its directory is not where its end record says");
+        return fail_archive(a, "its directory is not where its end record states");
     a->directory = offset;
     return true;
 }
@@ -108,7 +108,7 @@ static bool read_entry(struct api_request *request, const struct archive *a, con
     if (load(central + 20, 4) != size)
         return fail_entry(a, 400, entry, "is stored but has two sizes");
     if (at > a->directory || a->directory - at < LOCAL_BYTES || memcmp(a->bytes + at, "PK\3\4", 4) != 0)
-        return fail_entry(a, 400, entry, "has no header where the directory says");
+        return fail_entry(a, 400, entry, "has no header where the directory states");
     const char *local = a->bytes + at;
     size_t n_head = LOCAL_BYTES + load(local + 26, 2) + load(local + 28, 2);
     if (n_head > a->directory - at || size > a->directory - at - n_head)
@@ -156,7 +156,7 @@ static bool add_tensor(struct api_request *request, const struct archive *a, con
 {
     char what[160], pointer[PE_POINTER_MAX] = "";
     if (crc32_z(0, (const Bytef *)entry->bytes, entry->n) != entry->crc)
-        return fail_entry(a, 400, entry, "has another CRC-32 than its directory says: it was changed on its way");
+        return fail_entry(a, 400, entry, "has another CRC-32 than its directory states: it was damaged");
     snprintf(what, sizeof what, pe_text("\"%.64s.npy\" in the .npz file"), entry->name);
     api_pointer_push(pointer, entry->name, strlen(entry->name));
     struct api_npy_file file = {.bytes = entry->bytes, .n = entry->n, .what = what, .pointer = pointer};

@@ -261,7 +261,7 @@ static bool fail_none(const struct adding *a)
     list_takes(a, takes, sizeof takes);
     list_tensors(a->weights->tensors, list, sizeof list);
     return api_fail(a->problem, 422, a->pointer,
-                    "the stored weights \"%.64s\" have nothing named as %s's weights (%s); they have: %s; say which "
+                    "the stored weights \"%.64s\" have nothing named as %s's weights (%s); they have: %s; choose one "
                     "with \"map\":{\"%s\":\"name in the file\"}",
                     a->name, a->scheme, takes, list, a->takes[0].name);
 }
@@ -276,7 +276,7 @@ static bool fail_twice(const struct adding *a, const char *take)
 static bool fail_many(const struct adding *a, const char *take, size_t n, const char *list)
 {
     return api_fail(a->problem, 422, a->pointer,
-                    "the stored weights \"%.64s\" have %zu tensors that may be %s: %s; say which with "
+                    "the stored weights \"%.64s\" have %zu tensors that may be %s: %s; choose one with "
                     "\"map\":{\"%s\":\"name in the file\"}",
                     a->name, n, take, list, take);
 }

@@ -58,8 +58,7 @@ struct api_place {
 };
 struct api_place api_place_of(const char *text, size_t n, size_t at);
 
-/* ---- json_scan.c: jansson -----------------------------------------------------------------------------------------
- */
+/* ---- json_scan.c: jansson ---------------------------------------------------------------------------------------- */
 
 /* The only call into jansson's parser, with errors that the caller can distinguish. */
 

@@ -194,7 +194,7 @@ static bool take_list(struct scanner *s, struct api_problem *problem)
         s->scan->numbers.n = lifted.first;
         if (s->levels[s->depth].may_be_ragged)
             return open_bracket(s, problem);
-        return fail_here(s, 422, "this list is ragged: its rows have different lengths, or numbers stand beside rows",
+        return fail_here(s, 422, "this list is ragged: its rows have different lengths, or numbers are beside rows",
                          problem);
     case API_READ_DEEP:
         if (!s->scan->too_deep.status)

@@ -11,18 +11,15 @@
 #define SERVER "{\"name\":\"posenc\",\"title\":\"posenc\",\"version\":\"" PE_VERSION "\"}"
 #define CAPABILITIES "\"capabilities\":{\"tools\":{},\"resources\":{},\"prompts\":{}}"
 
-const char api_mcp_instructions[] = "posenc computes the positional encodings of Transformer models exactly (RoPE and "
-                                    "its scalings, ALiBi, T5, sinusoidal, learned tables) and finds "
-                                    "which configuration made a given tensor. Start with explain, which reads a "
-                                    "config.json, or with presets, which finds a model by name; schemes lists "
-                                    "what can be computed, with name every parameter of one. When numbers differ from "
-                                    "those of another implementation, call diagnose with the configuration "
-                                    "that you believe and a few rows of cos and sin, of inv_freq, or of q and q_out: "
-                                    "its findings name the mistake. check says yes or no, for tests. "
-                                    "Answers show the first numbers of each tensor; values asks for more, and url "
-                                    "gives all of them. Positions are integers, absolute, from 0. "
-                                    "Pairs of channels have a layout, half (Hugging Face) or interleaved (Meta): state "
-                                    "it. An error names the field at fault and the nearest valid name.";
+const char api_mcp_instructions[] =
+    "posenc computes the positional encodings of Transformer models exactly (RoPE and its scalings, ALiBi, T5, "
+    "sinusoidal, learned tables) and finds which configuration made a given tensor. Start with explain, which reads a "
+    "config.json, or with presets, which finds a model by name; schemes lists what can be computed, with name every "
+    "parameter of one. When numbers differ from those of another implementation, call diagnose with the configuration "
+    "that you believe and a few rows of cos and sin, of inv_freq, or of q and q_out: its findings name the mistake. "
+    "check answers yes or no, for tests. Answers show the first numbers of each tensor; values asks for more, and url "
+    "gives all of them. Positions are integers, absolute, from 0. Pairs of channels have a layout, half (Hugging Face) "
+    "or interleaved (Meta): state it. An error names the field at fault and the nearest valid name.";
 
 static const char *const versions = "[\"" NEW "\",\"" OLD "\",\"" OLDER "\"]";
 

@@ -106,8 +106,7 @@ struct api_mcp_own {
 };
 extern const struct pe_param api_mcp_own_rows[];
 
-/* ---- A call (call.c, result.c, live.c) ----------------------------------------------------------------------------
- */
+/* ---- A call (call.c, result.c, live.c) --------------------------------------------------------------------------- */
 
 struct api_mcp_call {
     struct api_request *request;
@@ -153,8 +152,7 @@ struct api_reply *api_mcp_live(struct api_mcp_call *call, struct api_reply *inne
 enum api_mcp_outcome { API_MCP_OK, API_MCP_REFUSED, API_MCP_ERROR, API_MCP_CANCELLED, API_MCP_N_OUTCOMES };
 void api_mcp_count(size_t tool, enum api_mcp_outcome outcome);
 
-/* ---- Resources and prompts ----------------------------------------------------------------------------------------
- */
+/* ---- Resources and prompts --------------------------------------------------------------------------------------- */
 
 void api_mcp_resources_print(struct api_text *text, const struct api_request *request);
 bool api_mcp_resource_read(struct api_text *text, struct api_request *request, struct api_mcp_message *message);

@@ -30,7 +30,7 @@ static const struct prompt {
     {"extend_context",
      "Extend the context of a model",
      "Chooses a scaling of RoPE for a longer context from measured properties and a short experiment.",
-     {{"preset", "the model's preset", true}, {"target_len", "the length that is wanted", true}},
+     {{"preset", "the model's preset", true}, {"target_len", "the required length", true}},
      "I want this model to read sequences of this length. Choose a scaling of its positions:\n"
      "1. Call explain with the preset: the original length, base and scaling.\n"
      "2. Call analyze with configs, one for each scaling, and the metrics wavelengths, extrapolation and difference.\n"
@@ -40,10 +40,9 @@ static const struct prompt {
      "Teach a scheme",
      "Explains a positional encoding with its formula, a picture and an attention map.",
      {{"scheme", "the scheme", true}, {"audience", "who reads it", false}},
-     "Explain this positional encoding from the resource that follows:\n"
-     "1. State its formula and what each symbol is.\n"
-     "2. Call picture for a heat map of the scheme, and say what its stripes are.\n"
-     "3. Call attention with tokens The, dog, chased, another, dog, and show how the two dogs differ by their places."},
+     "Explain this positional encoding from the resource that follows:\n1. State its formula and what each symbol "
+     "is.\n2. Call picture for a heat map of the scheme, and explain its stripes.\n3. Call attention with tokens The, "
+     "dog, chased, another, dog, and show how the two dogs differ by their places."},
 };
 
 enum { N_PROMPTS = sizeof prompts / sizeof *prompts };

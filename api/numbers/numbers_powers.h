@@ -1,5 +1,5 @@
-/* Powers of ten in 128 bits, and what is computed straight from them. Shared by the number reader
- * and writer only. */
+/* Powers of ten in 128 bits, and what is computed straight from them. Shared by the number reader and writer only. The
+ * table is computed by powers.awk when the program is built. */
 #ifndef API_NUMBERS_POWERS_H
 #define API_NUMBERS_POWERS_H
 
@@ -20,8 +20,8 @@ extern const struct api_power api_powers[API_POWER_MAX - API_POWER_MIN + 1];
 
 static inline const struct api_power *api_power_of_ten(int k) { return &api_powers[k - API_POWER_MIN]; }
 
-/* floor(log2(10^k)): 1741647/2^19 is log2(10) to within what the range of k needs (the generator
- * checks every k). */
+/* floor(log2(10^k)): 1741647/2^19 is log2(10) to within what the range of k needs (tests/tools/powers_of_ten.py checks
+ * every k). */
 static inline int api_log2_of_power(int k) { return k * 1741647 >> 19; }
 
 /* The double nearest digits × 10^exponent, ties to even; infinity if it overflows. */

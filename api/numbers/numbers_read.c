@@ -7,7 +7,6 @@
  *
  * Why not strtod for all: it takes 60 ns a number, depends on the locale, and a body has millions of them; this takes a
  * few. An array of numbers never becomes a tree of nodes (json_scan.c), so reading is bounded by the text. */
-#include "api/numbers/kernels/numbers.h"
 #include "api/numbers/numbers.h"
 #include "api/numbers/numbers_powers.h"
 
@@ -85,12 +84,14 @@ static inline bool is_left_at(const char *p) { return (uintptr_t)p % 65536 == 0 
 
 static inline bool is_digit(char c) { return (unsigned char)(c - '0') < 10; }
 
-/* Whether eight bytes are all digits: their high halves are 3, and adding 6 to the low ones does
- * not carry into these. */
-static inline bool are_digits(uint64_t word)
+/* How many of eight bytes, the first in the lowest, are digits before one that is not. Without the high half of a
+ * digit's code a digit is at most 9, so adding 0x76 leaves its top bit clear; a carry changes only bytes behind one
+ * that is no digit. */
+static inline unsigned digits_in_front(uint64_t word)
 {
-    const uint64_t high = UINT64_C(0xf0f0f0f0f0f0f0f0), sixes = UINT64_C(0x0606060606060606);
-    return ((word & high) | ((word + sixes) & high) >> 4) == UINT64_C(0x3333333333333333);
+    uint64_t low = word ^ UINT64_C(0x3030303030303030);
+    uint64_t others = (low | (low + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
+    return others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
 }
 
 /* Eight ASCII digits, the first in the lowest byte: neighbours are joined to pairs, these to fours,
@@ -102,15 +103,21 @@ static inline uint64_t eight_value(uint64_t word)
     return (word & UINT64_C(0x0000ffff0000ffff)) * (UINT64_C(10000) << 32 | 1) >> 32;
 }
 
-/* Appends the digits at p to *digits; returns their end. */
+/* Appends the digits at p to *digits; returns their end. Up to eight at a time: how many follow differs from number to
+ * number, so a branch for each digit would be mispredicted. */
 static inline const char *digits_read(const char *p, const char *end, uint64_t *digits)
 {
+    static const uint32_t tens[9] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
     uint64_t word, value = *digits;
-    while (end - p >= 8 && (memcpy(&word, p, sizeof word), are_digits(word))) {
-        value = value * 100000000 + eight_value(word);
-        p += 8;
+    unsigned n = 8;
+    while (n == 8 && end - p >= 8) {
+        memcpy(&word, p, sizeof word);
+        n = digits_in_front(word);
+        unsigned half = 32 - 4 * n; /* of the shift, since a shift by all 64 bits is undefined */
+        value = value * tens[n] + eight_value(word << half << half);
+        p += n;
     }
-    for (; p < end && is_digit(*p); p++)
+    for (; n == 8 && p < end && is_digit(*p); p++)
         value = value * 10 + (uint64_t)(*p - '0');
     *digits = value;
     return p;
@@ -217,8 +224,7 @@ static double long_value(struct decimal d)
     return library_value(&d);
 }
 
-/* ---- One element: a number or the quoted name of a value that JSON has no number for
- * ---------------------------------------- */
+/* ---- One element: a number or the quoted name of a value that JSON has no number for ----------------------------- */
 
 static const char *word_read(const char *p, const char *end, double *x)
 {
@@ -285,17 +291,6 @@ static bool grow(struct api_doubles *out, size_t left)
     return true;
 }
 
-/* Reads as many numbers from *p on as the kernel can, often none, and moves *p behind their commas. */
-static size_t many_read(const char **p, const char *end, double *dst, size_t room)
-{
-#if defined(__x86_64__)
-    if (pe_isa() >= PE_ISA_AVX2)
-        return api_numbers_read_avx2(p, end, dst, room);
-#endif
-    (void)p, (void)end, (void)dst, (void)room;
-    return 0;
-}
-
 /* Appends the elements from p on until something else than a comma follows one; p is then behind the last element.
  * NULL: *why is set. This loop is separate because it reads the millions of numbers. */
 static const char *elements_read(struct reader *r, const char *p, enum api_read *why)
@@ -315,12 +310,6 @@ static const char *elements_read(struct reader *r, const char *p, enum api_read 
             *why = API_READ_NO_MEMORY;
             return NULL;
         }
-        size_t room = out->room - out->n;
-        size_t n_many = many_read(&p, r->end, out->values + out->n, room < ASK ? room : ASK);
-        out->n += n_many;
-        n += n_many;
-        if (out->n == out->room)
-            continue;
         if (p == r->end || (p = element_read(p, r->end, &out->values[out->n])) == NULL) {
             *why = API_READ_OTHER;
             return NULL;

@@ -83,12 +83,12 @@ static bool choose_operation(struct inference *inference, struct api_request *re
         if (operation == PE_N_OPERATIONS)
             continue;
         if (!api_oip_can(&inference->model, operation)) {
-            snprintf(what, sizeof what, pe_text("it comes from %s, which this model does not do"),
+            snprintf(what, sizeof what, pe_text("it is an output of %s, which this model does not have"),
                      pe_text(api_operations[operation].text));
             return fail_output(inference, i, what);
         }
         if (chosen != PE_N_OPERATIONS && chosen != operation) {
-            snprintf(what, sizeof what, pe_text("it comes from %s, the one before from %s; ask for them one by one"),
+            snprintf(what, sizeof what, pe_text("it is an output of %s, the one before of %s; request them separately"),
                      pe_text(api_operations[operation].text), pe_text(api_operations[chosen].text));
             return fail_output(inference, i, what);
         }

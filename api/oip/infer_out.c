@@ -130,7 +130,7 @@ static bool check_numbers(struct api_request *request, const struct pe_output *o
     if (count <= max / width && pe_plan_work(request->opening.source.plan) <= API_BESIDE_WORK_MAX)
         return true;
     return api_fail(&request->problem, 413, "/outputs",
-                    "output %s (%" PRIu64 " elements) takes too long or is too large to stand as JSON beside others as "
+                    "output %s (%" PRIu64 " elements) takes too long or is too large to be JSON beside others as "
                     "bytes; set binary_data for it too, or for none",
                     output->name, count);
 }

@@ -31,7 +31,7 @@ struct api_reply *api_oip_live(struct api_request *request)
 static bool check_ready(struct api_request *request)
 {
     return !api_host_is_ending(request->host) ||
-           api_fail(&request->problem, 503, "", "the server takes no new work: it is starting or shutting down");
+           api_fail(&request->problem, 503, "", "the server accepts no new work: it is starting or shutting down");
 }
 
 struct api_reply *api_oip_ready(struct api_request *request)

@@ -228,7 +228,7 @@ bool api_oip_add_tensor(struct api_request *request, const struct api_oip_input 
         if (strcmp(input->name, "tokens") == 0)
             return add_words(request, input, tail, problem);
         return fail_input(input, 422, "datatype", problem,
-                          "BYTES are words, which only the input tokens takes; send numbers");
+                          "BYTES are words, which only the input tokens accepts; send numbers");
     }
     if (dtype == PE_DTYPE_NONE) {
         char list[128], what[256];

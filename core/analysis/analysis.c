@@ -70,7 +70,7 @@ static enum pe_status check_limits(struct pe_analysis *study, struct pe_failure 
     for (size_t i = 0; i < study->n_subjects; i++)
         add_costs(study, i, &all);
     if (all.work > study->request->max_work) {
-        pe_fail(err, "", "the analysis takes %.3g multiply-adds; allowed: at most %.3g", all.work,
+        pe_fail(err, "", "the analysis needs %.3g multiply-adds; allowed: at most %.3g", all.work,
                 study->request->max_work);
         err->status = PE_TOO_LARGE;
         return pe_advise(err, PE_RAISE_ANALYSIS, NULL);

@@ -1,4 +1,4 @@
-/* Every metric, one line each, in the order of answers: METRIC(name) is the row pe_metric_name of core/analysis/name.c.
+/* Every metric, one line each, in the order of answers: METRIC(name) is the row pe_metric_name of core/analysis/NAME.c.
  */
 METRIC(unique)
 METRIC(shift)

@@ -117,7 +117,7 @@ static void put_witness(const struct turn *t, double value, struct pe_node *out)
 
 static const char *const details[] = {
     "The norm of a vector changes by a factor of up to 1 ± {value}, at row {witness.row} in pair {witness.pair}.",
-    "Norms are kept: the largest relative change is {value}.",
+    "Norms are preserved: the largest relative change is {value}.",
 };
 enum { CHANGED, KEPT };
 

@@ -252,7 +252,7 @@ static enum pe_status check_work(const struct pe_plan *plan, struct pe_failure *
     double work = (double)t->embedded.n_rows * (double)t->embedded.dim * rows;
     if (work <= PE_PROJECTION_WORK_MAX)
         return PE_OK;
-    pe_fail(err, "/x", "projecting x takes %.3g multiplications; allowed: %.3g; send q, k and v instead", work,
+    pe_fail(err, "/x", "projecting x needs %.3g multiplications; allowed: %.3g; send q, k and v instead", work,
             PE_PROJECTION_WORK_MAX);
     return err->status = PE_TOO_LARGE;
 }

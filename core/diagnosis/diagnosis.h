@@ -51,7 +51,7 @@ struct pe_diagnosis {
     uint64_t searched;
     double work; /* multiply-adds so far, as pe_plan_work counts them: of plans, predicted numbers and measurements */
     double bytes;
-    struct pe_answer *answer; /* search/answer.h: the candidates, which the tree borrows from */
+    struct pe_answer *answer; /* search/search.h: the candidates, which the tree borrows from */
     struct pe_values *values; /* the tree of the answer */
     struct pe_values *before; /* that of the belief, where the tensor was identified without it; NULL: it was not */
     const struct pe_value *stated;        /* that tree when it is finished */

@@ -286,9 +286,9 @@ static bool put_notes(const struct pe_explain *ex, struct pe_node *root)
     if (is_long && !pe_dialect_is_class(ex))
         pe_put_string(notes, NULL,
                       pe_text_in(ex->request->lang,
-                                 "longrope: transformers takes the short list up to the original length and the "
-                                 "long list beyond; llama.cpp takes the long list at every length if the context "
-                                 "that it allocates, by default the model's, is longer than the original."));
+                                 "longrope: transformers uses the short list up to the original length and the long "
+                                 "list beyond; llama.cpp uses the long list at every length if the context that it "
+                                 "allocates, by default the model's, is longer than the original."));
     return (is_long && !pe_dialect_is_class(ex)) || has_notes;
 }
 
@@ -568,7 +568,7 @@ const struct pe_member pe_explain_members[] = {
      .types = "object",
      .summary = "by tool: configs (one for each entry of layers; null: refused), agrees, refuses, source; of a "
                 "converter also architecture and rows"},
-    {.name = "defaults", .types = "object", .summary = "values taken for fields that are not there"},
+    {.name = "defaults", .types = "object", .summary = "values used for fields that are not there"},
     {.name = "changes",
      .types = "array",
      .summary = "of words on top of a model: what they change",

@@ -640,7 +640,7 @@ static void find_lengths(struct pe_findings *f, const struct facts *facts)
         pe_finding_state(finding, pe_word(rule), length);
         if (length.kind != PE_NULL)
             finding->pattern =
-                "{label} takes the list of {found} for {taken} positions, whatever the sequence's length.";
+                "{label} uses the list of {found} for {taken} positions, whatever the sequence's length.";
     }
 }
 

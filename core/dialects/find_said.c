@@ -77,8 +77,8 @@ static void find_lost_base(struct pe_findings *f)
         struct pe_finding *finding = pe_finding_add(f, PE_THETA_DROPPED, "/said", NULL);
         finding->kinds = 1U << k;
         finding->label = pe_dialect_tool(ex);
-        finding->pattern = "The words state no base, and the model's is lost: {label} turns by base {taken} instead of "
-                           "{found}.";
+        finding->pattern =
+            "The words state no base, and the model's is lost: {label} rotates with base {taken} instead of {found}.";
         finding->found = pe_real(found);
         finding->taken = pe_real(taken);
         measure_base(f, finding, k, found);
@@ -116,10 +116,10 @@ static void find_default_base(struct pe_findings *f)
     finding->label = pe_dialect_tool(f->ex);
     finding->taken = pe_real(base);
     enum pe_target_takes takes = target_of(f->ex)->takes;
-    finding->pattern = takes == PE_TAKES_FLAGS || takes == PE_TAKES_OPTIONS
-                           ? "The words state no base: {label} takes the model's, which is not known here; {taken} is "
-                             "taken."
-                           : "The words state no base: {label} turns by base {taken}, whatever the model's is.";
+    finding->pattern =
+        takes == PE_TAKES_FLAGS || takes == PE_TAKES_OPTIONS
+            ? "The words state no base: {label} uses the model's, which is not known here; {taken} is used."
+            : "The words state no base: {label} rotates with base {taken}, whatever the model's is.";
 }
 
 /* ---- Flags without effect ---- */

@@ -149,7 +149,7 @@ const struct pe_member pe_dialect_finding_members[] = {
     {.name = "key", .types = "string", .summary = "of a text that was pasted: the key", .is_optional = true},
     {.name = "layers", .types = "array", .summary = "kinds of layers", .items = "string"},
     {.name = "found", .summary = "what is there"},
-    {.name = "taken", .summary = "what the tool takes"},
+    {.name = "taken", .summary = "what the tool uses"},
     PE_LENGTHS_MEMBER,
     {.name = "consequence", .types = "object|null", .summary = "null: not computable", .members = pe_distance_members},
     {.name = "", .members = pe_detail_members},

@@ -2,16 +2,16 @@
  * is that of the catalogue. */
 FINDING(THETA_DIFFERS, "error", "theta_differs", "two bases",
         "rope_theta beside the rope object and inside it are different numbers, and tools take one or the other.",
-        "rope_theta is {found} inside the rope object and another number beside it: {label} turns by base {taken}.")
+        "rope_theta is {found} inside the rope object and another number beside it: {label} rotates with base {taken}.")
 FINDING(THETA_DROPPED, "error", "theta_dropped", "base not read",
         "rope_theta is only inside rope_parameters, which some tools do not read.",
-        "{label} does not read rope_parameters: it turns by base {taken} instead of {found}.")
+        "{label} does not read rope_parameters: it rotates with base {taken} instead of {found}.")
 FINDING(THETA_DEFAULT, "note", "theta_default", "base by default",
-        "No field states the base; the class's value is taken.",
+        "No field states the base; the class's value is used.",
         "No field states the base: it is {taken}, the default of the model's class.")
 FINDING(THETA_NOT_WRITTEN, "error", "theta_not_written", "base not written",
-        "The converter's class for the model writes no base, so that the program takes its own.",
-        "{label} writes no base for this model: it turns by base {taken} instead of {found}.")
+        "The converter's class for the model writes no base, so the program uses its own.",
+        "{label} writes no base for this model: it rotates with base {taken} instead of {found}.")
 FINDING(SCALING_DROPPED, "error", "scaling_dropped", "scaling not read",
         "The rule of scaling is only in rope_parameters, which some tools do not read.",
         "{label} does not read rope_parameters: it does not scale by {found}.")
@@ -29,22 +29,22 @@ FINDING(FACTOR_MISMATCH, "error", "factor_mismatch", "factor and lengths differ"
         "The factor is {found}, but max_position_embeddings/original_max_position_embeddings is {taken}: {label} "
         "before {before} scales by that.")
 FINDING(ORIGINAL_MAX_PLACEMENT, "error", "original_max_placement", "original length not found",
-        "A tool looks for original_max_position_embeddings in another place, and takes another number.",
-        "{label} takes the original length {taken} instead of {found}: it looks in another place.")
-FINDING(ORIGINAL_MAX_MISSING, "error", "original_max_missing", "no original length",
-        "A rule that needs original_max_position_embeddings has none.",
-        "original_max_position_embeddings is missing: max_position_embeddings, {taken}, is taken, or the model is "
-        "refused.")
+        "A tool looks for original_max_position_embeddings in another place, and uses another number.",
+        "{label} uses the original length {taken} instead of {found}: it looks in another place.")
+FINDING(
+    ORIGINAL_MAX_MISSING, "error", "original_max_missing", "no original length",
+    "A rule that needs original_max_position_embeddings has none.",
+    "original_max_position_embeddings is missing: max_position_embeddings, {taken}, is used, or the model is refused.")
 FINDING(SHARE_ON_MLA, "error", "share_on_mla", "share of latent attention",
         "partial_rotary_factor beside qk_rope_head_dim, which is the number of rotated channels already.",
-        "partial_rotary_factor is {found} beside qk_rope_head_dim {taken}: a reader that multiplies them turns only "
+        "partial_rotary_factor is {found} beside qk_rope_head_dim {taken}: a reader that multiplies them rotates only "
         "that share.")
 FINDING(SHARE_DROPPED, "error", "share_dropped", "share not read",
         "partial_rotary_factor is only inside the rope object, where some tools do not read it.",
-        "{label} does not read partial_rotary_factor inside the rope object: it turns the share {taken} of a head "
+        "{label} does not read partial_rotary_factor inside the rope object: it rotates the share {taken} of a head "
         "instead of {found}.")
 FINDING(SHARE_DEFAULT, "note", "share_default", "share by default",
-        "No field states the rotated share of a head; the class's value is taken.",
+        "No field states the rotated share of a head; the class's value is used.",
         "{pointer}, the rotated share of a head, is not stated: it is {taken}, the default of the model's class, in "
         "{label}.")
 FINDING(HEAD_DIM_MISMATCH, "note", "head_dim_mismatch", "head_dim is stated",
@@ -52,21 +52,21 @@ FINDING(HEAD_DIM_MISMATCH, "note", "head_dim_mismatch", "head_dim is stated",
         "head_dim is {found}, not hidden_size/num_attention_heads, which is {taken}.")
 FINDING(MROPE_SUM, "error", "mrope_sum", "sections do not fit",
         "The sections do not add up to half of the rotated channels.",
-        "The sections of mrope_section add up to {found} pairs; rotated are {taken}.")
-FINDING(MROPE_STILL_PAIRS, "error", "mrope_still_pairs", "pairs that stand still",
+        "The sections of mrope_section add up to {found} pairs; {taken} are rotated.")
+FINDING(MROPE_STILL_PAIRS, "error", "mrope_still_pairs", "pairs that are not rotated",
         "Interleaved sections leave pairs to a fourth coordinate, which is 0 for text and images.",
-        "{label} gives {found} pairs to a fourth coordinate, which is 0: they do not turn.")
+        "{label} gives {found} pairs to a fourth coordinate, which is 0: they are not rotated.")
 FINDING(ATTENTION_FACTOR_IGNORED, "error", "attention_factor_ignored", "attention factor not read",
         "attention_factor, or mscale, is stated, and a tool computes another factor.",
         "{label} does not read {pointer}: it multiplies cos and sin by {taken} instead of {found}.")
 FINDING(BETAS_DROPPED, "error", "betas_dropped", "ends of the ramp not read",
-        "beta_fast or beta_slow is stated, and a tool takes another number.",
+        "beta_fast or beta_slow is stated, and a tool uses another number.",
         "{label} does not read {pointer}: it computes the ramp with {taken} instead of {found}.")
 FINDING(TRUNCATE_DROPPED, "error", "truncate_dropped", "ramp rounded",
         "truncate is false, and a tool rounds the ramp's ends.",
         "{label} does not read truncate: it rounds the ends of the ramp to whole pairs.")
 FINDING(SLOPES_DROPPED, "error", "slopes_dropped", "slopes not read",
-        "A tool takes the usual slopes, whatever is stated.",
+        "A tool uses the usual slopes, whatever is stated.",
         "{label} does not read alibi_bias_max: its slopes are those of {taken} instead of {found}.")
 FINDING(RULE_UNKNOWN, "error", "rule_unknown", "rule without a word", "A tool has no word for the rule of scaling.",
         "{label} has no word for the rule {found}: it computes with {taken}, or stops.")
@@ -77,10 +77,10 @@ FINDING(LAYERS_DIFFER, "note", "layers_differ", "layers differ",
         "The model has kinds of layers with different positions.",
         "The layers have {found} kinds of positions: name one with layer_type.")
 FINDING(FREQ_BASE_MISSING, "note", "freq_base_missing", "no base in the file",
-        "The file states no base; llama.cpp takes 10000.", "The file states no base: {taken} is taken.")
+        "The file states no base; llama.cpp uses 10000.", "The file states no base: {taken} is used.")
 FINDING(FREQ_BASE_SWA_MISSING, "note", "freq_base_swa_missing", "no base of sliding layers",
-        "The file states no base for sliding layers; llama.cpp takes 10000.",
-        "The file states no base for sliding layers: {taken} is taken.")
+        "The file states no base for sliding layers; llama.cpp uses 10000.",
+        "The file states no base for sliding layers: {taken} is used.")
 FINDING(DIVISORS_MISSING, "note", "divisors_missing", "no frequency factors",
         "The file looks like one of a model whose frequencies are divided, and has no divisors.",
         "The file has no rope_freqs, but its base is {found} and its context {taken}, as those of models by the rule "
@@ -96,9 +96,9 @@ FINDING(PATTERN_NOT_READ, "note", "pattern_not_read", "pattern not read",
         "The list of sliding layers is not read for this architecture: its usual period holds.")
 FINDING(TYPE_MISSING, "note", "type_missing", "factor without a type",
         "A factor without a type of scaling counts as linear.",
-        "The file states the factor {found} and no type of scaling: it is taken as {taken}.")
+        "The file states the factor {found} and no type of scaling: it is read as {taken}.")
 FINDING(LAST_LAYER_STILL, "error", "last_layer_still", "last layer without positions",
-        "A window of 0 leaves the last layer without positions, where all layers were meant to turn.",
+        "A window of 0 leaves the last layer without positions, where all layers should be rotated.",
         "The window is {found}: the last layer does not turn.")
 FINDING(LENGTH_READ_OTHERWISE, "error", "length_read_otherwise", "length read otherwise",
         "The rule of scaling depends on the length of the sequence, and a tool reads it otherwise.",

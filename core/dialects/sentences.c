@@ -142,7 +142,7 @@ static void put_defaults(const struct pe_value *defaults, enum pe_lang lang, str
         if (field->value.kind != PE_STRING && !(number == number))
             continue;
         if (line->n == 0)
-            add(line, "%s", pe_text_in(lang, "taken by default: "));
+            add(line, "%s", pe_text_in(lang, "used by default: "));
         else
             add(line, ", ");
         if (field->value.kind == PE_STRING)

@@ -246,7 +246,7 @@ static const struct pe_member loss_members[] = {
     {.name = "gets", .summary = "what the tool computes with; null: nothing"},
     {.name = "layer_type",
      .types = "string",
-     .summary = "of several kinds of layers that are said",
+     .summary = "the kind of layers, if there are several",
      .is_optional = true},
     PE_LENGTHS_MEMBER,
     {.name = "", .members = pe_detail_members},

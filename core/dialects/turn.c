@@ -281,7 +281,7 @@ enum pe_status pe_dialect_admit(const struct pe_explain *ex, double n)
     double work = n * (READING_WORK + measuring_work(ex->length)), most = ex->request->max_work;
     if (work <= most)
         return PE_OK;
-    pe_fail(ex->err, "", "the comparison with other tools takes up to %.3g multiply-adds; allowed: at most %.3g", work,
+    pe_fail(ex->err, "", "the comparison with other tools needs up to %.3g multiply-adds; allowed: at most %.3g", work,
             most);
     ex->err->status = PE_TOO_LARGE;
     return pe_advise(ex->err, PE_RAISE_ANALYSIS, NULL);

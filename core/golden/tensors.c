@@ -206,7 +206,7 @@ static enum pe_status check_work(const struct pe_golden *golden, const struct pe
     double work = pe_plan_work(plan), most = golden->request->max_work;
     if (work <= most)
         return PE_OK;
-    pe_fail(err, "", "these vectors take %.3g multiply-adds; allowed: at most %.3g", work, most);
+    pe_fail(err, "", "these vectors need %.3g multiply-adds; allowed: at most %.3g", work, most);
     err->status = PE_TOO_LARGE;
     return pe_advise(err, PE_RAISE_ANALYSIS, NULL);
 }

@@ -216,7 +216,7 @@ void pe_gemm_atb_f64(size_t m, size_t n, size_t k, const void *a, size_t a_strid
 struct pe_arithmetic {
     enum pe_dtype dtype;
     size_t size; /* bytes of a number */
-    /* Matrix products, as in core/numeric/gemm.h. */
+    /* Matrix products, as pe_gemm_abt_f32 and pe_gemm_ab_f32. */
     void (*abt)(size_t m, size_t n, size_t k, double scale, const void *a, size_t a_stride, const void *b,
                 size_t b_stride, double keep, void *c, size_t c_stride);
     void (*ab)(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,

@@ -125,7 +125,8 @@ enum pe_status pe_operand_take(struct pe_operand *op, const struct pe_request *r
             return status;
         op->tensor = field->value.array;
         if ((layout == PE_FLAT || layout == PE_BFLAT) && head_dim == 0)
-            return pe_fail(err, "/head_dim", "the tensor_layout %s needs head_dim, which the shape of %s does not tell",
+            return pe_fail(err, "/head_dim",
+                           "the tensor_layout %s needs head_dim, which the shape of %s does not determine",
                            pe_tensor_layout_words[layout], name);
         if (!pe_operand_place(op, layout, head_dim))
             return wrong_shape(op, pointer, layout, err);

@@ -135,9 +135,10 @@ enum pe_status pe_position_style_check_image(enum pe_position_style style, uint6
         return pe_fail_at(err, at, "grid", "grid has %llu frames; an image of position_style \"%s\" has one",
                           (unsigned long long)frames, pe_position_styles[style]);
     if (s && s->is_one && before)
-        return pe_fail(err, at,
-                       "position_style \"%s\" has one image, whose axes do not say which it is; this is another one",
-                       pe_position_styles[style]);
+        return pe_fail(
+            err, at,
+            "position_style \"%s\" has one image, since the axes do not identify an image; this is a second one",
+            pe_position_styles[style]);
     if (s && s->is_one && has_number)
         return pe_fail_at(err, at, "image", "image is not used by position_style \"%s\"", pe_position_styles[style]);
     return PE_OK;

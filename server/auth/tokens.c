@@ -109,8 +109,8 @@ static const char *read_line(char *text, struct token *token)
     snprintf(token->name, sizeof token->name, "%s", name);
     for (char *word; (word = strtok_r(NULL, blanks, &rest));)
         if (!quotas_parse(word, &token->quotas))
-            return "after NAME TOKEN read|write come, once each, requests=N/s, work=SECONDS/s (of computing; also /m "
-                   "and /h) and streams=N";
+            return "after NAME TOKEN read|write may follow, once each, requests=N/s, work=SECONDS/s (of computing; "
+                   "also /m and /h) and streams=N";
     return NULL;
 }
 

@@ -106,12 +106,10 @@ int listing_help(const struct command *command)
         puts("Computes the positional encodings of Transformer models.\n");
         for (size_t i = 0; commands[i].name; i++)
             printf("  %-12s %s\n", commands[i].name, commands[i].does);
-        puts(
-            "\nThe exit status is 0 if it is done, the tensor fits or is explained; 1 if a check finds a difference or "
-            "a "
-            "diagnosis no explanation; 2 for any trouble.\n"
-            "A terminal gets a heat map or a table, a pipe or file the service's JSON, or what the ending of -o says.\n"
-            "\nOptions (posenc COMMAND --help lists the fields of a command, posenc schemes NAME those of a scheme):");
+        puts("\nThe exit status is 0 if it is done, the tensor fits or is explained; 1 if a check finds a difference "
+             "or a diagnosis no explanation; 2 for any trouble.\nA terminal gets a heat map or a table, a pipe or file "
+             "the service's JSON, or the format that the ending of -o names.\n\nOptions (posenc COMMAND --help lists "
+             "the fields of a command, posenc schemes NAME those of a scheme):");
     }
     if (command && command->kind != ENDPOINT && command->kind != MODEL)
         return DONE;

@@ -125,7 +125,7 @@ static bool is_new_key(struct reader *reader, const char *key)
 {
     for (size_t i = 0; i < reader->n_keys; i++)
         if (strncmp(reader->keys[i], key, sizeof *reader->keys - 1) == 0)
-            return fail(reader, "the key \"%.60s\" stands twice", key);
+            return fail(reader, "duplicate key \"%.60s\"", key);
     if (reader->n_keys == KEYS_MAX)
         return fail(reader, "more than %d keys", KEYS_MAX);
     snprintf(reader->keys[reader->n_keys++], sizeof *reader->keys, "%.*s", (int)sizeof *reader->keys - 1, key);

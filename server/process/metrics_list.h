@@ -5,7 +5,7 @@
  */
 #define CANCELLED(ID, stage)                                                                                           \
     COUNTED(CANCELLED_##ID, "posenc_cancelled_total", counter, "{stage=\"" stage "\"}",                                \
-            "Requests given up: the client disconnected or read too slowly, or the request's own time was over.")
+            "Requests cancelled: the client disconnected or read too slowly, or the request's own time was over.")
 #define REJECTED(ID, reason)                                                                                           \
     COUNTED(REJECTED_##ID, "posenc_rejected_total", counter, "{reason=\"" reason "\"}",                                \
             "Requests refused because of the server's state or limits, their head, their token or its quota.")
@@ -18,7 +18,7 @@ COUNTED(IN_FLIGHT, "posenc_in_flight_requests", gauge, "", "Requests that have b
 COUNTED(STREAMS, "posenc_streams", gauge, "", "Answers being streamed.")
 COUNTED(POOL_BYTES, "posenc_buffer_bytes", gauge, "", "Memory of the buffers for pieces of streamed answers.")
 READ(admission_memory(), "posenc_taken_memory_bytes", gauge, "",
-     "What requests in progress have taken of --max-memory.")
+     "Memory of --max-memory that requests in progress have reserved.")
 COUNTED(HYPOTHESES, "posenc_hypotheses_searched_total", counter, "", "Hypotheses that diagnoses have tried.")
 COUNTED(EXPERIMENTS, "posenc_experiments", gauge, "", "Experiments that are training.")
 EXPERIMENTS_ENDED(DONE, "done")   /* with their results */
@@ -33,7 +33,7 @@ COUNTED(ANSWERS_HITS, "posenc_cache_hits_total", counter, "", "Requests answered
 COUNTED(ANSWERS_MISSES, "posenc_cache_misses_total", counter, "", "Requests looked up in the answer cache in vain.")
 COUNTED(ANSWERS_BYTES, "posenc_cache_bytes", gauge, "", "Memory of the answer cache.")
 COUNTED(ANSWERS_SHARED, "posenc_shared_answers_total", counter, "",
-        "Requests answered by the work for an equal request that came at the same time.")
+        "Requests answered by the work for an equal request that arrived at the same time.")
 CANCELLED(RECEIVING, "receiving")    /* the client left before its request was complete */
 CANCELLED(WAITING, "waiting")        /* the client left before its answer began */
 CANCELLED(SENDING, "sending")        /* the client left before its answer ended */
@@ -60,7 +60,7 @@ READ(now->jobs.n_busy, "posenc_busy_workers", gauge, "", "Workers that are compu
 READ(now->jobs.n_done, "posenc_jobs_total", counter, "", "Pieces of work done.")
 READ(seconds(now->jobs.busy_ns), "posenc_worker_busy_seconds_total", counter, "", "Time workers have spent computing.")
 READ(pe_undecided_count(), "posenc_undecided_values_total", counter, "",
-     "Values nearer to a rounding boundary than double-double can tell.")
+     "Values nearer to a rounding boundary than double-double can resolve.")
 READ(log_n_dropped(), "posenc_log_dropped_total", counter, "", "Log lines lost because their reader was too slow.")
 READ(now->process.cpu_seconds, "process_cpu_seconds_total", counter, "", "User and system time of the process.")
 READ(now->process.resident_bytes, "process_resident_memory_bytes", gauge, "", "Resident memory.")

@@ -277,7 +277,7 @@ static bool read_flag(struct given *given, int argc, char *const *argv, int *i, 
     if (*text && !is_repeatable(row))
         snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s is given twice", options_flag(row).text);
     else if (!equals && *i + 1 == argc)
-        snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s wants a value: --%s %s", options_flag(row).text,
+        snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s needs a value: --%s %s", options_flag(row).text,
                  options_flag(row).text, row->unit);
     else if (is_repeatable(row))
         *text = join(given, row, equals ? equals + 1 : argv[++*i], error);
@@ -331,7 +331,7 @@ static bool check_together(const struct options *options, char *error)
     bool has_store = *options->store;
     if (has_store && *options->weights_dir)
         snprintf(error, OPTIONS_TEXT_BYTES,
-                 "--weights-dir and --store both say where weights are stored; give one of the two");
+                 "--weights-dir and --store both state where weights are stored; give one of the two");
     else if (!has_store && (*options->store_endpoint || *options->store_credentials || *options->store_cache))
         snprintf(error, OPTIONS_TEXT_BYTES, "--%s is about --store, which is not given",
                  *options->store_endpoint ? "store-endpoint"

@@ -49,21 +49,22 @@ OPTION(TEXT, ui_dir, .unit = "DIR",
 OPTION(NETWORKS, trusted_proxy, .unit = "NETWORK",
        .text = "proxy whose X-Forwarded-For names the client, e.g. 10.0.0.0/8, or unix for all of --socket; repeatable")
 OPTION(TEXT, weights_dir, .unit = "DIR",
-       .text = "folder that keeps stored weights, each as NAME.safetensors, and presets, NAME.preset.json; several "
-               "servers may share it; without it they are in memory only")
+       .text = "folder of stored weights, each as NAME.safetensors, and presets, NAME.preset.json; several servers may "
+               "share it; without it they are in memory only")
 OPTION(SECONDS, weights_refresh, .fallback = "5", .max = 86400, .unit = "SECONDS",
        .text = "how often --weights-dir is compared with what is in memory; 0: only at SIGHUP")
 OPTION(TEXT, store, .unit = "PLACE",
-       .text = "bucket of an S3-compatible store that keeps stored weights and presets instead of --weights-dir, as "
+       .text = "bucket of an S3-compatible store of stored weights and presets, instead of --weights-dir, as "
                "s3://BUCKET/PREFIX; several servers may share it")
 OPTION(TEXT, store_endpoint, .unit = "URL",
        .text = "where that store is, as http://HOST:PORT; without it AWS_ENDPOINT_URL_S3, else Amazon's of AWS_REGION")
 OPTION(TEXT, store_credentials, .unit = "FILE",
        .text = "keys of the store, as in ~/.aws/credentials, read again when it changes; without it AWS_ACCESS_KEY_ID, "
                "AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN")
-OPTION(TEXT, store_cache, .unit = "DIR",
-       .text =
-           "folder that keeps what was read from the store, at most --max-weights bytes, for a start without the store")
+OPTION(
+    TEXT, store_cache, .unit = "DIR",
+    .text =
+        "folder that caches what was read from the store, at most --max-weights bytes, for a start without the store")
 OPTION(SECONDS, store_refresh, .fallback = "5", .min = 1, .max = 86400, .unit = "SECONDS",
        .text = "how often the names in the store are compared with what is in memory")
 OPTION(COUNT, store_sweep_max, .fallback = "50", .min = 1, .max = 100, .unit = "PERCENT",

@@ -255,7 +255,7 @@ static enum store_result s3_recall(void *self, struct store_list *list, char *wh
 {
     struct s3 *s3 = self;
     char *text = s3->cache ? cache_read_index(s3->cache) : NULL;
-    snprintf(why, STORE_WHY_BYTES, "nothing is kept");
+    snprintf(why, STORE_WHY_BYTES, "nothing is cached");
     if (!text)
         return STORE_FAILED;
     char place[PLACE_BYTES];
@@ -263,10 +263,10 @@ static enum store_result s3_recall(void *self, struct store_list *list, char *wh
     bool is_ours = s3_index_parse(s3->index, place, text);
     free(text);
     if (!is_ours) {
-        log_warn("--store-cache: its list of %s is not said to be of %s, and is not used; it is written anew when the "
-                 "store has been read",
+        log_warn("--store-cache: its list of %s does not state that it is of %s, and is not used; it is rewritten when "
+                 "the store has been read",
                  s3->names.kind, place + strlen("# "));
-        snprintf(why, STORE_WHY_BYTES, "what is kept may be of another place");
+        snprintf(why, STORE_WHY_BYTES, "what is cached may be of another place");
         return STORE_FAILED;
     }
     return s3_index_list(s3->index, list) ? STORE_DONE : STORE_NO_MEMORY;
@@ -469,7 +469,7 @@ static void open_cache_beside(struct s3 *s3, const struct s3_beside *beside)
     if (mkdir(folder, 0777) == 0 || errno == EEXIST)
         s3->cache = cache_new(folder, beside->cache_bytes, is_used, s3);
     if (!s3->cache)
-        log_warn("--store-cache %s: %s; these are not kept", folder, strerror(errno));
+        log_warn("--store-cache %s: %s; these are not cached", folder, strerror(errno));
 }
 
 struct store *s3_store_beside(struct store *store, const struct s3_beside *beside)

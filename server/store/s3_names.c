@@ -57,7 +57,7 @@ static enum store_result list_part(const struct s3_names *names, size_t n_max, s
     size_t n_base = strlen(bucket->base) - 1; /* without its last slash: the bucket itself */
     if (snprintf(url, sizeof url, "%.*s?%s%s%slist-type=2&prefix=%s", (int)n_base, bucket->base,
                  *next ? "continuation-token=" : "", token, *next ? "&" : "", escaped) >= (int)sizeof url) {
-        snprintf(why, STORE_WHY_BYTES, "its list goes on under a token that is too long");
+        snprintf(why, STORE_WHY_BYTES, "its list continues under a token that is too long");
         return STORE_FAILED;
     }
     struct web_request request = {
@@ -107,7 +107,7 @@ static enum store_result take_name(const struct bucket *bucket, const struct web
     if (request->bytes && strlen(request->bytes) == request->n &&
         answers_name(request->bytes, said->sha256, &said->n_bytes))
         return STORE_DONE;
-    snprintf(why, STORE_WHY_BYTES, "its name says no {\"sha256\":…,\"bytes\":…}");
+    snprintf(why, STORE_WHY_BYTES, "its name has no {\"sha256\":…,\"bytes\":…}");
     return STORE_FAILED;
 }
 

@@ -92,9 +92,9 @@ static struct http_refusal check_bodiless(const struct http_head *head)
 {
     bool may_not = head->method && (strcmp(head->method, "GET") == 0 || strcmp(head->method, "HEAD") == 0);
     if (may_not && http_head_has_body(head))
-        return (struct http_refusal){400,
-                                     "a GET or HEAD request has no body; send it by POST, or by QUERY, or say what "
-                                     "it says in the query string"};
+        return (struct http_refusal){
+            400,
+            "a GET or HEAD request has no body; send it by POST or QUERY, or put its fields into the query string"};
     return (struct http_refusal){0, NULL};
 }
 

@@ -39,8 +39,7 @@ enum {
 };
 _Static_assert((size_t)HEAD_COST_MAX < KEPT_MAX, "a head or line not refused yet, and the next byte, must fit");
 
-/* ---- The phase of a connection, and its deadline there, which deadlines.c checks -----------------------------------
- */
+/* ---- The phase of a connection, and its deadline there, which deadlines.c checks --------------------------------- */
 
 static uint64_t phase_seconds(const struct options *options, enum http_phase phase)
 {
@@ -427,8 +426,7 @@ bool http_guard_works(void)
            (!found_tls || memcmp(&ours_tls, &found_tls, sizeof found_tls) == 0);
 }
 
-/* ---- Sending -------------------------------------------------------------------------------------------------------
- */
+/* ---- Sending ----------------------------------------------------------------------------------------------------- */
 
 /* The bytes that each connection's socket has accepted are counted. For TCP the kernel reports how much the peer has
  * received (TCP_INFO); for a Unix socket it does not. But it queues little for a reader, so the bytes are accepted

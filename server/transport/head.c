@@ -154,7 +154,7 @@ static bool split_field(struct http_refusal *refusal, char *line, size_t n, stru
 {
     size_t n_name = span(line, n, TOKEN);
     if (is_blank(*line))
-        return refuse(refusal, 400, "a line of the head begins with a blank; folded headers are not taken");
+        return refuse(refusal, 400, "a line of the head begins with a blank; folded headers are not accepted");
     if (n_name > 0 && n_name < n && is_blank(line[n_name]))
         return refuse(refusal, 400, "a header has a blank between its name and the colon");
     if (n_name == 0 || n_name == n || line[n_name] != ':')
@@ -380,7 +380,7 @@ static size_t take_chunk_line(struct chunk_scan *scan, const char *bytes, size_t
 static size_t take_data_end(struct chunk_scan *scan, const char *bytes, size_t n)
 {
     if (bytes[0] != '\r' || (n > 1 && bytes[1] != '\n'))
-        return refuse(&scan->refusal, 400, "a chunk is longer than its size says: CR LF is missing behind it");
+        return refuse(&scan->refusal, 400, "a chunk is longer than its size states: CR LF is missing after it");
     if (n < 2)
         return 0;
     scan->at = CHUNK_SIZE;

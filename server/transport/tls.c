@@ -64,7 +64,7 @@ bool tls_read(struct tls *tls, const char *cert_path, const char *key_path, char
     if (!*cert_path && !*key_path)
         return true;
     if (!*cert_path || !*key_path) {
-        snprintf(error, n_error, "--tls-%s is given without --tls-%s; TLS wants both", *cert_path ? "cert" : "key",
+        snprintf(error, n_error, "--tls-%s is given without --tls-%s; TLS needs both", *cert_path ? "cert" : "key",
                  *cert_path ? "key" : "cert");
         return false;
     }
@@ -140,7 +140,7 @@ static void renewed_free(struct tls_renewed *renewed)
 
 static void keep_old(struct tls_renewed *renewed, const char *why)
 {
-    log_error("%s; new connections go on with the certificate that was read before", why);
+    log_error("%s; new connections use the certificate that was read before", why);
     renewed_free(renewed);
 }
 

@@ -42,7 +42,7 @@ int transport_listen(const struct options *options, struct http_door *door, char
     bool is_beyond = fd >= 0 && http_is_beyond_loopback(fd);
     door->checks_host = !door->tokens && !is_beyond;
     if (!door->tokens && is_beyond)
-        log_warn("listening beyond this machine without --token-file: whoever reaches %s may use it", url);
+        log_warn("listening beyond this machine without --token-file: anyone who reaches %s may use it", url);
     return fd;
 }
 
@@ -187,11 +187,11 @@ static bool start_driven(struct http *http, enum http_daemon_kind kind)
 static bool start(struct http *http)
 {
     if (!http_guard_works()) {
-        log_error("recv() of this program is not the one the HTTP library calls; heads would go unchecked");
+        log_error("recv() of this program is not the one the HTTP library calls; heads would not be checked");
         return false;
     }
     if (!http_sent_works()) {
-        log_error("send() of this program is not the one the HTTP library calls; readers' rates would go unknown");
+        log_error("send() of this program is not the one the HTTP library calls; readers' rates would not be measured");
         return false;
     }
     http->sweep = loop_timer_new(http->loop, http_sweep, http);

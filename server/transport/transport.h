@@ -181,7 +181,7 @@ bool transport_refuse(struct http_connection *connection, const char *id, const 
 /* ---- The request ---- */
 
 #define REFUSED_HEAD(status) status, METRICS_REJECTED_HEAD, "%s"
-#define REFUSED_LONG_HEAD(status) status, METRICS_REJECTED_HEAD, "%s; what has come of this one costs %zu"
+#define REFUSED_LONG_HEAD(status) status, METRICS_REJECTED_HEAD, "%s; the part of this one that has arrived costs %zu"
 #define REFUSED_TIMEOUT_HEADER                                                                                         \
     400, METRICS_REJECTED_HEAD,                                                                                        \
         "X-Request-Timeout is not one number of seconds; allowed: above 0 and up to 1000000, as 2.5"
@@ -197,18 +197,17 @@ bool transport_refuse(struct http_connection *connection, const char *id, const 
     408, METRICS_REJECTED_TIMEOUT, "the request's head took longer than %" PRIu64 " s (--header-timeout)"
 #define REFUSED_LONG_BODY /* --body-timeout, bytes */                                                                  \
     408, METRICS_REJECTED_TIMEOUT,                                                                                     \
-        "the body took longer than %" PRIu64 " s (--body-timeout); %" PRIu64 " bytes of it have come"
+        "the body took longer than %" PRIu64 " s (--body-timeout); %" PRIu64 " bytes of it have arrived"
 #define REFUSED_STALLED_BODY /* --connection-timeout, bytes */                                                         \
     408, METRICS_REJECTED_TIMEOUT,                                                                                     \
-        "nothing more of the body came for %" PRIu64 " s (--connection-timeout); %" PRIu64 " bytes of it have come"
+        "no more of the body arrived for %" PRIu64 " s (--connection-timeout); %" PRIu64 " bytes of it have arrived"
 #define REFUSED_SLOW_BODY /* bytes, seconds, --min-rate */                                                             \
     408, METRICS_REJECTED_TIMEOUT,                                                                                     \
-        "the body came too slowly: %" PRIu64 " bytes in %d s; needed: %" PRIu64 " a second (--min-rate)"
+        "the body arrived too slowly: %" PRIu64 " bytes in %d s; needed: %" PRIu64 " a second (--min-rate)"
 
 enum { REFUSED_DETAIL_BYTES = 512 };
 
-/* ---- Whom it serves ------------------------------------------------------------------------------------------------
- */
+/* ---- Whom it serves ---------------------------------------------------------------------------------------------- */
 
 /* The certificate and its key, as the files contain them. */
 struct tls_renewed;

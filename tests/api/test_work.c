@@ -26,7 +26,7 @@ static struct api_reply *ask(const char *path, const char *json, uint64_t max_wo
 static double counted(const char *path, const char *json)
 {
     struct answer a = gather(ask(path, json, 0));
-    const char *number = strstr(a.body, "takes ");
+    const char *number = strstr(a.body, "needs ");
     if (a.status != 413 || !number)
         fail_msg("%s: %d %.300s", json, a.status, a.body);
     double work = strtod(number + 6, NULL);

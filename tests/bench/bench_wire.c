@@ -40,8 +40,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- Sockets ------------------------------------------------------------------------------------------------------
- */
+/* ---- Sockets ----------------------------------------------------------------------------------------------------- */
 
 static int socket_new(const char *congestion)
 {
@@ -82,8 +81,7 @@ static int send_all(int fd, const char *from, uint64_t n)
     return 0;
 }
 
-/* ---- Messages -----------------------------------------------------------------------------------------------------
- */
+/* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
 struct message {
     char head[HEAD_MAX + 1];
@@ -162,8 +160,7 @@ static uint64_t receive_answer(int fd)
     return n;
 }
 
-/* ---- Client -------------------------------------------------------------------------------------------------------
- */
+/* ---- Client ------------------------------------------------------------------------------------------------------ */
 
 static void exchange(int fd, const char *head, const char *body, uint64_t n_body, unsigned long times)
 {
@@ -205,8 +202,7 @@ static int client(const char *port, const char *path, const char *file, const ch
     return 0;
 }
 
-/* ---- The bare server ----------------------------------------------------------------------------------------------
- */
+/* ---- The bare server --------------------------------------------------------------------------------------------- */
 
 static int send_blocks(int fd, uint64_t n)
 {

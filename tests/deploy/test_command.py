@@ -193,7 +193,7 @@ def test_a_check_says_what_differs_and_where(folder):
     done = posenc("check", "--hf", "Qwen2-7B", "--q", "q.npy", "--q-out", "wrong.npy", "--format", "text", cwd=folder)
     first, *mending, second = done.stdout.decode().splitlines()
     assert mending and all(line.startswith("  ") for line in mending)
-    assert done.returncode == 1 and first == "differs: The tensor has the layout interleaved; the configuration says half."
+    assert done.returncode == 1 and first == "differs: The tensor has the layout interleaved; the configuration has half."
     name, index, found, expected = re.fullmatch(r"first difference: (\w+)\[([\d,]+)\] is (\S+), expected (\S+)", second).groups()
     at = tuple(map(int, index.split(",")))
     assert name == "q_out" and float(found) == pytest.approx(float(np.load(folder / "wrong.npy")[at]), rel=1e-3)

@@ -44,7 +44,7 @@ LAYERS = {
     "core/schemes": (["core/*.h", "core/schemes/*.h"], set()),
     "core/kernels": (["core/kernels/*.h"], INTRINSICS),
     "api": (["api/*.h", *PUBLIC], {"zlib.h", "yaml.h"}),
-    "api/numbers/kernels": (["api/numbers/kernels/*.h", "api/numbers/numbers_powers.h"], INTRINSICS),
+    "api/numbers/kernels": (["api/numbers/kernels/*.h"], INTRINSICS),
     "server": (["server/*.h", "api/api.h", *PUBLIC], None),
 }
 # The headers of the clock, which only server/ may include.

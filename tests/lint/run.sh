@@ -66,9 +66,12 @@ check "layers, calls" "$PYTHON" tests/lint/layers.py --calls --build "$BUILD"
 check "rooms, calls" "$PYTHON" tests/lint/rooms.py --build "$BUILD"
 check "what the shared library exports" "$PYTHON" tests/lint/abi.py --build "$BUILD" --cc "$CC" --abi "${ABI:-0}"
 check "texts in two languages" "$PYTHON" tests/lint/texts.py
-check "words of comments and guides" "$PYTHON" tests/lint/words.py
+check "words of comments, guides and texts" "$PYTHON" tests/lint/words.py
+check "files and rulers of comments" "$PYTHON" tests/lint/comments.py
+check "sizes" "$PYTHON" tests/lint/sizes.py
 check "look" looks_right "$@"
 check "generated text" env BUILD="$BUILD" tests/lint/generated.sh check
+check "powers of ten" "$PYTHON" tests/tools/powers_of_ten.py "$BUILD"/gen/api/numbers/powers_rows.c
 check "faults that other files name" "$PYTHON" tests/lint/faults.py
 check "names of tests and rows in guides" "$PYTHON" tests/lint/named.py
 check "folder guides" "$PYTHON" tests/lint/guides.py

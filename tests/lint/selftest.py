@@ -1,8 +1,8 @@
-"""A checker that cannot fail checks nothing: feeds layers.py, rooms.py, texts.py, words.py, named.py, faults.py and core/models/rows.awk what
-breaks one rule each, and what breaks none.
+"""A checker that cannot fail checks nothing: feeds layers.py, rooms.py, texts.py, words.py, comments.py, named.py, faults.py and
+core/models/rows.awk what breaks one rule each, and what breaks none; and sizes.py trees whose lines are known.
 
 Each line of selftest.jsonl is a small tree of `files`, which of CHECKS judges it, and the `words` that it must print; null: it must accept
-the tree. `at` is a file and line that it must name, too."""
+the tree. `at` is a file and line that it must name, too. `prints`: it accepts the tree and prints this; `tagged` are the files at the last tag."""
 import contextlib
 import json
 import pathlib
@@ -41,11 +41,21 @@ def tree(files):
     """A small tree of these files."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
-        for name, text in files.items():
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+        write(root, files)
         yield root
+
+
+def write(root, files):
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def tag(root):
+    """A repository whose last tag has the files of now."""
+    for words in ("init -q", "add .", "-c user.name=x -c user.email=x commit -q -m x", "tag v1"):
+        subprocess.run(["git", "-C", root, *words.split()], check=True)
 
 
 def compiled(root):
@@ -76,7 +86,9 @@ CHECKS = {
     "rooms": lambda root: of_objects("rooms", root),
     "texts": lambda root: python("texts", root),
     "words": lambda root: python("words", root),
+    "comments": lambda root: python("comments", root),
     "named": lambda root: python("named", root),
+    "sizes": lambda root: python("sizes", root),
     "faults": lambda root: python("faults", root),
     "blocks": of_blocks,
 }
@@ -84,10 +96,15 @@ CHECKS = {
 
 def fault(row):
     """A sentence if the checker does not do what the row expects."""
-    words, start = row["words"], CLEAN if row["check"] == "includes" else {}
-    with tree(start | row["files"]) as root:
+    words, start = row.get("words"), CLEAN if row["check"] == "includes" else {}
+    with tree(start | row.get("tagged", row["files"])) as root:
+        if "tagged" in row:
+            tag(root)
+            write(root, row["files"])
         done = subprocess.run([str(word) for word in CHECKS[row["check"]](root)], capture_output=True, text=True)
     said = "".join(line for line in (done.stdout + done.stderr).splitlines(True) if not re.match(SILENT, line))
+    if "prints" in row:
+        return None if done.returncode == 0 and row["prints"] in said else f"{json.dumps(row)}: got status {done.returncode}: {said.strip()}"
     fits = done.returncode == 0 or not said if words is None else done.returncode and words in said and row.get("at", "") in said
     return None if fits else f"{json.dumps(row, ensure_ascii=False)}: got status {done.returncode}: {said.strip()}"
 

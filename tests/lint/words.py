@@ -1,10 +1,11 @@
-"""Holds the English of comments and guides: plain verbs, not the dialect that this project once had.
+"""Holds the English of comments, guides and texts for users: plain verbs, not the dialect that this project once had.
 
     python3 tests/lint/words.py [--root .]
 
-A word of REFUSED has no proper use in a comment or a guide. Those of COUNTED often have one (a branch is taken), so they are only counted,
-in one line. Names and quotations do not count: code blocks, `code`, "texts", the generated parts of guides and the page's stories, which
-are served. Prints one line per word; status 1 if there is one.
+A word of REFUSED has no proper use in a comment, a guide or a string of C with a space (one without is a name). Those of COUNTED often
+have one (a branch is taken), so they are only counted, in one line. Names and quotations do not count: code blocks, `code`, "texts" in
+comments, QUOTED_TEXTS, the generated parts of guides and the page's stories, which are served. Prints one line per word; status 1 if there
+is one.
 """
 import collections
 import re
@@ -13,10 +14,13 @@ import checker
 
 REFUSED = {"nobody": "no client, no request, not … by anyone: whom you mean", "stands": "is, is stored, denotes, is stopped", "told": "given, known, sent",
            "says": "states, has, reports", "breathe": "yield", "breathes": "yields"}
+# Strings that quote others: a value of answers, JSON's names in C, the words of tools.
+QUOTED_TEXTS = {"as told"}
 COUNTED = ["come", "comes", "taken", "land", "lands", "lies", "rests", "face", "said", "stand", "say", "seat", "kept", "made", "leaves"]
 
 LITERAL = r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\''
 COMMENT = re.compile(rf"{LITERAL}|(/\*.*?\*/|//[^\n]*)", re.S)
+STRING = re.compile(r'("(?:[^"\\\n]|\\.)*")|\'(?:[^\'\\\n]|\\.)+\'|/\*.*?\*/|//[^\n]*', re.S)
 QUOTED = re.compile(r'"[^"\n]*"')
 IN_GUIDE = re.compile(r"^```.*?^```|<!-- (\w+):begin -->.*?<!-- \1:end -->|`[^`]*`|\"[^\"\n]*\"", re.M | re.S)
 
@@ -38,6 +42,17 @@ def prose(path, text):
     return "".join(kept) + blank(text[at:])
 
 
+def strings(text):
+    """What users read: the strings of C that have a space, every line at its place."""
+    kept, at = [], 0
+    for match in STRING.finditer(text):
+        found = match.group(1)
+        shown = found and " " in found and found[1:-1] not in QUOTED_TEXTS
+        kept.append(blank(text[at:match.start()]) + (f" {found[1:-1]} " if shown else blank(match.group(0))))
+        at = match.end()
+    return "".join(kept) + blank(text[at:])
+
+
 def files(root):
     for layer in ("core", "api", "server"):
         yield from sorted((root / layer).rglob("*.[ch]"))
@@ -51,11 +66,13 @@ def problems(root):
     refused = re.compile(rf"\b({'|'.join(REFUSED)})\b", re.I)
     counted = re.compile(rf"\b({'|'.join(COUNTED)})\b", re.I)
     for path in files(root):
-        text = prose(path, path.read_text())
+        source = path.read_text()
+        text = prose(path, source)
         counts.update(word.lower() for word in counted.findall(text))
-        for match in refused.finditer(text):
-            line = text.count("\n", 0, match.start()) + 1
-            yield f'{path.relative_to(root)}:{line}: "{match.group(1)}"; instead: {REFUSED[match.group(1).lower()]}'
+        for read in (text, strings(source)) if path.suffix != ".md" else (text,):
+            for match in refused.finditer(read):
+                line = read.count("\n", 0, match.start()) + 1
+                yield f'{path.relative_to(root)}:{line}: "{match.group(1)}"; instead: {REFUSED[match.group(1).lower()]}'
     print("words to be rare in comments and guides: " + ", ".join(f"{word} {n}" for word, n in counts.most_common()))
 
 

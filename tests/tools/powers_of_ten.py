@@ -1,10 +1,12 @@
-#!/usr/bin/env python3
-"""Writes api/numbers/numbers_powers.c: the powers of ten as 128-bit numbers, as numbers_powers.h describes them.
+"""Checks the powers of ten that api/numbers/powers.awk computes when the program is built, against Python's integers, and over the whole range the
+facts about the table and the exponent formulas that the C code relies on.
 
-    python3 tests/tools/powers_of_ten.py > api/numbers/numbers_powers.c
+    python3 tests/tools/powers_of_ten.py build/gen/api/numbers/powers_rows.c
 
-It also checks, over the whole range, the facts about the table and the exponent formulas that the C code relies on.
+The status is 1 if a row is wrong.
 """
+import re
+import sys
 
 MIN, MAX = -342, 324
 ROUNDED_UP = range(-27, 0)  # 5^27 is the largest power of five in 64 bits: only here may a 64-bit product be exact
@@ -54,17 +56,11 @@ def check():
 
 def main():
     check()
-    print('/* Powers of ten for reading and writing numbers: see numbers_powers.h.')
-    print(' * Written by tests/tools/powers_of_ten.py; change that, not this. */')
-    print('#include "api/numbers/numbers_powers.h"\n')
-    print('/* clang-format off */')
-    print('const struct api_power api_powers[API_POWER_MAX - API_POWER_MIN + 1] = {')
-    for k in range(MIN, MAX + 1):
-        value, _ = power(k)
-        text = '{0x%016x, 0x%016x},' % (value >> 64, value & (2 ** 64 - 1))
-        print(('    ' if (k - MIN) % 2 == 0 else ' ') + text, end=f' /* {k} */\n' if (k - MIN) % 2 or k == MAX else '')
-    print('};')
+    rows = [int(high + low, 16) for high, low in re.findall(r"\{0x(\w{16}), 0x(\w{16})\}", open(sys.argv[1]).read())]
+    wrong = [k for k, row in zip(range(MIN, MAX + 1), rows) if row != power(k)[0]]
+    print("".join(f"{sys.argv[1]}: 10^{k} is wrong\n" for k in wrong), end="")
+    sys.exit(bool(wrong) or len(rows) != MAX + 1 - MIN)
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     main()

@@ -69,15 +69,16 @@ static void add_inference_body(struct api_text *text, const char *example)
 {
     api_text_put_described(
         text,
-        ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":{\"type\":\"object\",\"properties\":{\"id\":{"
-        "\"type\":\"string\"},\"parameters\":{\"type\":\"object\",\"description\":\"the request's fields as strings, "
-        "numbers and booleans; lists and objects as JSON text\",\"properties\":{\"timeout\":{\"type\":"
-        "\"integer\",\"minimum\":0,\"description\":\"microseconds from the last byte of the request, as header "
-        "X-Request-Timeout says them in seconds; 0: any time\"}}},\"inputs\":{\"type\":\"array\",\"items\":{\"type\":"
-        "\"object\",\"required\":[\"name\",\"shape\",\"datatype\"],\"properties\":{\"name\":{\"type\":\"string\"},"
-        "\"shape\":{\"type\":\"array\"},\"datatype\":{\"type\":\"string\"},\"parameters\":{\"type\":\"object\"},"
-        "\"data\":{\"type\":\"array\"}}}},\"outputs\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":["
-        "\"name\"],\"properties\":{\"name\":{\"type\":\"string\"},\"parameters\":{\"type\":\"object\"}}}}}}");
+        ",\"requestBody\":{\"content\":{\"application/"
+        "json\":{\"schema\":{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"string\"},\"parameters\":{\"type\":"
+        "\"object\",\"description\":\"the request's fields as strings, numbers and booleans; lists and objects as JSON "
+        "text\",\"properties\":{\"timeout\":{\"type\":\"integer\",\"minimum\":0,\"description\":\"microseconds from "
+        "the last byte of the request, as header X-Request-Timeout states them in seconds; 0: any "
+        "time\"}}},\"inputs\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"name\",\"shape\","
+        "\"datatype\"],\"properties\":{\"name\":{\"type\":\"string\"},\"shape\":{\"type\":\"array\"},\"datatype\":{"
+        "\"type\":\"string\"},\"parameters\":{\"type\":\"object\"},\"data\":{\"type\":\"array\"}}}},\"outputs\":{"
+        "\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"name\"],\"properties\":{\"name\":{\"type\":"
+        "\"string\"},\"parameters\":{\"type\":\"object\"}}}}}}");
     api_text_format(text, ",\"example\":%s},\"application/octet-stream\":{}}}", example);
 }
 

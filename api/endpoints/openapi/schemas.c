@@ -122,9 +122,8 @@ static void add_inputs(struct api_text *text, const struct pe_input_row *rows, b
 static void add_common(struct api_text *text)
 {
     bool first = true;
-    api_text_put_described(
-        text, ",\"Request\":{\"type\":\"object\",\"description\":\"what every request may have; the fields of "
-              "its scheme come beside them\",\"properties\":{");
+    api_text_put_described(text, ",\"Request\":{\"type\":\"object\",\"description\":\"what every request may have; the "
+                                 "fields of its scheme are beside them\",\"properties\":{");
     add_words_property(text, "scheme", "which scheme; see the schemas scheme.NAME", &first);
     add_words_property(
         text, "preset",

@@ -98,8 +98,8 @@ static void add_diagnosis(struct api_text *text)
     const struct pe_param *const lists[] = {pe_padding_params(), pe_operation_at(PE_ATTEND)->params, pe_typed_params(),
                                             api_any_names_params(), api_diagnose_params()};
     api_text_put_described(
-        text, ",\"Diagnosis\":{\"type\":\"object\",\"description\":\"the tensor in question, beside fields "
-              "of /encode, or of /attention for scores and probs, that say what it should be\",\"properties\":{");
+        text, ",\"Diagnosis\":{\"type\":\"object\",\"description\":\"the tensor in question, beside fields of /encode, "
+              "or of /attention for scores and probs, that state what it should be\",\"properties\":{");
     api_text_put_described(text, lang_property);
     for (const struct api_openapi_tensor *tensor = api_openapi_evidence; tensor->name; tensor++) {
         api_openapi_property(text, tensor->name, &first);

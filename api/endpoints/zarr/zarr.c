@@ -86,10 +86,10 @@ static bool read_path(struct reading *r)
 
 static bool fail_form(struct reading *r, const char *pointer)
 {
-    return api_fail(&r->request->problem, 422, pointer,
-                    "%s does not belong to a Zarr store, which has its own form and is read in parts; GET /encode "
-                    "takes it",
-                    pointer + 1);
+    return api_fail(
+        &r->request->problem, 422, pointer,
+        "%s does not belong to a Zarr store, which has its own form and is read in parts; GET /encode accepts it",
+        pointer + 1);
 }
 
 static bool check_form(struct reading *r)
@@ -131,8 +131,7 @@ static bool zarr_body(struct api_request *request)
     struct reading *r = request->own;
     *r = (struct reading){.request = request, .call = *request->call};
     if (r->call.query && *r->call.query)
-        return api_fail(&request->problem, 400, "",
-                        "the query of a Zarr store stands in the path: /zarr/{query}/{key}");
+        return api_fail(&request->problem, 400, "", "the query of a Zarr store is in the path: /zarr/{query}/{key}");
     request->call = &r->call;
     request->format = &chunk_format;
     request->is_cacheable = request->fills_later = true;

@@ -315,7 +315,7 @@ static const struct call *choose(struct pasting *p, const struct call *calls, si
         if (!put_meaning(p, chosen, &first) || !put_meaning(p, &calls[i], &second))
             return NULL;
         if (strcmp(first + chosen->n, second + calls[i].n) != 0 || !pasted_is_kin(chosen->tool, calls[i].tool)) {
-            pasted_fail(p, "two calls say different things: %.160s and %.160s; paste one of them", first, second);
+            pasted_fail(p, "two calls contradict each other: %.160s and %.160s; paste one of them", first, second);
             return NULL;
         }
     }

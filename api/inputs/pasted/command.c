@@ -123,7 +123,7 @@ bool pasted_command_choose(struct pasting *p, const struct pe_target_info *targe
 
 static bool fail_tools(struct pasting *p)
 {
-    return pasted_fail(p, "this is no command whose flags are known; known are those of vllm, sglang, llama.cpp "
+    return pasted_fail(p, "the flags of this command are not known; known are those of vllm, sglang, llama.cpp "
                           "(llama-server, llama-cli, ...) and Megatron-LM");
 }
 

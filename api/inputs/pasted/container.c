@@ -151,6 +151,6 @@ bool pasted_container_read(struct pasting *p)
     bool is_long = text.state == API_TEXT_FULL;
     api_text_drop(&text);
     if (is_long)
-        return api_fail(p->problem, 413, p->pointer, "what the text says is too long");
+        return api_fail(p->problem, 413, p->pointer, "the values of the text are too long");
     return p->text ? pasted_command_read(p) : api_fail_memory(p->problem);
 }

@@ -226,8 +226,8 @@ bool pasted_keys_put(struct pasting *p, const struct pasted_keys *keys)
     p->kind = PASTED_KEYS;
     const char *architecture = pasted_key_find(keys, "general.architecture");
     if (!architecture)
-        return pasted_fail(p, "the text has no general.architecture, which says how a file's keys are meant; paste the "
-                              "lines from the first key on");
+        return pasted_fail(p, "the text has no general.architecture, which defines the meaning of a file's keys; paste "
+                              "the lines from the first key on");
     api_text_put(&p->json, "{\"general.architecture\":");
     api_text_put(&p->json, architecture);
     for (size_t i = 0; i < keys->n; i++) {

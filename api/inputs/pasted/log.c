@@ -218,8 +218,8 @@ static bool add_context(struct pasting *p, struct pasted_keys *keys, const char 
         return true;
     if (!is_base && x != 1)
         return pasted_fail(p,
-                           "the file has %s %.10g and the context freq_scale %.*s: flags have changed it, and whether "
-                           "it is linear or yarn does not show; give the flags as said beside gguf",
+                           "the file has %s %.10g and the context freq_scale %.*s: flags have changed it, and the text "
+                           "does not show whether it is linear or yarn; give the flags as said beside gguf",
                            name, of_file, (int)(n < 20 ? n : 20), value);
     snprintf(number, sizeof number, is_base ? "%.10g" : "none", x);
     if (!is_base)

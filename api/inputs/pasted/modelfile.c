@@ -129,6 +129,6 @@ bool pasted_modelfile_read(struct pasting *p)
     api_text_put(&p->json, "}");
     p->length = values[CONTEXT] ? strtoll(values[CONTEXT], NULL, 10) : 0;
     if (p->json.n == 2 && !p->length && !*p->model)
-        return pasted_fail(p, "the Modelfile says nothing about positions: neither FROM nor PARAMETER num_ctx");
+        return pasted_fail(p, "the Modelfile has nothing about positions: neither FROM nor PARAMETER num_ctx");
     return pasted_done(p);
 }

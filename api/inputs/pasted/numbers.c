@@ -184,7 +184,7 @@ static bool place_gaps(const struct pasted_numbers *r, struct pasted_list *g, st
             stated = believed_length(r->request);
         whole->shape[a] = !is_gap ? g->shape[a] : stated ? stated : g->gap[a];
         if (is_gap && !stated && (a + 1 == g->rank || g->gap[a] == 0))
-            return pasted_refuse(r, "the text leaves out columns (...), and does not say how many there are: send "
+            return pasted_refuse(r, "the text leaves out columns (...), and does not state how many: send "
                                     "{\"data\":\"tensor(…)\",\"shape\":[…]}, or print all numbers");
         if (stated && (is_gap ? stated < g->shape[a] : stated != g->shape[a]))
             return pasted_refuse(r, "the shape that is stated has fewer numbers than the text, or other axes");

@@ -80,8 +80,7 @@ const struct pe_param *pasted_row_of(const struct pe_target_info *target, const 
 const struct pe_param *pasted_flag_of(const struct pe_target_info *target, const char *word);
 bool pasted_is_a_length(const struct pe_param *row); /* which every version of a tool has */
 
-/* ---- keys.c: keys of a GGUF file, from lines ----------------------------------------------------------------------
- */
+/* ---- keys.c: keys of a GGUF file, from lines --------------------------------------------------------------------- */
 
 enum { PASTED_KEYS_MAX = 256 };
 
@@ -107,8 +106,7 @@ bool pasted_key_replace(struct pasting *p, struct pasted_keys *keys, const char 
 void pasted_key_tensor(struct pasted_keys *keys, const char *name, size_t n);
 bool pasted_keys_put(struct pasting *p, const struct pasted_keys *keys); /* the JSON of all */
 
-/* ---- words.c: words of a shell -------------------------------------------------------------------------------------
- */
+/* ---- words.c: words of a shell ----------------------------------------------------------------------------------- */
 
 enum { PASTED_WORDS_MAX = 4096 };
 
@@ -126,8 +124,7 @@ struct pasted_words {
  * with the command before it. */
 bool pasted_words_split(struct pasting *p, struct pasted_words *words);
 
-/* ---- choose.c ------------------------------------------------------------------------------------------------------
- */
+/* ---- choose.c ---------------------------------------------------------------------------------------------------- */
 
 /* The name of a program: behind the last / of a path, without the ending of Windows. */
 const char *pasted_program(const char *word, size_t *n);
@@ -142,8 +139,7 @@ const struct pe_target_info *pasted_tool(const struct pasted_words *words); /* b
  */
 bool pasted_choose(struct pasting *p, const struct pe_target_info *target, struct pasted_words *words, bool *is_found);
 
-/* ---- command.c ------------------------------------------------------------------------------------------------------
- */
+/* ---- command.c --------------------------------------------------------------------------------------------------- */
 
 /* Keeps the words of the command that has the target's flags, and finds the model that it names. */
 bool pasted_command_choose(struct pasting *p, const struct pe_target_info *target, struct pasted_words *words);
@@ -167,17 +163,14 @@ bool pasted_has_settings(const char *text);         /* does a line begin with on
 bool pasted_settings_read(struct pasting *p, const struct pe_target_info *tool, const struct pasted_setting *settings,
                           size_t n);
 
-/* ---- printed.c ------------------------------------------------------------------------------------------------------
- */
+/* ---- printed.c --------------------------------------------------------------------------------------------------- */
 
 bool pasted_object_put(struct pasting *p); /* the object that the text has, of JSON or of Python, as JSON */
 
-/* ---- yaml.c ---------------------------------------------------------------------------------------------------------
- */
+/* ---- yaml.c ------------------------------------------------------------------------------------------------------ */
 
 const json_t *pasted_yaml_documents(struct pasting *p); /* a list of them; NULL: the problem is set */
-/* ---- digits.c -------------------------------------------------------------------------------------------------------
- */
+/* ---- digits.c ---------------------------------------------------------------------------------------------------- */
 
 /* A piece of a text that has numbers; blanks, commas and such between them are none. A line: its end; a gap: "...". */
 struct pasted_token {
@@ -208,8 +201,7 @@ void pasted_digits_add(struct pasted_digits *d, const struct pasted_token *numbe
 void pasted_digits_join(struct pasted_digits *d, const struct pasted_digits *other);
 double pasted_half(const struct pasted_digits *d, bool *is_scientific); /* as of pe_print */
 
-/* ---- lists.c --------------------------------------------------------------------------------------------------------
- */
+/* ---- lists.c ----------------------------------------------------------------------------------------------------- */
 
 #define PASTED_NOWHERE UINT64_MAX
 enum { PASTED_REPEATED_MAX = 4096 }; /* numbers that a debugger prints once */
@@ -239,15 +231,13 @@ bool pasted_refuse(const struct pasted_numbers *p, const char *what); /* 422 */
 /* The tensor that the text has, its factor, shape and dtype; room: for numbers. */
 bool pasted_lists_read(struct pasted_numbers *p, size_t room, struct pasted_list *list);
 
-/* ---- overrides.c ----------------------------------------------------------------------------------------------------
- */
+/* ---- overrides.c ------------------------------------------------------------------------------------------------- */
 
 /* Writes the rope object of overrides of a config.json, at any depth, as a target takes it: {"rope_parameters":{…}};
  * nothing if they have none. word: the JSON; name: of the flag. */
 bool pasted_overrides_put(struct pasting *p, struct api_text *json, const char *name, const char *word);
 
-/* ---- ../said.c
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- ../said.c --------------------------------------------------------------------------------------------------- */
 
 /* The flags among n words of a command as members of the target's value, with braces. */
 bool pasted_flags_put(struct pasting *p, const struct pe_target_info *target, const struct pasted_word *words,

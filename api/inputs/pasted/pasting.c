@@ -22,7 +22,7 @@ bool pasted_fail(struct pasting *p, const char *format, ...)
 bool pasted_done(struct pasting *p)
 {
     if (p->json.state == API_TEXT_FULL)
-        return api_fail(p->problem, 413, p->pointer, "what the text says is too long");
+        return api_fail(p->problem, 413, p->pointer, "the values of the text are too long");
     return p->json.state == API_TEXT_FINE || api_fail_memory(p->problem);
 }
 

@@ -366,9 +366,9 @@ static bool put_said(struct said *s)
     if (!s->component && !is_config && has_arguments(s))
         return read_arguments(s);
     if (!s->component && !is_config && s->empty)
-        return pasted_fail(p, "the YAML gives %.60s no value, and says nothing else about positions", s->empty);
+        return pasted_fail(p, "the YAML gives %.60s no value, and has nothing else about positions", s->empty);
     if (!s->component && !is_config)
-        return pasted_fail(p, "the YAML says nothing about positions: none of rope_theta, rope_scaling, "
+        return pasted_fail(p, "the YAML has nothing about positions: none of rope_theta, rope_scaling, "
                               "rope_parameters, rotary_base, rotary_percentage, rope_base with _component_ is in it");
     api_text_put(&p->json, "{");
     if (s->component)

@@ -1,5 +1,5 @@
-/* Inner loops of numbers_print.c and numbers_read.c for some instruction sets. Plain arguments; the scalar code there
- * and in numbers_shortest.h is the reference that they are tested against, byte for byte. */
+/* Inner loops of numbers_print.c for some instruction sets. Plain arguments; the scalar code there and in
+ * numbers_shortest.h is the reference that they are tested against, byte for byte. */
 #ifndef API_KERNELS_NUMBERS_H
 #define API_KERNELS_NUMBERS_H
 
@@ -15,11 +15,6 @@ enum { API_NUMBERS_AT_ONCE = 8 };
 char *api_shortest_f32_avx2(char *dst, const float *src, size_t n, api_print_one *one);
 /* 1 ≤ digits ≤ 7 behind the point. */
 char *api_fixed_f32_avx2(char *dst, const float *src, size_t n, int digits, api_print_one *one);
-
-/* Reads numbers from *text on, each with a comma behind it and then, maybe after white space, the start of another,
- * into dst, at most n. Ends before the first number of an unusual form, or near the end of the text, and *text is then
- * there, for scalar code to continue. Returns how many were read. Reads no byte from `end` on. */
-size_t api_numbers_read_avx2(const char **text, const char *end, double *dst, size_t n);
 #endif
 
 #endif

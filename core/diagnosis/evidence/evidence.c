@@ -239,7 +239,7 @@ static enum pe_status look_over(const struct pe_tensor *t, bool is_text, const c
             return pe_fail(err, pointer, "%s has NaN near element %llu, counted flat; what is rotated must be finite",
                            name, (unsigned long long)at);
         if (at / SOME % 32 == 0 && pe_is_cancelled()) {
-            pe_fail(err, "", "given up: nobody waits for the answer any more");
+            pe_fail(err, "", "cancelled: the client disconnected");
             return err->status = PE_CANCELLED;
         }
     }

@@ -242,7 +242,7 @@ static enum pe_status choose_form(struct pe_diagnosis *d, struct pe_failure *err
                     : width > 0 ? width == len
                                 : has_halves(e) || has_neighbours(e);
     if (states && !pe_is_among("pairs|expanded", form->string))
-        return pe_fail(err, "/form", "form is \"%s\"; cos and sin come as pairs or expanded", form->string);
+        return pe_fail(err, "/form", "form is \"%s\"; allowed for cos and sin: pairs, expanded", form->string);
     if (width > 0 && width != (expanded ? len : 2 * len)) {
         if (!take_width(d, width, expanded ? len : 2 * len))
             return wrong_width(d, width, err);

@@ -116,7 +116,8 @@ static enum pe_status read_rotated(struct pe_diagnosis *d, struct pe_failure *er
     if (status)
         return status;
     if (is_flat(d) && !pe_belief_given(d, "head_dim"))
-        return pe_fail(err, "/head_dim", "the tensor_layout %s needs head_dim, which the shape of q_out does not tell",
+        return pe_fail(err, "/head_dim",
+                       "the tensor_layout %s needs head_dim, which the shape of q_out does not determine",
                        d->belief.tensor_layout);
     take_part(d);
     status = move_channels(d, err);

@@ -48,7 +48,7 @@ const struct pe_fault pe_fault_tensor_layout_other = {
         "tensor_layout_other", "axes", AXES, 2, "other order of axes",
         "The tensor has batch, heads, positions and channels in another order, so other rows are rotated together.",
         "The axes of the tensor have the order {found} (b batch, h heads, n positions, d channels); the configuration "
-        "says {believed}."),
+        "has {believed}."),
     .evidence = PE_EVIDENCE_BIT(ROTATED),
     .is_of_tensor = true,
     .n_alternatives = PE_N_TENSOR_LAYOUTS,
@@ -201,8 +201,8 @@ static bool permute_sections(struct pe_diagnosis *d, size_t i, struct pe_edit *e
 
 const struct pe_fault pe_fault_section_order = {
     FAULT_TEXT("section_order", "axes", AXES, 3, "other order of sections",
-               "The sections of the axes stand in another order.",
-               "The sections are {found}; the configuration says {believed}."),
+               "The sections of the axes are in another order.",
+               "The sections are {found}; the configuration has {believed}."),
 
     .schemes = "rope", .evidence = OF_WAVES, .n_alternatives = 2 * N_ORDERS, .apply = permute_sections};
 
@@ -227,7 +227,7 @@ static bool set_channels(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return true;
 }
 
-#define RULE "The channels are {found}; the configuration says {believed}."
+#define RULE "The channels are {found}; the configuration has {believed}."
 #define SHARED "The axes share the channels of a head by another rule: channels {found}."
 static const char *const of_channels[] = {
     RULE,
@@ -281,7 +281,7 @@ static bool position_style_other(struct pe_diagnosis *d, size_t style, struct pe
 const struct pe_fault pe_fault_position_style_other = {
     FAULT_TEXT("position_style_other", "ids", IDS, 2, "other position_style",
                "The position ids are counted by another model's rules.",
-               "The position_style is {found}; the configuration says {believed}."),
+               "The position_style is {found}; the configuration has {believed}."),
 
     .evidence = OF_SEGMENTS, .n_alternatives = N_STYLES, .apply = position_style_other};
 
@@ -308,7 +308,7 @@ static bool tokens_per_second_other(struct pe_diagnosis *d, size_t alternative, 
 const struct pe_fault pe_fault_tokens_per_second_other = {
     FAULT_TEXT("tokens_per_second_other", "ids", IDS, 2, "other tokens_per_second",
                "A second of video has another number of temporal ids.",
-               "A second of video counts as {found} temporal ids; the configuration says {believed}."),
+               "A second of video counts as {found} temporal ids; the configuration has {believed}."),
 
     .evidence = OF_SEGMENTS, .n_alternatives = sizeof rates / sizeof *rates, .apply = tokens_per_second_other};
 
@@ -326,7 +326,7 @@ static bool merge_size_other(struct pe_diagnosis *d, size_t alternative, struct 
 const struct pe_fault pe_fault_merge_size_other = {
     FAULT_TEXT("merge_size_other", "ids", IDS, 2, "other merge size",
                "Another number of patches is merged into a token.",
-               "spatial_merge_size is {found}; the configuration says {believed}."),
+               "spatial_merge_size is {found}; the configuration has {believed}."),
     .evidence = OF_IDS, .n_alternatives = 2, .apply = merge_size_other};
 
 /* ---- Rows ---- */
@@ -343,6 +343,6 @@ static bool ids_axes_swapped(struct pe_diagnosis *d, size_t alternative, struct 
 const struct pe_fault pe_fault_ids_axes_swapped = {
     FAULT_TEXT("axes_swapped", "ids", AXES, 2, "axes exchanged",
                "The rows of time, height and width have changed places.",
-               "The rows of time, height and width stand in another order."),
+               "The rows of time, height and width are in another order."),
     .evidence = OF_IDS, .n_alternatives = sizeof orders_of_ids / sizeof *orders_of_ids, .apply = ids_axes_swapped,
     .combines_as = PE_KIND_AXES};

@@ -57,13 +57,12 @@ const struct pe_fault pe_fault_identified = {
 const struct pe_fault pe_fault_undecided = {
     FAULT_TEXT("undecided", "finding", FINDING, 0, "undecided",
                "Two configurations give the tensor, but differ elsewhere.",
-               "Candidate {candidate} gives the tensor too; a row at position {position} tells them apart."),
+               "Candidate {candidate} gives the tensor too; a row at position {position} distinguishes them."),
     .role = PE_ROLE_UNDECIDED};
 const struct pe_fault pe_fault_sides_differ = {
-    FAULT_TEXT(
-        "sides_differ", "finding", FINDING, 0, "q and k differ", "Queries and keys are not rotated alike.",
-        "q and k are not rotated alike, so scores no longer depend on the distance of their positions alone; `sides` "
-        "says what each of them is."),
+    FAULT_TEXT("sides_differ", "finding", FINDING, 0, "q and k differ", "Queries and keys are not rotated alike.",
+               "q and k are not rotated alike, so scores no longer depend on the distance of their positions alone; "
+               "`sides` describes each of them."),
     .role = PE_ROLE_SIDES_DIFFER};
 const struct pe_fault pe_fault_uninitialised = {FAULT_TEXT("uninitialised", "finding", FINDING, 0,
                                                            "uninitialised memory",
@@ -81,9 +80,9 @@ static const char *const of_unexplained[] = {
     "{worst.output}[{worst.index}]. No mistake that was tried explains it.",
     "Nothing that was tried gives the tensor; the nearest is {nearest.codes}, with a largest error of "
     "{nearest.max_error}, at {worst.output}[{worst.index}].",
-    "The tensor has {found.numbers} numbers that tell configurations apart (not 0 or 1, with three digits or more); to "
-    "identify one without a configuration takes {found.needed}. Send more rows, a configuration, or the numbers that "
-    "/diagnose/probe asks for.",
+    "The tensor has {found.numbers} numbers that distinguish configurations (not 0 or 1, with three digits or more); "
+    "to identify one without a configuration takes {found.needed}. Send more rows, a configuration, or the numbers "
+    "that /diagnose/probe asks for.",
     "The tensor is what you believe but for single numbers: {worst.output}[{worst.index}] is {worst.found} in place of "
     "{worst.expected}, and no rounding makes one number so much less exact than those that are computed with it.",
     "The numbers are those of the configuration, cut off: {found.numbers} of them would be below {found.least} or "

@@ -278,7 +278,7 @@ static int surprise_of_layout(const struct pe_diagnosis *d, size_t i)
 }
 
 /* One sentence for each alternative, in the order of faults/layout.c. */
-#define HAS_LAYOUT "The tensor has the layout {found}; the configuration says {believed}."
+#define HAS_LAYOUT "The tensor has the layout {found}; the configuration has {believed}."
 static const char *const of_layouts[] = {
     HAS_LAYOUT " Meta's code is interleaved and Hugging Face's is half: between them, the rows of w_q and w_k must be "
                "permuted. Keep interleaved, or permute the weights; here one was done without the other.",
@@ -430,7 +430,7 @@ static bool permute(struct pe_diagnosis *d, size_t alternative, struct pe_edit *
 static const char *const of_orders[] = {
     "The channels of q were permuted twice before they were rotated: weights that already had it got " CONVERSION FROM,
     "The channels of q were permuted in the wrong direction before they were rotated." INVERSE FROM,
-    "The channels of q were permuted before they were rotated, which the configuration does not say, by " CONVERSION
+    "The channels of q were permuted before they were rotated, which the configuration does not state, by " CONVERSION
         FROM,
     "The channels of q were permuted twice in the wrong direction before they were rotated." INVERSE FROM,
     ("The channels of q were permuted for {heads} heads before they were rotated, which is not the number of q, as "
@@ -503,7 +503,7 @@ static bool set_rotary_dim(struct pe_diagnosis *d, size_t i, struct pe_edit *edi
 const struct pe_fault pe_fault_rotary_dim_other = {
     FAULT_TEXT("rotary_dim_other", "width", WIDTH, 2, "other rotary width",
                "Another number of channels of a head is rotated.",
-               "{found} channels of a head are rotated; the configuration says {believed}."),
+               "{found} channels of a head are rotated; the configuration has {believed}."),
     .schemes = "rope|xpos",
     .evidence = PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(MAPS),
     .n_alternatives = N_WIDTHS + 1,
@@ -523,7 +523,7 @@ static bool set_rotary_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *
 const struct pe_fault pe_fault_rotary_offset_other = {
     FAULT_TEXT("rotary_offset_other", "width", WIDTH, 4, "other first channel",
                "The rotated channels begin elsewhere in the head.",
-               "The rotated channels begin at channel {found}; the configuration says {believed}."),
+               "The rotated channels begin at channel {found}; the configuration has {believed}."),
 
     .schemes = "rope|xpos", .evidence = PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(MAPS), .n_alternatives = 2,
     .apply = set_rotary_offset};

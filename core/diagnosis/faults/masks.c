@@ -48,7 +48,7 @@ static bool alignment_other(struct pe_diagnosis *d, size_t alternative, struct p
 }
 const struct pe_fault pe_fault_alignment_other = {
     FAULT_TEXT("alignment_other", "bias", BIAS, 2, "other alignment",
-               "The first query stands at another position relative to the keys.",
+               "The first query has another position relative to the keys.",
                "The first query is at position {found}; the configuration puts it at {believed}."),
 
     .role = PE_ROLE_PLACE_OF_QUERIES,
@@ -310,7 +310,7 @@ static bool window_other(struct pe_diagnosis *d, size_t alternative, struct pe_e
 }
 const struct pe_fault pe_fault_window_other = {FAULT_TEXT("window_other", "bias", BIAS, 3, "other window",
                                                           "The window of visible keys has another size.",
-                                                          "The window is {found}; the configuration says {believed}."),
+                                                          "The window is {found}; the configuration has {believed}."),
 
                                                .evidence = OF_BIAS,
                                                .n_alternatives = 5,

@@ -201,18 +201,18 @@ static bool parameter_other(struct pe_diagnosis *d, size_t i, struct pe_edit *ed
 }
 const struct pe_fault pe_fault_parameter_other = {
     FAULT_TEXT("parameter_other", "parameter", PARAMETER, 3, "other parameter", "A parameter has another value.",
-               "{pointer} is {found}; the configuration says {believed}."),
+               "{pointer} is {found}; the configuration has {believed}."),
     .role = PE_ROLE_ANY_FIELD, .count = count_parameters, .apply = parameter_other};
 
 const struct pe_fault pe_fault_parameters_swapped = {
     FAULT_TEXT("parameters_swapped", "parameter", PARAMETER, 3, "parameters exchanged",
                "Two parameters have changed places: KERPLE's r1 and r2.",
-               "r1 and r2 have changed places: r1 is {found}; the configuration says {believed}."),
+               "r1 and r2 are exchanged: r1 is {found}; the configuration has {believed}."),
     .schemes = "kerple", .n_alternatives = 1, .apply = exchange};
 
 const struct pe_fault pe_fault_kind_other = {FAULT_TEXT("kind_other", "bias", BIAS, 3, "other kind",
                                                         "KERPLE's bias is of the other kind: log or power.",
-                                                        "The kind is {found}; the configuration says {believed}."),
+                                                        "The kind is {found}; the configuration has {believed}."),
 
                                              .schemes = "kerple", .evidence = PE_EVIDENCE_BIT(BIAS),
                                              PE_VALUES(PE_WORD_OF("kind", "log"), PE_WORD_OF("kind", "power"))};
@@ -250,7 +250,7 @@ static bool coords_other(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 const struct pe_fault pe_fault_coords_other = {
     FAULT_TEXT("coords_other", "axes", AXES, 1, "other coordinates",
                "The coordinates on a grid are counted by another rule, as resized to the training grid.",
-               "{pointer} is {found}; the configuration says {believed}."),
+               "{pointer} is {found}; the configuration has {believed}."),
     .schemes = "rope|sinusoidal", .count = count_coords, .apply = coords_other};
 
 /* Raster order, then blocks of patches that become one token. */
@@ -269,5 +269,5 @@ static bool order_other(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 const struct pe_fault pe_fault_order_other = {
     FAULT_TEXT("order_other", "axes", AXES, 2, "other order of patches",
                "The patches of a grid are in another order: row by row, or block after block that are merged.",
-               "{pointer} is {found}; the configuration says {believed}."),
+               "{pointer} is {found}; the configuration has {believed}."),
     .n_alternatives = 4, .apply = order_other};

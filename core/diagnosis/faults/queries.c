@@ -136,8 +136,8 @@ static bool change_scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 const struct pe_fault pe_fault_query_scale_other = {
     FAULT_TEXT("query_scale_other", "size", SIZE, 3, "queries scaled by another factor",
                "The factor of queries grows otherwise with their position.",
-               "The factor of the queries grows otherwise with their position: {pointer} is {found}; the configuration "
-               "says {believed}."),
+               "The factor of the queries grows differently with their position: {pointer} is {found}; the "
+               "configuration has {believed}."),
     .evidence = OF_QUERIES,
     .count = count_changes,
     .apply = change_scale,

@@ -18,7 +18,7 @@ const struct pe_fault pe_fault_direction_reversed = {
         "direction_reversed", "sense", SENSE, 2, "reversed direction",
         "Vectors are rotated the other way, so every sine has the opposite sign, or distances are counted from the "
         "other side.",
-        "The direction is {found}; the configuration says {believed}."),
+        "The direction is {found}; the configuration has {believed}."),
     .schemes = "rope|xpos|shaw",
     .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(BUCKETS) | PE_EVIDENCE_BIT(MAPS),
     .n_alternatives = 1,
@@ -42,8 +42,7 @@ static bool swap_sin_cos(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 
 const struct pe_fault pe_fault_sin_cos_swapped = {
     FAULT_TEXT("sin_cos_swapped", "sense", SENSE, 2, "sines and cosines exchanged",
-               "Sines stand where cosines belong, and cosines where sines belong.",
-               "Sines and cosines have changed places."),
+               "Sines are in place of cosines, and cosines in place of sines.", "Sines and cosines are exchanged."),
     .schemes = "rope|xpos|sinusoidal",
     .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING),
     .not_of = PE_EVIDENCE_BIT(ANGLES),

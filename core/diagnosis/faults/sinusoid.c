@@ -8,7 +8,7 @@ static size_t count_odd(const struct pe_diagnosis *d) { return pe_edit_integer(d
 const struct pe_fault pe_fault_odd_other = {
     FAULT_TEXT("odd_other", "sinusoid", SINUSOID, 2, "other last column",
                "The last column of an odd width is computed by another rule.",
-               "odd is {found}; the configuration says {believed}."),
+               "odd is {found}; the configuration has {believed}."),
 
     .schemes = "sinusoidal", .count = count_odd,
     PE_VALUES(PE_WORD_OF("odd", "paper"), PE_WORD_OF("odd", "pad"), PE_WORD_OF("odd", "truncate")),
@@ -51,7 +51,7 @@ static bool set_style(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 
 const struct pe_fault pe_fault_style_other = {FAULT_TEXT("style_other", "sinusoid", SINUSOID, 2, "other style",
                                                          "Several axes are combined in another style.",
-                                                         "The style is {found}; the configuration says {believed}."),
+                                                         "The style is {found}; the configuration has {believed}."),
 
                                               .schemes = "sinusoidal", .n_alternatives = N_STYLES, .apply = set_style};
 

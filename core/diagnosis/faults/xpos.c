@@ -198,7 +198,7 @@ static bool scale_base_other(struct pe_diagnosis *d, size_t alternative, struct 
 const struct pe_fault pe_fault_scale_base_other = {
     FAULT_TEXT("scale_base_other", "size", SIZE, 3, "other scale_base",
                "The scale of xPos changes over another number of positions.",
-               "scale_base is {found}; the configuration says {believed}."),
+               "scale_base is {found}; the configuration has {believed}."),
     .schemes = "xpos",
     .evidence = OF_ROTATED,
     .n_alternatives = 9,
@@ -240,7 +240,7 @@ static bool center_other(struct pe_diagnosis *d, size_t alternative, struct pe_e
 /* A scale has two numbers, so both may be wrong together. */
 const struct pe_fault pe_fault_center_other = {
     FAULT_TEXT("center_other", "size", SIZE, 3, "other centre", "The scale of xPos is 1 at another position.",
-               "The scale of xPos is 1 at the position {found}; the configuration says {believed}."),
+               "The scale of xPos is 1 at the position {found}; the configuration has {believed}."),
     .schemes = "xpos",
     .evidence = OF_ROTATED,
     .n_alternatives = N_CENTERS,
@@ -286,11 +286,10 @@ static bool scheme_other(struct pe_diagnosis *d, size_t alternative, struct pe_e
     return true;
 }
 const struct pe_fault pe_fault_scheme_other = {
-    FAULT_TEXT(
-        "scheme_other", "size", SIZE, 3, "other scheme",
-        "The tensor is of another scheme, e.g. RoPE where xPos is believed.",
-        "The scheme is {found}; the configuration says {believed}. xPos is RoPE with a scale that changes with the "
-        "position."),
+    FAULT_TEXT("scheme_other", "size", SIZE, 3, "other scheme",
+               "The tensor is of another scheme, e.g. RoPE where xPos is believed.",
+               "The scheme is {found}; the configuration has {believed}. xPos is RoPE with a scale that changes with "
+               "the position."),
     .schemes = "rope|xpos",
     .evidence = OF_ROTATED,
     .n_alternatives = N_SCHEMES,

@@ -19,7 +19,7 @@ const struct pe_fault pe_fault_bias_signed = {
 /* `asymmetric` differs from `symmetric` only by lists of slopes. */
 const struct pe_fault pe_fault_form_other = {
     FAULT_TEXT("form_other", "bias", BIAS, 3, "other form", "The bias has another form, e.g. key instead of relative.",
-               "The form is {found}; the configuration says {believed}."),
+               "The form is {found}; the configuration has {believed}."),
     .schemes = "alibi", .evidence = OF_BIAS,
     PE_VALUES(PE_WORD_OF("form", "symmetric"), PE_WORD_OF("form", "relative"), PE_WORD_OF("form", "key"),
               PE_WORD_OF("form", "key_end"), PE_WORD_OF("form", "key_mask")),

@@ -15,13 +15,13 @@
 const struct pe_fault pe_fault_bidirectional_other = {
     FAULT_TEXT("bidirectional_other", "bias", BIAS, 3, "other bidirectional",
                "Buckets are computed for an encoder instead of a decoder, or the other way round.",
-               "bidirectional is {found}; the configuration says {believed}."),
+               "bidirectional is {found}; the configuration has {believed}."),
 
     .schemes = "t5", .evidence = OF_MAPS,
     PE_VALUES(PE_TRUTH_OF("bidirectional", true), PE_TRUTH_OF("bidirectional", false))};
 const struct pe_fault pe_fault_max_distance_other = {
     FAULT_TEXT("max_distance_other", "bias", BIAS, 3, "other max_distance", "Buckets end at another distance.",
-               "max_distance is {found}; the configuration says {believed}."),
+               "max_distance is {found}; the configuration has {believed}."),
     .schemes = "t5", .evidence = OF_MAPS,
     PE_VALUES(PE_INTEGER_OF("max_distance", 128), PE_INTEGER_OF("max_distance", 64), PE_INTEGER_OF("max_distance", 256),
               PE_INTEGER_OF("max_distance", 512))};

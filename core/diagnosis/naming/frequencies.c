@@ -453,7 +453,7 @@ static bool set_other(struct pe_diagnosis *d, size_t i, struct pe_edit *edit) { 
 const struct pe_fault pe_fault_scaling_parameter = {
     FAULT_TEXT("scaling_parameter", "ladder", LADDER, 2, "other scaling parameter",
                "The scaling is of the configuration's type, with another parameter.",
-               "{pointer} is {found}; the configuration says {believed}."),
+               "{pointer} is {found}; the configuration has {believed}."),
 
     .schemes = "rope|xpos",
     .evidence = OF_ROTARY,
@@ -539,8 +539,8 @@ static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 
 const struct pe_fault pe_fault_ladder_reversed = {
     FAULT_TEXT("ladder_reversed", "ladder", LADDER, 4, "reversed frequencies",
-               "The frequencies are in reverse order: the slowest pair comes first.",
-               "The frequencies are in reverse order: the slowest pair comes first."),
+               "The frequencies are in reverse order: the slowest pair is first.",
+               "The frequencies are in reverse order: the slowest pair is first."),
 
     .schemes = "rope|xpos",
     .evidence = OF_ROTARY,
@@ -585,7 +585,7 @@ static int surprise_of_base(const struct pe_diagnosis *d, size_t i)
 
 const struct pe_fault pe_fault_base_other = {FAULT_TEXT("base_other", "ladder", LADDER, 3, "other base",
                                                         "The frequencies have another base.",
-                                                        "The base is {found}; the configuration says {believed}."),
+                                                        "The base is {found}; the configuration has {believed}."),
                                              .schemes = "rope|xpos|sinusoidal|sandwich",
                                              .evidence = OF_WAVES | PE_EVIDENCE_BIT(BIAS),
                                              .n_alternatives = N_BASES,
@@ -630,7 +630,7 @@ const struct pe_fault pe_fault_inverted = {
 const struct pe_fault pe_fault_freq_shift_other = {
     FAULT_TEXT("freq_shift_other", "sinusoid", SINUSOID, 2, "other freq_shift",
                "The exponents of the frequencies have another divisor.",
-               "freq_shift is {found}; the configuration says {believed}."),
+               "freq_shift is {found}; the configuration has {believed}."),
 
     .schemes = "sinusoidal", PE_VALUES(PE_REAL_OF("freq_shift", 0), PE_REAL_OF("freq_shift", 1))};
 

@@ -9,10 +9,10 @@
 /* ---- The words ---- */
 
 const struct pe_fault pe_fault_interpolation_other = {
-    FAULT_TEXT("interpolation_other", "size", SIZE, 3, "other resizing of a table",
-               "A learned table was resized to the grid in another way.",
-               "The table was resized to the grid in another way: {pointer} is {found}; the configuration says "
-               "{believed}."),
+    FAULT_TEXT(
+        "interpolation_other", "size", SIZE, 3, "other resizing of a table",
+        "A learned table was resized to the grid in another way.",
+        "The table was resized to the grid in another way: {pointer} is {found}; the configuration has {believed}."),
     .schemes = "learned", .evidence = PE_EVIDENCE_BIT(ENCODING)};
 const struct pe_fault pe_fault_not_resized = {
     FAULT_TEXT("not_resized", "size", SIZE, 2, "table not resized", "A learned table was not resized to the grid.",
@@ -31,53 +31,45 @@ static const struct row {
 #define KERNEL(kind_, rule_, ...) .kernel = {.kind = PE_KERNEL_##kind_, .rule = PE_##rule_, __VA_ARGS__}
 #define SENTENCE(text) .relation = {&pe_fault_interpolation_other, 1, NULL, text}
     {KERNEL(LINEAR, HALF_PIXEL, ), .word = "bilinear",
-     SENTENCE("The table was resized by a bilinear kernel; the configuration says {believed}.")},
+     SENTENCE("The table was resized by a bilinear kernel; the configuration has {believed}.")},
     {KERNEL(CUBIC, HALF_PIXEL, .a = -0.75), .word = "bicubic", .a = -0.75,
-     SENTENCE("The table was resized by a bicubic kernel with a = {found}; the configuration says {believed}.")},
+     SENTENCE("The table was resized by a bicubic kernel with a = {found}; the configuration has {believed}.")},
     {KERNEL(CUBIC, HALF_PIXEL, .a = -0.5, .is_wide = true), .word = "bicubic_antialias", .a = -0.5,
-     SENTENCE("The table was resized by a bicubic kernel with antialias and a = {found}; the configuration says "
+     SENTENCE("The table was resized by a bicubic kernel with antialias and a = {found}; the configuration has "
               "{believed}.")},
     {KERNEL(LINEAR, CORNERS, ), .word = "bilinear_aligned",
-     SENTENCE("The table was resized by a bilinear kernel with aligned corners; the configuration says {believed}.")},
+     SENTENCE("The table was resized by a bilinear kernel with aligned corners; the configuration has {believed}.")},
     {KERNEL(LINEAR, HALF_PIXEL, .offset = 0.1), .word = "bilinear",
-     SENTENCE("The table was resized by a bilinear kernel; the configuration says {believed}.")},
+     SENTENCE("The table was resized by a bilinear kernel; the configuration has {believed}.")},
     {KERNEL(CUBIC, HALF_PIXEL, .a = -0.75, .offset = 0.1), .word = "bicubic", .a = -0.75,
-     SENTENCE("The table was resized by a bicubic kernel with a = {found}; the configuration says {believed}.")},
+     SENTENCE("The table was resized by a bicubic kernel with a = {found}; the configuration has {believed}.")},
     {KERNEL(CUBIC, HALF_PIXEL, .a = -0.5, .is_wide = true, .offset = 0.1), .word = "bicubic_antialias", .a = -0.5,
-     SENTENCE("The table was resized by a bicubic kernel with antialias and a = {found}; the configuration says "
+     SENTENCE("The table was resized by a bicubic kernel with antialias and a = {found}; the configuration has "
               "{believed}.")},
     {KERNEL(LINEAR, HALF_PIXEL, .is_wide = true), .word = "bilinear_antialias",
-     SENTENCE("The table was resized by a bilinear kernel as wide as the step (antialias); the configuration says "
+     SENTENCE("The table was resized by a bilinear kernel as wide as the step (antialias); the configuration has "
               "{believed}.")},
     {KERNEL(LINEAR, HALF_PIXEL, .is_wide = true, .offset = 0.1), .word = "bilinear_antialias",
-     SENTENCE("The table was resized by a bilinear kernel as wide as the step (antialias); the configuration says "
+     SENTENCE("The table was resized by a bilinear kernel as wide as the step (antialias); the configuration has "
               "{believed}.")},
-    {KERNEL(NEAREST, ASYMMETRIC, ),
-     SENTENCE(
-         "Each row of the result is the nearest row of the table, counted from the corners of pixels (nearest); the "
-         "configuration says {believed}.")},
-    {KERNEL(NEAREST, HALF_PIXEL, ),
-     SENTENCE("Each row of the result is the nearest row of the table, between the centres of pixels (nearest-exact); "
-              "the configuration says {believed}.")},
-    {KERNEL(CUBIC, CORNERS, .a = -0.75),
-     SENTENCE("The table was resized by a bicubic kernel with aligned corners and a = {found}; the configuration says "
-              "{believed}.")},
+    {KERNEL(NEAREST, ASYMMETRIC, ), SENTENCE("Each row of the result is the nearest row of the table, counted from the "
+                                             "corners of pixels (nearest); the configuration has {believed}.")},
+    {KERNEL(NEAREST, HALF_PIXEL, ), SENTENCE("Each row of the result is the nearest row of the table, between the "
+                                             "centres of pixels (nearest-exact); the configuration has {believed}.")},
+    {KERNEL(CUBIC, CORNERS, .a = -0.75), SENTENCE("The table was resized by a bicubic kernel with aligned corners and "
+                                                  "a = {found}; the configuration has {believed}.")},
     {KERNEL(LINEAR, ASYMMETRIC, ),
-     SENTENCE(
-         "The table was resized by a bilinear kernel at coordinates that begin at the corner of a pixel, not at its "
-         "centre; the configuration says {believed}.")},
+     SENTENCE("The table was resized by a bilinear kernel at coordinates that begin at the corner of a pixel, not at "
+              "its centre; the configuration has {believed}.")},
     {KERNEL(CUBIC, ASYMMETRIC, .a = -0.75),
      SENTENCE("The table was resized by a bicubic kernel with a = {found} at coordinates that begin at the corner of a "
-              "pixel, not at its centre; the configuration says {believed}.")},
-    {KERNEL(NEAREST, FIRST_ROWS, ),
-     .relation = {&pe_fault_not_resized, 1, NULL,
-                  "The table was not resized but cut: the result is its first rows and columns; the configuration says "
-                  "{believed}."}},
-    {KERNEL(NEAREST, MIDDLE_ROWS, ),
-     .relation =
-         {&pe_fault_not_resized, 1, NULL,
-          "The table was not resized but cut: the result is its middle rows and columns; the configuration says "
-          "{believed}."}},
+              "pixel, not at its centre; the configuration has {believed}.")},
+    {KERNEL(NEAREST, FIRST_ROWS, ), .relation = {&pe_fault_not_resized, 1, NULL,
+                                                 "The table was not resized but cut: the result is its first rows and "
+                                                 "columns; the configuration has {believed}."}},
+    {KERNEL(NEAREST, MIDDLE_ROWS, ), .relation = {&pe_fault_not_resized, 1, NULL,
+                                                  "The table was not resized but cut: the result is its middle rows "
+                                                  "and columns; the configuration has {believed}."}},
 #undef KERNEL
 #undef SENTENCE
 };

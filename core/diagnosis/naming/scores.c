@@ -53,7 +53,7 @@ const struct pe_fault pe_fault_softcap_missing = {
     .pointer = "softcap", .evidence = OF_SCORES, PE_VALUES(PE_NONE_OF("softcap"))};
 const struct pe_fault pe_fault_softcap_other = {
     FAULT_TEXT("softcap_other", "size", PARAMETER, 4, "other cap", "The scores are capped at another number.",
-               "The scores are capped at {found}; the configuration says {believed}."),
+               "The scores are capped at {found}; the configuration has {believed}."),
     .evidence = OF_SCORES};
 const struct pe_fault pe_fault_sinks_missing = {
     FAULT_TEXT("sinks_missing", "size", PARAMETER, 3, "missing sinks", "The rows of probabilities have no sinks.",

@@ -22,7 +22,7 @@ const struct pe_fault pe_fault_slopes_order = {
     .schemes = "alibi", .evidence = OF_BIAS, .fit_rank = 1};
 const struct pe_fault pe_fault_bias_max_other = {
     FAULT_TEXT("bias_max_other", "bias", BIAS, 2, "other bias_max", "The slopes are computed with another bias_max.",
-               "bias_max is {found}; the configuration says {believed}."),
+               "bias_max is {found}; the configuration has {believed}."),
     .schemes = "alibi", .evidence = OF_BIAS,
     PE_VALUES(PE_INTEGER_OF("bias_max", 16), PE_INTEGER_OF("bias_max", 4), PE_INTEGER_OF("bias_max", 8))};
 

@@ -214,7 +214,7 @@ static bool put_member(struct pe_diagnosis *d, struct pe_node *node, const struc
         return false;
     for (enum pe_lang lang = 0; lang < PE_N_LANGS; lang++) {
         snprintf(text[lang], sizeof text[lang],
-                 pe_text_in(lang, "%s of the scaling is {found}; the configuration says {believed}."),
+                 pe_text_in(lang, "%s of the scaling is {found}; the configuration has {believed}."),
                  change->pointer + sizeof scaling - 1);
         texts[lang] = text[lang];
     }

@@ -297,20 +297,20 @@ const struct pe_member pe_probe_members[] = {
     {.name = "probe",
      .types = "array",
      .summary =
-         "the numbers to look at, the one that tells most first: tensor, position, channel (of a bias head, query, "
-         "key), and what the belief has there, expected; with what is there as value they are values of /diagnose",
+         "the numbers to look at, the most informative first: tensor, position, channel (of a bias head, query, key), "
+         "and what the belief has there, expected; with what is there as value they are values of /diagnose",
      .items = "object",
      .n_max = COUNT_MAX},
     {.name = "hypotheses", .types = "integer", .summary = "the belief and every single mistake that would show"},
     {.name = "pairs", .types = "integer", .summary = "pairs of them"},
-    {.name = "separated", .types = "integer", .summary = "pairs that the numbers tell apart"},
+    {.name = "separated", .types = "integer", .summary = "pairs that the numbers distinguish"},
     {.name = "unseen",
      .types = "array",
      .summary = "codes of the mistakes that would not show in any number of this kind",
      .n_max = PE_UNSEEN_MAX},
     {.name = "together",
      .types = "array",
-     .summary = "pairs of codes that the numbers do not tell apart",
+     .summary = "pairs of codes that the numbers do not distinguish",
      .n_max = TOGETHER_MAX},
     {.name = NULL},
 };

@@ -21,7 +21,7 @@ bool pe_search_goes_on(struct pe_search *s)
     if (s->status || s->is_full)
         return false;
     if (pe_is_cancelled()) {
-        pe_fail(s->err, "", "given up: nobody waits for the answer any more");
+        pe_fail(s->err, "", "cancelled: the client disconnected");
         s->status = s->err->status = PE_CANCELLED;
     }
     s->d->work += STEP_WORK;

@@ -27,7 +27,7 @@ static enum pe_status find_architecture(struct pe_gguf_reader *r)
     if (!named || named->kind != PE_STRING)
         return pe_fail(r->err, "/gguf/general.architecture",
                        named ? "general.architecture is not a string; write a name, as \"llama\""
-                             : "general.architecture is missing, which says what the other keys mean");
+                             : "general.architecture is missing, which defines what the other keys mean");
     r->architecture = named->string;
     r->row = pe_gguf_architecture_find(named->string);
     return r->row ? PE_OK : pe_gguf_unknown(named->string, "/gguf/general.architecture", r->err);

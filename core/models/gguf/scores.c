@@ -82,12 +82,10 @@ enum pe_status pe_gguf_scores(struct pe_gguf_reader *r, unsigned kind)
     double cap = r->row->cap;
     struct pe_model_scores *scores = &r->out->scores;
     if (pe_is_among(pe_gguf_scores_unread, r->architecture))
-        snprintf(
-            scores->notes[scores->n_notes++], PE_DETAIL_MAX,
-            pe_text(
-                "How architecture \"%.64s\" scales and caps its scores was not read in its code (unverified): taken "
-                "is 1/sqrt(head_dim), and no cap."),
-            r->architecture);
+        snprintf(scores->notes[scores->n_notes++], PE_DETAIL_MAX,
+                 pe_text("How architecture \"%.64s\" scales and caps its scores was not read in its code (unverified): "
+                         "1/sqrt(head_dim) and no cap are used."),
+                 r->architecture);
     scores->sinks = r->row->sinks;
     if (put_scale(r) || (cap > 0 && pe_gguf_real(r, PE_GGUF_SOFTCAP, &cap)))
         return r->err->status;

@@ -129,7 +129,7 @@ static enum pe_status descend(struct pe_hf_reader *r)
 /* ---- Types without a row ---- */
 
 #define HOW_TO_TELL                                                                                                    \
-    "to say yourself what it is, write beside hf_config the scheme, as in \"scheme\":\"rope\",\"layout\":\"half\""
+    "to state it yourself, send the scheme beside hf_config, as in \"scheme\":\"rope\",\"layout\":\"half\""
 
 static enum pe_status unknown_type(const struct pe_hf_reader *r)
 {
@@ -150,7 +150,8 @@ static enum pe_status unknown_type(const struct pe_hf_reader *r)
     if (!*r->model_type && pe_hf_is_timm(&r->config))
         return pe_hf_refuse_timm(&r->config, r->err);
     if (!*r->model_type)
-        return pe_fail(r->err, pointer, "model_type is missing, which says what the other fields mean; " HOW_TO_TELL);
+        return pe_fail(r->err, pointer,
+                       "model_type is missing, which defines what the other fields mean; " HOW_TO_TELL);
     return pe_fail(r->err, pointer, "model_type \"%.64s\" is not known here%s%s; " HOW_TO_TELL, r->model_type,
                    *nearest ? pe_text("; nearest: ") : "", nearest);
 }
@@ -197,7 +198,7 @@ static enum pe_status read_as_told(struct pe_hf_reader *r, const struct pe_hf_as
     bool has_layout = asked->has_layout || pe_hf_says(&r->config, PE_HF_LAYOUT_FLAGS);
     if (!has_layout && (r->model->kind == PE_HF_ROPE || r->model->kind == PE_HF_SINUSOIDAL))
         return pe_fail(r->err, "/layout",
-                       "layout is missing: model_type \"%.64s\" is not known here, so say \"half\" or \"interleaved\"",
+                       "layout is missing: model_type \"%.64s\" is not known here; send \"half\" or \"interleaved\"",
                        r->model_type);
     return PE_OK;
 }
@@ -373,7 +374,7 @@ static enum pe_status read_one(const struct pe_value *config, const struct pe_hf
     if (read_layers(&r))
         return err->status;
     return r.fps ? pe_fail(err, "/fps",
-                           "fps is not used by %s \"%.64s\", whose frames stand at 0, 1, …; axis_scale and "
+                           "fps is not used by %s \"%.64s\", whose frames have the positions 0, 1, …; axis_scale and "
                            "axis_divisor state another clock, as [24,1,1] and [fps,1,1]",
                            r.type_key, r.model_type)
                  : PE_OK;

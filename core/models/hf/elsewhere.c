@@ -77,7 +77,7 @@ enum pe_status pe_hf_refuse_timm(const struct pe_hf_place *config, struct pe_fai
         snprintf(patches, sizeof patches, pe_text("; its patches are a grid of [%.0f,%.0f]"), grid[0], grid[1]);
     return pe_fail_at(
         err, config->at, "architecture",
-        "architecture \"%.64s\" is a model of timm, whose config.json says nothing of positions; send %s%s%s",
+        "architecture \"%.64s\" is a model of timm, whose config.json has nothing about positions; send %s%s%s",
         architecture, type, pe_text(f->summary), patches);
 }
 
@@ -111,11 +111,10 @@ static enum pe_status refuse_pipeline(const struct pe_hf_place *config, const ch
         return pe_fail_at(
             err, config->at, "_class_name",
             "\"%.64s\" is a pipeline whose unet is a convolutional network: it has no positions of tokens", class);
-    return pe_fail_at(
-        err, config->at, "_class_name",
-        "\"%.64s\" is a pipeline, whose model_index.json says nothing of positions; send the config.json of "
-        "its folder transformer%s%.64s",
-        class, has_name ? pe_text(", of the class ") : "", has_name ? part->list.items[1].string : "");
+    return pe_fail_at(err, config->at, "_class_name",
+                      "\"%.64s\" is a pipeline, whose model_index.json has nothing about positions; send the "
+                      "config.json of its folder transformer%s%.64s",
+                      class, has_name ? pe_text(", of the class ") : "", has_name ? part->list.items[1].string : "");
 }
 
 enum pe_status pe_hf_refuse_class(const struct pe_hf_place *config, const char *class, struct pe_failure *err)

@@ -176,8 +176,10 @@ struct pe_hf_language {
 enum pe_status pe_hf_language(const struct pe_value *config, const struct pe_hf_asked *asked,
                               struct pe_hf_language *out, struct pe_failure *err); /* config.c */
 
-/* ---- read.c: looking things up. names are alternatives, "a|b": the first that the object has wins, else the first
- * that the class's defaults have. null is none, and no default holds then. ---- */
+/* ---- read.c: looking things up ----------------------------------------------------------------------------------- */
+
+/* names are alternatives, "a|b": the first that the object has wins, else the first that the class's defaults have.
+ * null is none, and no default holds then. */
 
 const struct pe_field *pe_hf_find(const struct pe_hf_place *place, const char *names); /* NULL if none */
 bool pe_hf_says(const struct pe_hf_place *place, const char *names); /* does the object itself have one, not null? */

@@ -73,7 +73,7 @@ TRAIT(then, table_scaled, "; tables scaled", "layoutlmv3/modeling_layoutlmv3.py"
 TRAIT(then, ntk_beyond, "; dynamic NTK by rotary_scaling_factor beyond max_trained_positions",
       "the vendor's modeling_hf_nomic_bert.py: NomicBertDynamicNTKRotaryEmbedding")
 TRAIT(scores, table_by_layer, "; a table in every layer", "umt5/modeling_umt5.py: UMT5Attention")
-TRAIT(scores, gpt2_flags, ", unscaled or by layer if flags say so", "gpt2/modeling_gpt2.py: GPT2Attention.__init__")
+TRAIT(scores, gpt2_flags, ", unscaled or by layer if flags are set", "gpt2/modeling_gpt2.py: GPT2Attention.__init__")
 TRAIT(scores, temperature, ", queries of layers without positions by `floor_scale`, `attn_scale`",
       "llama4/modeling_llama4.py: Llama4TextAttention.forward")
 TRAIT(scores, llama_4_beta, ", queries by `llama_4_scaling_beta`",

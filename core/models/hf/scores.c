@@ -65,15 +65,14 @@ static enum pe_status not_read(struct pe_hf_reader *r)
     if (!field) {
         snprintf(pe_hf_note(r), PE_DETAIL_MAX,
                  pe_text("How model_type \"%.64s\" scales and caps its scores was not read in its code (unverified): "
-                         "taken is 1/sqrt(head_dim), and no cap."),
+                         "1/sqrt(head_dim) and no cap are used."),
                  r->model_type);
         return PE_OK;
     }
-    pe_fail_at(
-        &r->out->scores.refusal, place->at, field->name,
-        "%.48s may scale or cap the scores, and the attention code of model_type \"%.64s\" was not read here; give "
-        "softmax_scale, and softcap if there is one, to say what it does",
-        field->name, r->model_type);
+    pe_fail_at(&r->out->scores.refusal, place->at, field->name,
+               "%.48s may scale or cap the scores, and the attention code of model_type \"%.64s\" was not read here; "
+               "give softmax_scale, and softcap if there is one, to state what it does",
+               field->name, r->model_type);
     return PE_OK;
 }
 

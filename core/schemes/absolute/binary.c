@@ -112,7 +112,7 @@ const struct pe_scheme pe_scheme_binary = {
             .name = "binary",
             .family = "absolute",
             .about = {"binary digits", "the position's binary digits, stretched over the channels"},
-            .paper = "no model uses it; in introductions it stands between counting and sinusoids",
+            .paper = "no model uses it; introductions show it between counting and sinusoids",
             .formula = formula,
             .example = "{\"scheme\":\"binary\",\"len\":8,\"dim\":8}",
             .picture = "len=64&dim=6",

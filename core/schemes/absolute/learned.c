@@ -86,8 +86,8 @@ static const struct pe_param params[] = {
         "table [h,w,dim], or all rows",
         .group = PE_G_AXES),
     PE_P_INT(learned, num_prefix, 0, 0, 65536, "prefix rows",
-             "number of first rows that are not patches (class token, registers); they come unchanged before the rows "
-             "of the grid",
+             "number of first rows that are not patches (class token, registers); they precede the rows of the grid "
+             "unchanged",
              .group = PE_G_AXES, .usual = {0, 16}),
     PE_P_SEED(learned),
     PE_P_END,

@@ -41,16 +41,14 @@ static const struct pe_param params[] = {
              .about = {"scaling of each axis",
                        "with ladder own: a scaling object or null for each axis, of type default, linear or ntk"},
              .level = PE_MORE, .group = PE_G_AXES),
-    PE_R_ROW(
-        mrope_section, REALS, struct pe_reals, .min = 0, .max = PE_HEAD_DIM_MAX,
-        .when = "channels=mrope|mrope_interleaved|videorope|imrope|openpangu|xdrope|",
-        .about =
-            {"pairs of each axis",
-             "number of pairs for time, height, width; default 3/8 each for height and width, the rest for time; "
-             "mrope_interleaved also gives time the pairs that the sections leave; imrope: a third each by default, "
-             "and the pairs that they leave, or a fourth number, stand still; openpangu: two or three numbers; "
-             "xdrope: three or four"},
-        .group = PE_G_AXES),
+    PE_R_ROW(mrope_section, REALS, struct pe_reals, .min = 0, .max = PE_HEAD_DIM_MAX,
+             .when = "channels=mrope|mrope_interleaved|videorope|imrope|openpangu|xdrope|",
+             .about = {"pairs of each axis",
+                       "number of pairs for time, height, width; default 3/8 each for height and width, the rest for "
+                       "time; mrope_interleaved also gives time the pairs that the sections leave; imrope: a third "
+                       "each by default, and the pairs that they leave, or a fourth number, are not rotated; "
+                       "openpangu: two or three numbers; xdrope: three or four"},
+             .group = PE_G_AXES),
     PE_R_ROW(
         axis_order, REALS, struct pe_reals, .min = 0, .max = PE_AXES_MAX - 1,
         .about = {"axis order", "order of the axes' blocks in the head; default 0, 1, …; Llama 4's vision tower: 1, 0"},

@@ -110,6 +110,35 @@ TEST(random_texts)
     }
 }
 
+/* Every number of digits before and behind the point, with 0 to 39 characters between its end and that of the text: all
+ * reads of several bytes at once stop at the text's end. */
+TEST(every_length)
+{
+    static const char digits[] = "8190734561238905671284365097214365870912";
+    for (int i = 0; i < 22 * 22; i++) {
+        int whole = 1 + i % 22, behind = i / 22;
+        char number[60], text[120];
+        sprintf(number, "-%.*s%s%.*s", whole, digits, behind ? "." : "", behind, digits);
+        double expected = strtod(number, NULL), x;
+        assert_int_equal(read_one(number, &x), API_READ_OK);
+        assert_memory_equal(&x, &expected, sizeof x);
+        for (int more = 1; more < 40; more++) {
+            size_t n = (size_t)sprintf(text, "[%s,%.*s]", number, more, digits);
+            char *copy = malloc(n);
+            struct api_doubles out = {0};
+            uint64_t shape[PE_RANK_MAX];
+            unsigned rank;
+            assert_non_null(copy);
+            const char *p = memcpy(copy, text, n);
+            assert_int_equal(api_numbers_read(&p, copy + n, &out, shape, &rank), API_READ_OK);
+            assert_true(p == copy + n && out.n == 2);
+            assert_memory_equal(out.values, &expected, sizeof expected);
+            free(out.values);
+            free(copy);
+        }
+    }
+}
+
 /* A million digits are read in one pass, and a million zeros before or behind the point do not give a wrong
  * exponent. */
 TEST(very_long_numbers)

@@ -131,7 +131,7 @@ def test_check_says_in_one_line_what_a_port_does_wrong(client, posenc):
     assert client.check(q=q, q_out=halves, **believed).fits
     pairs = q.copy()
     pairs[..., 0::2], pairs[..., 1::2] = (q[..., 0::2] * np.cos(angles) - q[..., 1::2] * np.sin(angles), q[..., 1::2] * np.cos(angles) + q[..., 0::2] * np.sin(angles))
-    with pytest.raises(posenc.Mismatch, match="layout interleaved; the configuration says half") as caught:
+    with pytest.raises(posenc.Mismatch, match="layout interleaved; the configuration has half") as caught:
         client.check(q=q, q_out=pairs, **believed)
     assert isinstance(caught.value, AssertionError) and caught.value.diagnosis["findings"][0]["code"] == "layout_swapped"
     assert "first difference: q_out" in str(caught.value) and '"layout": "interleaved"' in str(caught.value)

@@ -51,7 +51,7 @@ def test_the_resizing_in_words(server):
     encoding = resample.resample_grid("bicubic", table.reshape(4, 4, 6), 7, 9, offset=0.1).reshape(-1, 6).astype(np.float32)
     body = {"scheme": "learned", "table": table.tolist(), "table_grid": [4, 4], "grid": [7, 9], "encoding": encoding.tolist()}
     said = diagnose(server, body)["findings"][0]
-    assert said["detail"] == "The table was resized to the grid in another way: /interpolate_offset is 0.1; the configuration says 0."
+    assert said["detail"] == "The table was resized to the grid in another way: /interpolate_offset is 0.1; the configuration has 0."
     assert said["detail_zh"] == "表以另一种方式插值到网格：/interpolate_offset 是 0.1，而配置写的是 0。"
 
 

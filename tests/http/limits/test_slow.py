@@ -109,7 +109,7 @@ def a_body_that_takes_too_long_in_all(over):
         begun, clock = time.monotonic(), Stopwatch(server)
         with dribbled([client], b" "):
             status, _, text = client.answer()
-        assert status == 408 and b"longer than 2 s (--body-timeout)" in text and b"bytes of it have come" in text
+        assert status == 408 and b"longer than 2 s (--body-timeout)" in text and b"bytes of it have arrived" in text
         assert 1.9 < time.monotonic() - begun and clock.seconds() < 4
 
 

@@ -126,11 +126,11 @@ def test_the_cache_of_another_store_is_not_used(s3, tmp_path):
     s3.kill()
     with on(s3, *cache, place="s3://weights/team") as a:
         serves_nothing(a)
-        assert a.stderr_text().count("is not said to be of http") == 2  # weights and presets, once
+        assert a.stderr_text().count("does not state that it is of http") == 2  # weights and presets, once
         assert "weights/team/names, and is not used" in a.stderr_text()
     with on(s3, *cache, place="s3://weights/other") as a:
         assert names(a) == ["model", "only-other"] and a.get("/weights/model").body == LATER  # nobody has written it anew
-        assert a.get("/presets/p").json()["config"]["base"] == 7 and "not said" not in a.stderr_text()
+        assert a.get("/presets/p").json()["config"]["base"] == 7 and "does not state" not in a.stderr_text()
     s3.revive()
     with on(s3, *cache, place="s3://weights/team") as a:
         within(10, lambda: names(a) == ["model", "only-team"])
@@ -149,7 +149,7 @@ def test_a_cache_of_a_version_that_did_not_say_whose_it_is(s3, tmp_path):
     s3.kill()
     with on(s3, *cache, place="s3://weights/other") as a:
         serves_nothing(a)
-        assert a.stderr_text().count("is not said to be of http") == 2
+        assert a.stderr_text().count("does not state that it is of http") == 2
         n_before = len(s3.seen)
         s3.revive()
         within(15, lambda: names(a) == ["model", "only-other"])
@@ -157,7 +157,7 @@ def test_a_cache_of_a_version_that_did_not_say_whose_it_is(s3, tmp_path):
         assert not [path for _, path in s3.seen[n_before:] if "/blobs/" in path]  # the blobs were right
     s3.kill()
     with on(s3, *cache, place="s3://weights/other") as a:
-        assert names(a) == ["model", "only-other"] and "not said" not in a.stderr_text()
+        assert names(a) == ["model", "only-other"] and "does not state" not in a.stderr_text()
 
 
 # ---- A cache that cannot be read ----------------------------------------------------------------------------------------------------

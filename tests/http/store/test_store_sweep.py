@@ -240,7 +240,7 @@ def test_a_name_that_one_of_two_lists_lacks(s3, server):
     ({"path": "/presets/", "status": 503}, "status 503"),
     ({"path": "/weights", "method": "GET", "status": 503}, "status 503"),
     ({"close": 1}, "no answer"),
-    ({"path": "/names/t", "method": "GET", "body": b'{"sha512":"'}, "its name says no"),
+    ({"path": "/names/t", "method": "GET", "body": b'{"sha512":"'}, "its name has no"),
 ], ids=["name 500", "name 403", "name closed", "presets 503", "all 503", "nothing", "name of something else"])
 def test_what_is_not_certain_removes_nothing(s3, server, fault, word):
     put(server, "t", file(table=TABLE))

@@ -100,7 +100,7 @@ def test_refused(server, raw, status):
         detail = json.loads(body)["detail"]
         assert json.loads(body)["status"] == status and len(detail) > 20
         if status in (414, 431):  # the limit, how it is counted, and how much of this head arrived before it was refused
-            cost = re.search(r"more than 9216 bytes: .*; what has come of this one costs (\d+)$", detail)
+            cost = re.search(r"more than 9216 bytes: .*; the part of this one that has arrived costs (\d+)$", detail)
             assert cost and int(cost[1]) > 9216, detail
 
 

@@ -145,7 +145,7 @@ def shown(server):
         return s.getpeercert(binary_form=True)
 
 
-GOOD, OLD = "new connections are shown the new certificate", "go on with the certificate that was read before"
+GOOD, OLD = "new connections are shown the new certificate", "use the certificate that was read before"
 
 
 @pytest.fixture

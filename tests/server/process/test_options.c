@@ -113,7 +113,7 @@ TEST(refusals_say_what_is_allowed)
         {{"--trusted-proxy", "::1", "--trusted-proxy=10.0.0.0/40"}, {"--trusted-proxy", "10.0.0.0/40", "unix"}},
         {{"--port", " 80"}, {"integer"}},
         {{"--port", ""}, {"integer"}},
-        {{"--port"}, {"wants a value"}},
+        {{"--port"}, {"needs a value"}},
         {{"--port", "1", "--port=2"}, {"twice"}},
         {{"--max-body", "12MB"}, {"MiB"}},
         {{"--max-body", "99999999999999999999"}, {"max-body"}},

@@ -9,8 +9,7 @@
 
 #define N_OF(array) (sizeof(array) / sizeof *(array))
 
-/* ---- The table ----------------------------------------------------------------------------------------------------
- */
+/* ---- The table --------------------------------------------------------------------------------------------------- */
 
 struct row {
     const char *id;
@@ -69,8 +68,7 @@ static void each_row(void (*check)(const struct row *row))
     json_decref(rows);
 }
 
-/* ---- The whole way of a head --------------------------------------------------------------------------------------
- */
+/* ---- The whole way of a head ------------------------------------------------------------------------------------- */
 
 /* A copy without what follows, so that a sanitizer sees every step too far. */
 static char *copy_of(const char *text, size_t n)
