@@ -301,7 +301,7 @@ static enum pe_status plan_with(struct task *task, enum pe_operation_id operatio
 
 /* ---- Filling ---- */
 
-/* The n numbers of an output, each of so many bytes, of a plan of the fields gathered; NULL: *status says why. */
+/* The n numbers of an output, each of so many bytes, of a plan of the fields gathered; NULL: *status states why. */
 static void *filled(struct task *task, enum pe_operation_id operation, const char *output, size_t n, size_t size,
                     enum pe_status *status)
 {
