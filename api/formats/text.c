@@ -164,3 +164,15 @@ const struct api_format api_format_text = {
     .fields = fields,
     .open = open,
 };
+
+/* ---- TeX: of derivations alone, which print it themselves (api/endpoints/derive.c) ---- */
+
+static bool refuse_tex(struct api_opening *opening, struct api_problem *problem)
+{
+    (void)opening;
+    return api_fail(problem, 406, "/format", "tex has the steps of /derive; tensors have no such form");
+}
+
+const struct api_format api_format_tex;
+const struct api_format api_format_tex = {
+    .name = "tex", .media_type = "application/x-tex", .is_picture = true, .open = refuse_tex};

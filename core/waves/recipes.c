@@ -64,6 +64,15 @@ const struct pe_recipe_row pe_recipes[PE_N_RECIPES] = {
     [PE_RECIPE_GGML] = {"ggml", OF_F32, .rungs = PE_RUNGS_PRODUCT},
 };
 
+const char *pe_recipe_words[PE_N_RECIPES + 1];
+
+/* Before main, since C cannot make one table of another. */
+__attribute__((constructor)) static void set_words(void)
+{
+    for (size_t r = 0; r < PE_N_RECIPES; r++)
+        pe_recipe_words[r] = pe_recipes[r].name;
+}
+
 static double f32(double x) { return (double)(float)x; }
 
 /* To 11 significant bits, as the inputs of a product in TF32 are. */
