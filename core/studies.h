@@ -357,7 +357,7 @@ struct pe_derive_request {
     void *caller;
 };
 
-const struct pe_param *pe_derive_params(void); /* tensor, index, position, … */
+const struct pe_param *pe_derive_params(void);                           /* tensor, index, position, … */
 extern const struct pe_member pe_derive_members[], pe_derived_members[]; /* of the answer; of one number of several */
 
 /* Makes *derive (free with pe_derive_free): plans the configuration and takes the steps of each number. */

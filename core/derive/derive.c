@@ -14,7 +14,9 @@ enum { DIGITS = 20, ERROR_DIGITS = 2 };
 
 #define STEP_MEMBERS                                                                                                   \
     {.name = "symbol", .types = "string"}, {.name = "tex", .types = "string", .is_optional = true},                    \
-        {.name = "text", .types = "string", .summary = "the formula with its numbers", .is_optional = true}
+    {                                                                                                                  \
+        .name = "text", .types = "string", .summary = "the formula with its numbers", .is_optional = true              \
+    }
 
 static const struct pe_member of_steps[] = {
     STEP_MEMBERS,
@@ -70,7 +72,7 @@ const struct pe_member pe_derive_members[] = {
      .types = "array",
      .items = "object",
      .members = pe_derived_members,
-     .summary = "of several numbers: what stands below for one",
+     .summary = "of several numbers: for each of them the members below",
      .n_max = PE_DERIVED_NUMBERS_MAX,
      .is_optional = true},
     NUMBER_MEMBERS,
@@ -353,7 +355,9 @@ static enum pe_status put_one(const struct pe_derive *d, const struct pe_number_
         pe_put_null(node, "recipe");
         pe_put_null(node, "float32");
         pe_put_null(node, "lost");
-        pe_put_detail(node, d->request->lang, "Nothing is rounded on the way to this number.");
+        pe_put_detail(node, d->request->lang,
+                      exact.is_looked_up ? "The number comes from a table and is rounded once, at the end."
+                                         : "Nothing is rounded on the way to this number.");
         return PE_OK;
     }
     pe_put_string(node, "recipe", pe_recipes[rounded.recipe].name);

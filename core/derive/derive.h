@@ -28,7 +28,7 @@ struct pe_derive {
     struct pe_derive_fields fields;
     struct pe_field rest[PE_FIELDS_MAX + 4]; /* the configuration and its sequence */
     size_t n_rest, n_own;                    /* n_own: without the sequence that is chosen here */
-    double single[PE_FIELDS_MAX]; /* numbers given in place of lists */
+    double single[PE_FIELDS_MAX];            /* numbers given in place of lists */
     double positions[2 * PE_DERIVED_NUMBERS_MAX];
     struct pe_plan *plan; /* with the one output */
     struct pe_number_place numbers[PE_DERIVED_NUMBERS_MAX];

@@ -87,8 +87,8 @@ static enum pe_status count(struct pe_derive *d, struct pe_failure *err)
         if (list->n && index->n)
             return pe_fail(err, pointer, "%s and index exclude each other; give one", rows[2 + i].name);
         if (list->n > 1 && d->n_numbers > 1 && list->n != d->n_numbers)
-            return pe_fail(err, pointer, "%s has %llu numbers, %s has %zu; give lists of one length",
-                           rows[2 + i].name, (unsigned long long)list->n, longest, d->n_numbers);
+            return pe_fail(err, pointer, "%s has %llu numbers, %s has %zu; give lists of one length", rows[2 + i].name,
+                           (unsigned long long)list->n, longest, d->n_numbers);
         if (list->n > 1) {
             d->n_numbers = (size_t)list->n;
             longest = rows[2 + i].name;
@@ -225,8 +225,8 @@ static enum pe_status choose_sequence(struct pe_derive *d, struct pe_failure *er
     bool is_run = true;
     double most = 0;
     for (size_t k = 0; k < d->n_numbers; k++) {
-        is_run &= of_query[k] >= 0 && of_query[k] == floor(of_query[k]) && of_key[k] >= 0 &&
-                  of_key[k] == floor(of_key[k]);
+        is_run &=
+            of_query[k] >= 0 && of_query[k] == floor(of_query[k]) && of_key[k] >= 0 && of_key[k] == floor(of_key[k]);
         most = fmax(most, fmax(of_query[k], of_key[k]));
     }
     if (is_run)
@@ -308,8 +308,8 @@ static enum pe_status column_of_pair(const struct pe_plan *plan, double pair, ui
     if (!waves)
         return pe_no_memory(err);
     struct pe_rotation r;
-    bool is_rotary = plan->scheme->rotate != NULL, has_waves = plan->scheme->columns &&
-                     plan->scheme->columns(plan, plan->sources[0].id, waves);
+    bool is_rotary = plan->scheme->rotate != NULL,
+         has_waves = plan->scheme->columns && plan->scheme->columns(plan, plan->sources[0].id, waves);
     double seen = -1;
     if (is_rotary) {
         plan->scheme->rotate(plan, &r, NULL);
@@ -393,7 +393,7 @@ static enum pe_status index_as_given(const struct pe_derive *d, size_t k, uint64
     return PE_OK;
 }
 
-/* A field that says nothing about this tensor. */
+/* A field that this tensor has no axis for. */
 static enum pe_status check_unused(const struct pe_derive *d, struct pe_failure *err)
 {
     for (size_t i = 0; i < PLACES; i++) {
@@ -443,8 +443,7 @@ enum pe_status pe_derive_find(struct pe_derive *d, struct pe_failure *err)
     tensor = d->plan->outputs[0].name;
     if (!d->plan->scheme->derive)
         return pe_fail(err, "/scheme", "/derive does not have the steps of %s yet", d->plan->scheme->info.name);
-    if (check_unused(d, err) ||
-        (!is_complete && (choose_sequence(d, err) || plan(d, d->n_rest, tensor, err))))
+    if (check_unused(d, err) || (!is_complete && (choose_sequence(d, err) || plan(d, d->n_rest, tensor, err))))
         return err->status;
     for (size_t k = 0; k < d->n_numbers; k++)
         if (find_number(d, k, err))

@@ -12,8 +12,8 @@
 struct tex {
     char *out;
     size_t n;
-    int depth;        /* of brackets that are open */
-    int powers[32];   /* depths at which an exponent ends */
+    int depth;      /* of brackets that are open */
+    int powers[32]; /* depths at which an exponent ends */
     size_t n_powers;
 };
 
@@ -31,8 +31,8 @@ static void puts_of(struct tex *t, const char *text) { put(t, text, strlen(text)
 static const struct {
     const char *sign, *tex;
 } signs[] = {
-    {"·", "\\cdot "}, {"−", "-"},      {"π", "\\pi "},    {"θ", "\\theta "}, {"λ", "\\lambda "}, {"ζ", "\\zeta "},
-    {"γ", "\\gamma "}, {"≤", "\\le "}, {"≥", "\\ge "},    {"Σ", "\\sum "},   {"→", "\\to "},     {"°", "^{\\circ}"},
+    {"·", "\\cdot "},   {"−", "-"},         {"π", "\\pi "},   {"θ", "\\theta "}, {"λ", "\\lambda "}, {"ζ", "\\zeta "},
+    {"γ", "\\gamma "},  {"≤", "\\le "},     {"≥", "\\ge "},   {"Σ", "\\sum "},   {"→", "\\to "},     {"°", "^{\\circ}"},
     {"⌊", "\\lfloor "}, {"⌋", "\\rfloor "}, {"√", "\\surd "}, {"≠", "\\ne "},
 };
 
@@ -126,9 +126,9 @@ void pe_tex_print(const char *formula, char out[PE_TEX_MAX])
     struct tex t = {.out = out};
     *out = '\0';
     for (size_t n; *formula; formula += n)
-        n = *formula == '^'                                ? put_exponent(&t, formula)
-            : *formula == '(' || *formula == ')'           ? put_bracket(&t, *formula)
-            : isdigit((unsigned char)*formula)             ? put_number(&t, formula)
-            : is_letter(*formula)                          ? put_name(&t, formula)
-                                                           : put_sign(&t, formula);
+        n = *formula == '^'                      ? put_exponent(&t, formula)
+            : *formula == '(' || *formula == ')' ? put_bracket(&t, *formula)
+            : isdigit((unsigned char)*formula)   ? put_number(&t, formula)
+            : is_letter(*formula)                ? put_name(&t, formula)
+                                                 : put_sign(&t, formula);
 }

@@ -165,8 +165,8 @@ static inline struct pe_dd pe_dd_two_pi(void) { return (struct pe_dd){0x1.921fb5
 
 enum { PE_DIGITS_MAX = 32, PE_DECIMAL_MAX = 64 };
 
-/* x in n_digits ≥ 1 significant digits, rounded once, ties to even, without zeros at the end: "0.0026160992529250352744",
- * "1.5e-9" below 1e-7 and from 1e21 on, "nan", "-inf". */
+/* x in n_digits ≥ 1 significant digits, rounded once, ties to even, without zeros at the end:
+ * "0.0026160992529250352744", "1.5e-9" below 1e-7 and from 1e21 on, "nan", "-inf". */
 void pe_dd_print(struct pe_dd x, unsigned n_digits, char out[PE_DECIMAL_MAX]);
 
 /* ---- Choices of the whole process ---- */

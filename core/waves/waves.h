@@ -305,10 +305,10 @@ double pe_sine_of(double angle, int quarter); /* in double */
 enum { PE_DERIVED_MAX = 32, PE_DERIVED_BYTES = 256 };
 
 struct pe_derived {
-    const char *symbol;           /* "w'" */
-    char text[PE_DERIVED_BYTES];  /* the formula with its numbers; "": none */
-    char says[PE_DERIVED_BYTES];  /* what is to be said of it, in the language of pe_speak_in; "": nothing */
-    bool has_value;               /* false: a case, which decides how the formula goes on */
+    const char *symbol;          /* "w'" */
+    char text[PE_DERIVED_BYTES]; /* the formula with its numbers; "": none */
+    char says[PE_DERIVED_BYTES]; /* what is to be said of it, in the language of pe_speak_in; "": nothing */
+    bool has_value;              /* false: a case, which decides how the formula goes on */
     struct pe_dd value;
     int64_t numerator, denominator; /* of a value that is a short ratio; 0: not stated */
 };
@@ -316,7 +316,7 @@ struct pe_derived {
 struct pe_derivation {
     enum pe_recipe recipe; /* PE_RECIPE_EXACT: nothing is rounded */
     const struct pe_derivation *given;
-    size_t n_given; /* the first so many steps of it are taken over */
+    size_t n_given;    /* the first so many steps of it are taken over */
     bool is_looked_up; /* the number is in a table: no recipe rounds on the way to it */
     size_t n;
     struct pe_derived at[PE_DERIVED_MAX];

@@ -158,6 +158,8 @@ enum pe_status pe_learned_resized_plan(struct pe_plan *plan, struct pe_failure *
 /* Columns of row i of the encoding, prefix rows first; n <= PE_LEARNED_TILE. */
 void pe_learned_resized_row(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t n, double *out);
 
+void pe_learned_resized_derive(const struct pe_plan *plan, const struct pe_address *at, struct pe_derivation *d);
+
 /* Rows of the table along one axis: first … last of n, so many rows of the table apart. */
 struct pe_learned_run {
     uint64_t first, last, n, step;

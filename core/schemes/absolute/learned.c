@@ -343,6 +343,63 @@ static void row_of(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t 
         look_up(plan, TABLE, pe_position_at(k, i) + offset, col, n, out);
 }
 
+/* ---- One number ---- */
+
+static struct pe_dd state_row(const struct pe_plan *plan, size_t id, const char *symbol, double row, uint64_t col,
+                              struct pe_derivation *d)
+{
+    const struct learned *c = plan->config;
+    double v, rows = (double)plan->weights[id].tensor.shape[0];
+    look_up(plan, id, row, col, 1, &v);
+    if (row >= 0 && row < rows)
+        return pe_derived(d, symbol, dd(v), "%s[%.0f, %llu]", inputs[id].name, row, (unsigned long long)col);
+    struct pe_dd x = pe_derived(d, symbol, dd(v), "%s[%.0f, %llu]", inputs[id].name, row, (unsigned long long)col);
+    pe_derived_says(d, "the table has %.0f rows; out_of_range is %s", rows, policies[c->out_of_range]);
+    return x;
+}
+
+static void state_between(const struct pe_plan *plan, double position, uint64_t col, struct pe_derivation *d)
+{
+    const struct learned *c = plan->config;
+    double at = place_of(plan, position), row = floor(at), t = at - row;
+    pe_derived(d, "r", dd(at), "min(row_offset + p·(rows − 1 − row_offset)/p_last, rows − 1)");
+    pe_derived_says(d, "the table of %lld rows is stretched to the last position", (long long)c->rows);
+    struct pe_dd a = state_row(plan, TABLE, "a", row, col, d);
+    if (t == 0)
+        return;
+    struct pe_dd b = state_row(plan, TABLE, "b", row + 1, col, d);
+    pe_derived(d, "x", dd_add(dd_mul_d(a, 1 - t), dd_mul_d(b, t)), "a·(1 − t) + b·t, t = %s", pe_shown(t).text);
+}
+
+static enum pe_status learned_derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                                     struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct learned *c = plan->config;
+    const struct pe_learned_tables *s = plan->tables;
+    uint64_t i = at->row, col = at->col, half = (uint64_t)c->dim / 2;
+    double offset = (double)c->row_offset, p = s->is_resized ? 0 : pe_position_at(plan->seq.k, i);
+    (void)id;
+    (void)err;
+    d->is_looked_up = true;
+    if (s->is_resized) {
+        pe_learned_resized_derive(plan, at, d);
+    } else if (s->is_split) {
+        bool is_column = col < half;
+        p = pe_position_at(&plan->seq.k[is_column], i);
+        pe_derived_case(d, "%llu %s dim/2 = %llu", (unsigned long long)col, is_column ? "<" : "≥",
+                        (unsigned long long)half);
+        pe_derived_says(d, is_column ? "the first half is of the column" : "the second half is of the row");
+        state_row(plan, is_column ? COL_TABLE : ROW_TABLE, "x", p + offset, is_column ? col : col - half, d);
+    } else if (c->out_of_range == STRETCH) {
+        state_between(plan, p, col, d);
+    } else {
+        pe_derived(d, "r", dd(p + offset), "%s + %s", pe_shown(p).text, pe_shown(offset).text);
+        pe_derived_says(d, "position and row_offset");
+        state_row(plan, TABLE, "x", p + offset, col, d);
+    }
+    return PE_OK;
+}
+
 /* What float32 loses: see learned_grid.c; here of a table that is stretched. */
 static void lose(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t n, double *loss)
 {
@@ -400,4 +457,5 @@ const struct pe_scheme pe_scheme_learned = {
     .drop = learned_drop,
     .fill = learned_fill,
     .coordinate_loss = learned_loss,
+    .derive = learned_derive,
 };

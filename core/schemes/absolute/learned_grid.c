@@ -341,6 +341,64 @@ void pe_learned_resized_row(const struct pe_plan *plan, uint64_t i, uint64_t col
     resize(plan, place, col, n, out);
 }
 
+/* ---- One number ---- */
+
+/* The rows that it is a sum of, of most weight first where they are too many to show. */
+void pe_learned_resized_derive(const struct pe_plan *plan, const struct pe_address *to, struct pe_derivation *d)
+{
+    static const char *const symbols[] = {"x1", "x2",  "x3",  "x4",  "x5",  "x6",  "x7",  "x8",
+                                          "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16"};
+    enum { SHOWN = sizeof symbols / sizeof *symbols };
+    const struct learned *c = plan->config;
+    const struct pe_learned_tables *s = plan->tables;
+    uint64_t n_prefix = (uint64_t)c->num_prefix, place[PE_LEARNED_AXES_MAX], tap[PE_LEARNED_AXES_MAX] = {0},
+             n_taps[PE_LEARNED_AXES_MAX];
+    unsigned n_axes = plan->seq.n_grid, n = 0;
+    struct pe_dd sum = dd(0);
+    if (to->row < n_prefix) {
+        double v = 0;
+        add_row(plan, TABLE, to->row, 1, to->col, 1, &v);
+        pe_derived(d, "x", dd(v), "table[%llu, %llu]", (unsigned long long)to->row, (unsigned long long)to->col);
+        pe_derived_says(d, "a prefix row is not resized");
+        return;
+    }
+    place_of(plan, to->row - n_prefix, place);
+    for (unsigned a = 0; a < n_axes; a++)
+        n_taps[a] = s->taps[a].n_taps;
+    do {
+        char weights[PE_DERIVED_BYTES / 2] = "";
+        double weight = 1, v = 0;
+        uint64_t cell = n_prefix;
+        for (unsigned a = 0, used = 0; a < n_axes; a++) {
+            uint64_t at = place[a] * n_taps[a] + tap[a], step = 1;
+            for (unsigned b = a + 1; b < n_axes; b++)
+                step *= s->sides[b];
+            weight *= s->taps[a].weight[at];
+            cell += (uint64_t)s->taps[a].index[at] * step;
+            used += (unsigned)snprintf(weights + used, sizeof weights - used, "·%s",
+                                       pe_brief(dd(s->taps[a].weight[at]), 7).text);
+        }
+        if (weight == 0)
+            continue;
+        add_row(plan, TABLE, cell, 1, to->col, 1, &v);
+        struct pe_dd x = dd_two_prod(weight, v);
+        sum = dd_add(sum, x);
+        if (n < SHOWN)
+            pe_derived(d, symbols[n], x, "table[%llu, %llu]%s = %s%s", (unsigned long long)cell,
+                       (unsigned long long)to->col, weights, pe_shown(v).text, weights);
+        n++;
+    } while (count_on(tap, n_taps, n_axes));
+    if (s->window[0]) {
+        double v = 0;
+        add_row(plan, WINDOW, place[0] % s->window[0] * s->window[1] + place[1] % s->window[1], 1, to->col, 1, &v);
+        sum = dd_add(sum, pe_derived(d, "v", dd(v), "window_table[%llu, %llu, %llu]",
+                                     (unsigned long long)(place[0] % s->window[0]),
+                                     (unsigned long long)(place[1] % s->window[1]), (unsigned long long)to->col));
+    }
+    pe_derived(d, "x", sum, s->window[0] ? "Σ + v" : "Σ");
+    pe_derived_says(d, "the sum of %u rows with their weights (%s)", n, pe_resample_words[c->interpolate]);
+}
+
 /* ---- What float32 loses ----
  *
  * Libraries compute in float32 the coordinate x in an axis of M rows, rounded three times, so it is off by at most

@@ -210,8 +210,8 @@ static struct pe_dd state_angle(const struct pe_plan *plan, size_t c, double p, 
         pe_derived_says(d, "the coordinate of this position");
     }
     enum pe_rungs rungs = pe_recipes[d->recipe].rungs;
-    struct pe_dd angle = d->recipe == PE_RECIPE_EXACT ? dd_mul(w, x)
-                                                      : dd(pe_recipe_angle(d->recipe, x.hi, w.hi, (uint32_t)c, 1));
+    struct pe_dd angle =
+        d->recipe == PE_RECIPE_EXACT ? dd_mul(w, x) : dd(pe_recipe_angle(d->recipe, x.hi, w.hi, (uint32_t)c, 1));
     if (r->direction < 0)
         angle = dd_neg(angle);
     if (rungs == PE_RUNGS_DIVISOR)
@@ -259,7 +259,8 @@ enum pe_status pe_rotary_derive(const struct pe_plan *plan, size_t id, const str
     struct pe_dd w, angle;
     enum quarter quarter;
     if (id > PE_INV_FREQ)
-        return pe_fail(err, "/tensor", "this tensor has positions, which no formula gives; allowed: cosines, sines and frequencies");
+        return pe_fail(err, "/tensor",
+                       "this tensor has positions, which no formula gives; allowed: cosines, sines and frequencies");
     size_t c = id == PE_INV_FREQ ? at->col : pair_of(r, id, at->col, &quarter);
     double p = pe_position_at(&plan->seq.k[r->axis[c]], at->row);
     if (!pe_rotary_resolve_built(plan, &now))

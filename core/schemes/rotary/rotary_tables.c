@@ -142,7 +142,8 @@ enum pe_status pe_rotary_frequency(const struct pe_rotary_resolved *now, size_t 
         pe_derived_says(d, "pair %zu follows axis %d of %u", pair, axis[pair], now->n_axes);
     }
     if (now->given->inv_freq.n) {
-        *w = pe_derived(d, "w", pe_derived_round(d, pe_recipes[d->recipe].w, dd(pe_real_at(&now->given->inv_freq, pair))),
+        *w = pe_derived(d, "w",
+                        pe_derived_round(d, pe_recipes[d->recipe].w, dd(pe_real_at(&now->given->inv_freq, pair))),
                         "inv_freq[%zu]", pair);
         return PE_OK;
     }

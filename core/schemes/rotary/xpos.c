@@ -168,8 +168,8 @@ static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct
     size_t pair = (size_t)at->col;
     struct pe_dd below = dd_mul_d(dd_two_sum(1, c->gamma), width),
                  zeta = dd_div(dd_add(dd(2 * (double)pair), dd_two_prod(c->gamma, width)), below);
-    zeta = pe_derived(d, "ζ", pe_derived_round(d, PE_F32, zeta), "(2·%zu + γ·d)/((1 + γ)·d) = (%zu + %s·%s)/(%s·%s)", pair,
-                      2 * pair, pe_shown(c->gamma).text, pe_shown(width).text, pe_shown(1 + c->gamma).text,
+    zeta = pe_derived(d, "ζ", pe_derived_round(d, PE_F32, zeta), "(2·%zu + γ·d)/((1 + γ)·d) = (%zu + %s·%s)/(%s·%s)",
+                      pair, 2 * pair, pe_shown(c->gamma).text, pe_shown(width).text, pe_shown(1 + c->gamma).text,
                       pe_shown(width).text);
     struct pe_dd x = dd_div(dd_two_sum(p, -s->center), dd(c->scale_base));
     x = pe_derived(d, "x", pe_derived_round(d, PE_F32, x), "(p − center)/scale_base = (%s − %s)/%s", pe_shown(p).text,

@@ -57,8 +57,7 @@ static struct pe_dd frequency(const struct pe_scaling_pair *p)
     struct pe_dd turns = num_mul(p, num_div(p, one, wavelength), length);
     struct pe_dd t = PE_STEP(p->steps, "k", num_div(p, num_sub(p, turns, low), dd_sub(high, low)),
                              "(O/λ − low)/(high − low) = (%s/%s − %s)/%s", pe_shown(length.hi).text,
-                             pe_brief(wavelength, 7).text, pe_shown(low.hi).text,
-                             pe_shown(dd_sub(high, low).hi).text);
+                             pe_brief(wavelength, 7).text, pe_shown(low.hi).text, pe_shown(dd_sub(high, low).hi).text);
     struct pe_dd kept = num_mul(p, t, p->w), divided = num_div(p, num_mul(p, num_sub(p, one, t), p->w), factor);
     return PE_STEP(p->steps, "w'", num_add(p, divided, kept), "(1 − k)·w/%s + k·w", pe_shown(factor.hi).text);
 }

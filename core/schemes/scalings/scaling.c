@@ -164,19 +164,19 @@ static struct pe_dd state_rung(const struct pe_scaling_pair *p, struct pe_dd log
     struct pe_shown place = pe_shown(2 * (double)p->c / dim);
     switch (pe_recipes[d->recipe].rungs) {
     case PE_RUNGS_DIVISOR:
-        return pe_derived(d, "b", dd(pe_recipe_frequency(d->recipe, base, dim, (uint32_t)p->c, 0)), "base^(%s)", place.text);
+        return pe_derived(d, "b", dd(pe_recipe_frequency(d->recipe, base, dim, (uint32_t)p->c, 0)), "base^(%s)",
+                          place.text);
     case PE_RUNGS_PRODUCT:
         return pe_derived(d, "t", dd(pe_recipe_frequency(d->recipe, base, dim, (uint32_t)p->c, 0)), "base^(-2/%s)",
                           pe_shown(dim).text);
     default: break;
     }
-    struct pe_dd w = d->recipe == PE_RECIPE_EXACT
-                         ? pe_dd_exp(dd_div(dd_mul_d(log_base, -2 * (double)p->c), dd(dim)))
-                     : p->use->float32 ? num_div(p, dd(1), p->power)
-                                       : dd(pe_recipe_frequency(pe_recipes[d->recipe].rungs == PE_RUNGS_EXPONENTIAL
-                                                                    ? d->recipe
-                                                                    : PE_RECIPE_F64,
-                                                                base, dim, (uint32_t)p->c, 0));
+    struct pe_dd w =
+        d->recipe == PE_RECIPE_EXACT ? pe_dd_exp(dd_div(dd_mul_d(log_base, -2 * (double)p->c), dd(dim)))
+        : p->use->float32
+            ? num_div(p, dd(1), p->power)
+            : dd(pe_recipe_frequency(pe_recipes[d->recipe].rungs == PE_RUNGS_EXPONENTIAL ? d->recipe : PE_RECIPE_F64,
+                                     base, dim, (uint32_t)p->c, 0));
     return pe_derived(d, "w", w, "base^(-2·%zu/%s) = %s^(-%s)", p->c, pe_shown(dim).text, pe_shown(base).text,
                       pe_shown(2 * (double)p->c / dim).text);
 }
@@ -192,10 +192,9 @@ static double state_base(const struct pe_scaling_pair *p, struct pe_dd *log_base
     if (s->rule->border)
         pe_derived(p->steps, "s", by, "1 + factor·(max(seq_len, M) − M)/M, seq_len = %s, M = %s",
                    pe_shown(s->seq_len).text, pe_shown(s->max_position_embeddings).text);
-    struct pe_dd stretched =
-        pe_derived(p->steps, "base'", pe_dd_exp(*log_base), "base·%s^(r/(r − 2)) = %s·%s^(%s/%s)",
-                   s->rule->border ? "s" : "factor", pe_shown(base).text, pe_brief(by, 7).text, pe_shown(r).text,
-                   pe_shown(r - 2).text);
+    struct pe_dd stretched = pe_derived(p->steps, "base'", pe_dd_exp(*log_base), "base·%s^(r/(r − 2)) = %s·%s^(%s/%s)",
+                                        s->rule->border ? "s" : "factor", pe_shown(base).text, pe_brief(by, 7).text,
+                                        pe_shown(r).text, pe_shown(r - 2).text);
     if (p->steps->n_given)
         *log_base = pe_dd_log(stretched);
     return stretched.hi;

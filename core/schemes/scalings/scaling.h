@@ -87,8 +87,8 @@ struct pe_scaling_pair {
     const struct pe_scaling_use *use;
     struct pe_dd ends[2]; /* the rule's own, set by prepare for all pairs */
     size_t c;
-    struct pe_dd w;     /* its frequency without the rule */
-    struct pe_dd power; /* float32 only: w is 1/power */
+    struct pe_dd w;              /* its frequency without the rule */
+    struct pe_dd power;          /* float32 only: w is 1/power */
     struct pe_derivation *steps; /* where the rule states its steps; NULL: nowhere */
 };
 

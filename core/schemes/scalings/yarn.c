@@ -160,13 +160,13 @@ static void state_ends(const struct pe_scaling_pair *p)
     const double betas[] = {y->beta_fast, y->beta_slow};
     static const char *const symbols[][2] = {{"c_fast", "low"}, {"c_slow", "high"}};
     for (size_t i = 0; p->steps && i < 2; i++) {
-        pe_derived(p->steps, symbols[i][0], pair_of_turns(p, betas[i]), "r·ln(O/(2π·%s))/(2·ln base) = %s·ln(%s/(2π·%s))/(2·ln %s)",
-                   pe_shown(betas[i]).text, pe_shown(p->use->dim).text,
-                   pe_shown(p->s->original_max_position_embeddings).text, pe_shown(betas[i]).text,
-                   pe_shown(p->use->base).text);
+        pe_derived(p->steps, symbols[i][0], pair_of_turns(p, betas[i]),
+                   "r·ln(O/(2π·%s))/(2·ln base) = %s·ln(%s/(2π·%s))/(2·ln %s)", pe_shown(betas[i]).text,
+                   pe_shown(p->use->dim).text, pe_shown(p->s->original_max_position_embeddings).text,
+                   pe_shown(betas[i]).text, pe_shown(p->use->base).text);
         pe_derived_says(p->steps, "the pair that makes %s turns in O positions", pe_shown(betas[i]).text);
-        pe_derived(p->steps, symbols[i][1], p->ends[i], y->truncate->boolean ? i ? "ceil(c_slow)" : "floor(c_fast)" : "%s",
-                   symbols[i][0]);
+        pe_derived(p->steps, symbols[i][1], p->ends[i],
+                   y->truncate->boolean ? i ? "ceil(c_slow)" : "floor(c_fast)" : "%s", symbols[i][0]);
     }
 }
 
