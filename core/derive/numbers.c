@@ -152,8 +152,8 @@ static const char *axis_name(const struct pe_plan *plan, unsigned i)
     if (from->is_by_batch && i == 0)
         return "batch";
     i -= from->is_by_batch;
-    if (from->transposed)
-        i = 1 - i;
+    if (from->transposed) /* channels first, then the axes of the grid */
+        return i ? "position" : "dim";
     size_t n = pe_output_axis(&plan->scheme->info.outputs[from->id], i, &name);
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         if (strlen(names[k]) == n && memcmp(names[k], name, n) == 0)
@@ -407,6 +407,16 @@ static enum pe_status check_unused(const struct pe_derive *d, struct pe_failure 
     return PE_OK;
 }
 
+/* Each axis of a grid has the number of the row, which becomes its index there. */
+static void spread_row(const struct pe_output *output, uint64_t *index)
+{
+    uint64_t row = index[output->rank - 1];
+    for (unsigned i = output->rank - 1; i > 0; i--) {
+        index[i] = row % output->shape[i];
+        row /= output->shape[i];
+    }
+}
+
 static enum pe_status find_number(struct pe_derive *d, size_t k, struct pe_failure *err)
 {
     struct pe_number_place *place = &d->numbers[k];
@@ -417,13 +427,15 @@ static enum pe_status find_number(struct pe_derive *d, size_t k, struct pe_failu
         status = index_as_given(d, k, place->at.index, err);
     for (unsigned i = 0; i < output->rank && !d->fields.index.n && !status; i++)
         status = index_by_axis(d, k, i, &place->at.index[i], err);
+    if (d->plan->sources[0].transposed && !d->fields.index.n)
+        spread_row(output, place->at.index);
     for (unsigned i = 0; i < output->rank && !status; i++) {
         const char *axis = axis_name(d->plan, i);
         uint64_t index = place->at.index[i], n = output->shape[i];
         place->element = place->element * n + index;
         if (pe_same(axis, "position") || pe_same(axis, "query")) {
-            place->at.row = index;
-            is_behind = true;
+            place->at.row = place->at.row * n + index; /* several axes of positions: those of a grid */
+            is_behind = !d->plan->sources[0].transposed;
         } else if (is_behind || pe_same(axis, "dim"))
             place->at.col = place->at.col * n + index;
     }

@@ -102,6 +102,8 @@ struct pe_dd pe_derived_sine(const struct pe_derivation *d, struct pe_dd angle, 
     struct pe_dd turns = pe_quarter_turns(angle);
     struct pe_wave wave = {.fh = turns.hi, .fl = turns.lo, .ah = 1, .quarter = quarter};
     double phase;
-    return d->recipe == PE_RECIPE_EXACT ? pe_wave_value(&wave, 1, &phase)
-                                        : dd(pe_recipe_number(d->recipe, angle.hi, quarter, 1, 1, PE_F64));
+    if (d->recipe != PE_RECIPE_EXACT)
+        return dd(pe_recipe_number(d->recipe, angle.hi, quarter, 1, 1, PE_F64));
+    struct pe_dd x = pe_wave_value(&wave, 1, &phase);
+    return fabs(x.hi) <= phase * 0x1p-100 ? dd(0) : x; /* as in pe_wave_decide: at whole quarters of a turn */
 }

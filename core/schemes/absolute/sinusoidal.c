@@ -388,8 +388,8 @@ static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct
     double p = pe_position_at(&plan->seq.k[b->axis], at->row - (uint64_t)c->num_prefix);
     struct pe_dd w = state_frequency(b, i, d), unit = t->at.unit[b->axis], x = dd_mul_d(unit, p);
     if (b->scale.hi != 1 || b->scale.lo != 0)
-        w = pe_derived(d, "w'", pe_derived_round(d, PE_F32, dd_mul(w, b->scale)), "angle_scale·w = %s·w",
-                       pe_brief(b->scale, 10).text);
+        w = pe_derived(d, "w'", pe_derived_round(d, PE_F32, dd_mul(w, pe_derived_round(d, PE_F32, b->scale))),
+                       "angle_scale·w = %s·w", pe_brief(b->scale, 10).text);
     if (unit.hi != 1 || unit.lo != 0) {
         x = pe_derived(d, "x", pe_derived_round(d, PE_F32, x), "%s·%s", pe_shown(p).text, pe_brief(unit, 7).text);
         pe_derived_says(d, "the coordinate of this position");
