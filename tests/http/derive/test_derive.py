@@ -44,6 +44,8 @@ OTHERS = [
     {"scheme": "alibi", "num_heads": 12, "len": 100}, {"scheme": "alibi", "num_heads": 12, "len": 100, "causal": True, "window": 40},
     *({"scheme": "alibi", "num_heads": 12, "len": 100, "form": form} for form in ("relative", "key", "key_end", "key_mask")),
     {"scheme": "alibi", "num_heads": 12, "len": 2, "outputs": ["slopes"]},
+    {"scheme": "kerple", "num_heads": 2, "r1": [1, 3], "r2": [1, 0.5], "len": 100}, {"scheme": "kerple", "kind": "power", "r2": 1.25, "len": 100},
+    {"scheme": "sandwich", "len": 100}, {"scheme": "binary", "dim": 7, "len": 100}, {"scheme": "integer", "dim": 3, "len": 100, "normalize": "length", "pe_scale": 3},
     {"scheme": "t5", "num_heads": 4, "seed": 3, "len": 200}, {"scheme": "t5", "num_heads": 4, "seed": 3, "len": 200, "table_scale": 0.7},
     {"scheme": "t5", "num_heads": 4, "bidirectional": False, "len": 200, "outputs": ["buckets"]},
     {"scheme": "learned", "seed": 3, "dim": 16, "len": 100}, {"scheme": "learned", "seed": 3, "dim": 16, "len": 100, "rows": 40, "out_of_range": "wrap"},
