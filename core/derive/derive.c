@@ -148,28 +148,29 @@ static void put_real_of(struct pe_node *node, const char *name, enum pe_dtype dt
 }
 
 static void put_number(const struct pe_derive *d, const struct pe_number_place *place, const void *number, double x,
-                       struct pe_node *node)
+                       enum pe_dtype dtype, struct pe_node *node)
 {
     const struct pe_output *output = &d->plan->outputs[0];
+    unsigned rank = d->side ? 1 : output->rank;
     char bits[2 * sizeof(double) + 3];
     int64_t index[PE_RANK_MAX];
-    for (unsigned i = 0; i < output->rank; i++)
-        index[i] = (int64_t)place->at.index[i];
-    print_bits(output->dtype, number, bits);
-    pe_put_string(node, "tensor", output->name);
-    pe_put_integers(node, "index", index, output->rank);
-    pe_put_string(node, "dtype", pe_dtype_name(output->dtype));
-    if (!pe_dtype_is_real(output->dtype)) {
+    for (unsigned i = 0; i < rank; i++)
+        index[i] = (int64_t)(d->side ? place->element : place->at.index[i]);
+    print_bits(dtype, number, bits);
+    pe_put_string(node, "tensor", !d->side ? output->name : d->side[0] == 'q' ? "q_out" : "k_out");
+    pe_put_integers(node, "index", index, rank);
+    pe_put_string(node, "dtype", pe_dtype_name(dtype));
+    if (!pe_dtype_is_real(dtype)) {
         pe_put_integer(node, "value", (int64_t)x);
         pe_put_string(node, "bits", bits);
         return;
     }
-    put_real_of(node, "value", output->dtype, x);
+    put_real_of(node, "value", dtype, x);
     pe_put_string(node, "bits", bits);
     if (!isfinite(x))
         return;
-    put_real_of(node, "below", output->dtype, next_to(output->dtype, x, false));
-    put_real_of(node, "above", output->dtype, next_to(output->dtype, x, true));
+    put_real_of(node, "below", dtype, next_to(dtype, x, false));
+    put_real_of(node, "above", dtype, next_to(dtype, x, true));
 }
 
 /* A ratio that is stated, or that a double shows: an odd number over a power of two, both short. */
@@ -213,10 +214,9 @@ static void put_text(const struct pe_derived *step, struct pe_node *node)
         pe_put_string(node, "text", text);
 }
 
-static void put_steps(const struct pe_derive *d, const struct pe_derivation *exact, double number, bool is_its_own,
+static void put_steps(const struct pe_derivation *exact, enum pe_dtype dtype, double number, bool is_its_own,
                       struct pe_node *list)
 {
-    enum pe_dtype dtype = d->plan->outputs[0].dtype;
     for (size_t i = 0; i < exact->n; i++) {
         const struct pe_derived *step = &exact->at[i];
         struct pe_node *node = pe_put_object(list, NULL);
@@ -265,6 +265,14 @@ static struct pe_dd last(const struct pe_derivation *d)
     return dd((double)NAN);
 }
 
+static enum pe_status take_steps(const struct pe_derive *d, const struct pe_number_place *place,
+                                 struct pe_derivation *steps, struct pe_failure *err)
+{
+    const struct pe_plan *plan = d->plan;
+    return d->side ? pe_derive_rotated(d, place, steps, err)
+                   : plan->scheme->derive(plan, plan->sources[0].id, &place->at, steps, err);
+}
+
 /* The step whose rounding costs the last number most, and how much; SIZE_MAX: no step costs anything. */
 static size_t find_loss(const struct pe_derive *d, const struct pe_number_place *place,
                         const struct pe_derivation *exact, const struct pe_derivation *rounded, double *cost)
@@ -276,8 +284,7 @@ static size_t find_loss(const struct pe_derive *d, const struct pe_number_place 
     *cost = 0;
     for (size_t i = 0; i < rounded->n; i++) {
         struct pe_derivation mixed = {.given = rounded, .n_given = i + 1};
-        if (!rounded->at[i].has_value ||
-            d->plan->scheme->derive(d->plan, d->plan->sources[0].id, &place->at, &mixed, &err))
+        if (!rounded->at[i].has_value || take_steps(d, place, &mixed, &err))
             continue;
         double error = dd_sub(last(&mixed), truth).hi;
         if (fabs(error - before) > fabs(*cost)) {
@@ -335,18 +342,22 @@ static enum pe_status put_one(const struct pe_derive *d, const struct pe_number_
                               struct pe_failure *err)
 {
     const struct pe_plan *plan = d->plan;
-    size_t id = plan->sources[0].id;
     struct pe_derivation exact = {.recipe = PE_RECIPE_EXACT}, rounded = {.recipe = recipe_of(d)};
-    double number[1];
-    if (plan->scheme->derive(plan, id, &place->at, &exact, err))
+    enum pe_dtype dtype = plan->outputs[0].dtype;
+    double number[1], x;
+    if (take_steps(d, place, &exact, err))
         return err->status;
-    pe_fill(plan, 0, place->element, 1, number);
-    double x = pe_element(plan->outputs[0].dtype, number, 0);
+    if (d->side && pe_derive_rotated_number(d, place, &x, &dtype, number, err))
+        return err->status;
+    if (!d->side) {
+        pe_fill(plan, 0, place->element, 1, number);
+        x = pe_element(dtype, number, 0);
+    }
     bool is_exact = plan->arith == PE_ARITH_EXACT, is_asked = d->fields.recipe != PE_UNSET_WORD;
-    put_number(d, place, number, x, pe_put_object(node, "number"));
-    put_steps(d, &exact, x, is_exact, pe_put_list(node, "steps"));
-    bool has_rounding = isfinite(last(&exact).hi) && pe_dtype_is_real(plan->outputs[0].dtype) && !exact.is_looked_up;
-    if (has_rounding && plan->scheme->derive(plan, id, &place->at, &rounded, err)) {
+    put_number(d, place, number, x, dtype, pe_put_object(node, "number"));
+    put_steps(&exact, dtype, x, is_exact, pe_put_list(node, "steps"));
+    bool has_rounding = isfinite(last(&exact).hi) && pe_dtype_is_real(dtype) && !exact.is_looked_up;
+    if (has_rounding && take_steps(d, place, &rounded, err)) {
         if (is_asked)
             return err->status;
         has_rounding = false;

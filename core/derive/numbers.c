@@ -442,12 +442,32 @@ static enum pe_status find_number(struct pe_derive *d, size_t k, struct pe_failu
     return status;
 }
 
+/* The vector is the head, as in /rotate: where its width is no other's, it is the vector's. */
+static enum pe_status fix_head(struct pe_derive *d, const char *tensor, struct pe_failure *err)
+{
+    bool is_stated = false;
+    for (size_t i = 0; i < d->n_own; i++)
+        is_stated |= pe_is_among("head_dim|rotary_dim|preset|hf_config|gguf|said", d->rest[i].name);
+    if (!is_stated) {
+        d->rest[d->n_own++] = (struct pe_field){"head_dim", pe_integer((int64_t)d->n_vector)};
+        d->rest[d->n_own] = (struct pe_field){"len", pe_integer(1)};
+        d->n_rest = d->n_own + 1;
+        if (plan(d, d->n_rest, tensor, err))
+            return err->status;
+    }
+    return pe_derive_check_vector(d, err);
+}
+
 enum pe_status pe_derive_find(struct pe_derive *d, struct pe_failure *err)
 {
     const char *tensor;
     if (read_fields(d, err) || count(d, err) || read_tensor(d, &tensor, err))
         return err->status;
     bool is_complete = has_sequence(d);
+    if (pe_derive_take_vector(d, &tensor, err))
+        return err->status;
+    if (d->side && is_complete)
+        return pe_fail(err, "/position", "a vector is rotated at one position; give position, and no other sequence");
     if (!is_complete)
         d->rest[d->n_rest++] = (struct pe_field){"len", pe_integer(1)};
     if (plan(d, d->n_rest, tensor, err))
@@ -455,10 +475,14 @@ enum pe_status pe_derive_find(struct pe_derive *d, struct pe_failure *err)
     tensor = d->plan->outputs[0].name;
     if (!d->plan->scheme->derive)
         return pe_fail(err, "/scheme", "/derive does not have the steps of %s yet", d->plan->scheme->info.name);
+    if (d->side && fix_head(d, tensor, err))
+        return err->status;
     if (check_unused(d, err) || (!is_complete && (choose_sequence(d, err) || plan(d, d->n_rest, tensor, err))))
         return err->status;
     for (size_t k = 0; k < d->n_numbers; k++)
         if (find_number(d, k, err))
             return err->status;
+    for (size_t k = 0; d->side && k < d->n_numbers; k++)
+        pe_derive_choose_channel(d, k, &d->numbers[k]);
     return PE_OK;
 }

@@ -127,6 +127,31 @@ static struct rung rung_of(const struct pe_rotary_resolved *now, const signed ch
     return at;
 }
 
+/* Which axis a pair follows, and which field states it. */
+static void state_axis(const struct pe_rotary_resolved *now, size_t pair, int axis, struct pe_derivation *d)
+{
+    const struct pe_rotary_fields *given = now->given;
+    char sections[PE_DERIVED_BYTES / 2] = "";
+    pe_derived_case(d, "axis[%zu] = %d", pair, axis);
+    if (given->channel_axis.n) {
+        pe_derived_says(d, "pair %zu follows axis %d of %u: channel_axis states it", pair, axis, now->n_axes);
+        return;
+    }
+    if (now->channels == PE_UNSET_WORD) {
+        pe_derived_says(d, "pair %zu follows axis %d of %u, whose block has %zu pairs", pair, axis, now->n_axes,
+                        now->pairs[axis]);
+        return;
+    }
+    const char *word = pe_rotary_channel_words[now->channels];
+    for (unsigned a = 0, used = 0; a < now->n_widths && used < sizeof sections; a++)
+        used += (unsigned)snprintf(sections + used, sizeof sections - used, a ? ", %zu" : "%zu", now->pairs[a]);
+    if (*sections)
+        pe_derived_says(d, "pair %zu follows axis %d of %u: channels %s with the sections %s", pair, axis, now->n_axes,
+                        word, sections);
+    else
+        pe_derived_says(d, "pair %zu follows axis %d of %u: channels %s", pair, axis, now->n_axes, word);
+}
+
 enum pe_status pe_rotary_frequency(const struct pe_rotary_resolved *now, size_t pair, struct pe_derivation *d,
                                    struct pe_dd *w, struct pe_failure *err)
 {
@@ -137,10 +162,8 @@ enum pe_status pe_rotary_frequency(const struct pe_rotary_resolved *now, size_t 
         pe_derived_says(d, "the pair follows no axis and does not turn");
         return PE_OK;
     }
-    if (now->n_axes > 1) {
-        pe_derived_case(d, "axis[%zu] = %d", pair, axis[pair]);
-        pe_derived_says(d, "pair %zu follows axis %d of %u", pair, axis[pair], now->n_axes);
-    }
+    if (now->n_axes > 1)
+        state_axis(now, pair, axis[pair], d);
     if (now->given->inv_freq.n) {
         *w = pe_derived(d, "w",
                         pe_derived_round(d, pe_recipes[d->recipe].w, dd(pe_real_at(&now->given->inv_freq, pair))),
