@@ -60,7 +60,7 @@ extern const struct api_contents api_contents_weights, api_contents_presets;
 /* Stored presets, and the bytes of all together. In memory, each is some ten times as large. */
 enum { API_PRESETS_MAX = 1024, API_PRESETS_BYTES_MAX = 2 << 20 };
 
-struct api_kept_preset; /* a stored preset; api/inputs/inputs.h */
+struct api_stored_preset; /* a stored preset; api/inputs/inputs.h */
 
 /* One stored file. It does not change, and lives until its last holder releases it. */
 struct api_stored_file {
@@ -71,7 +71,7 @@ struct api_stored_file {
     union {                            /* what its kind has read of it */
         const void *contents;
         const struct api_tensors *tensors;
-        const struct api_kept_preset *preset;
+        const struct api_stored_preset *preset;
     };
 };
 
@@ -244,15 +244,12 @@ struct api_call {
     const char *body; /* NULL when empty */
     size_t body_bytes;
     const struct api_route *route; /* set by api_head, which has found and checked it; NULL: not yet */
-    enum pe_lang lang;             /* of its errors, unless its body names another; set with route */
+    enum pe_lang lang;             /* of its errors, unless its body names another; set by api_speak */
+    bool has_lang;
     bool body_is_ours;   /* the body's memory is writable, and after this call only the reply reads it: tensors may be
                             moved by a few bytes to align their elements */
     bool is_completed;   /* the part `request` of a multipart body gives only what nothing else of the call gives */
-    bool must_not_block; /* the caller's thread must not block: see api_answer */
-    /* Called from time to time during long work; true: the client no longer wants the answer, and the reply becomes a
-     * refusal that is not repeatable. NULL: the client never disconnects. */
-    bool (*is_gone)(void *caller);
-    void *caller;
+    bool must_not_block; /* the caller's thread must not block: see api_read */
 };
 
 enum { API_HEADERS_MAX = 12 };
@@ -303,6 +300,7 @@ struct api_reply {
     const char *scheme; /* a constant string, "" if none */
     const char *format; /* "json", "raw", …; a constant string */
     const char *method, *tool; /* of /mcp, for the log: constant strings, NULL: none */
+    enum pe_lang lang;         /* of texts in its pieces: their thread speaks it */
 };
 
 /* Decides from the head alone whether to refuse a request before its body is received: a token that is missing, wrong
@@ -311,27 +309,32 @@ struct api_reply {
  * refusal, or NULL: then receive the body. */
 struct api_reply *api_head(const struct api_host *host, struct api_call *call, uint64_t declared_bytes);
 
+/* Two things belong to the thread while it works for a call, and are entered once and left once by whoever calls the
+ * functions below: the language of refusals (api_speak; NULL: English again), and whether the client still wants the
+ * answer (pe_watch), which long work asks from time to time: if not, the reply becomes a refusal that is not
+ * repeatable. pe_text finds the texts of api/ and server/ too, which are in api/zh.po. */
+void api_speak(struct api_call *call);
+
 /* A whole request is answered in two steps, which may run on different threads. Each takes a few microseconds plus
  * reading the body; for a body of many megabytes take both on a worker. A reply for which memory runs out is a constant
- * 503, which api_reply_free ignores.
- *
- * api_read reads and checks it. It returns the reply if that is known by now (a refusal; an endpoint that reads
- * nothing), else NULL, and *request is what was read: build its answer. If *request is NULL, too, which happens only if
- * call->must_not_block, reading may wait or take more than about a millisecond: call api_read again from a worker,
- * without must_not_block. */
+ * 503, which api_reply_free ignores. */
 struct api_request;
-struct api_reply *api_read(const struct api_host *host, const struct api_call *call, struct api_request **request);
-/* Whether building may wait, or take more than about a millisecond: it is for a worker. */
-bool api_is_long(const struct api_request *request);
+
+enum api_outcome {
+    API_READ,     /* *request has been read and checked: build its answer */
+    API_ANSWERED, /* *reply is known by now: a refusal, or the answer of an endpoint that reads nothing */
+    /* Only if call->must_not_block: what follows may wait, or take more than about a millisecond. Call api_read again
+     * from a worker, without must_not_block, and with the same *request: no step of it is taken twice. */
+    API_ELSEWHERE
+};
+/* *request: NULL at first. */
+enum api_outcome api_read(const struct api_host *host, const struct api_call *call, struct api_request **request,
+                          struct api_reply **reply);
 struct api_reply *api_build(struct api_request *request); /* takes the request; never NULL */
 void api_request_free(struct api_request *request);       /* of one that is given up; NULL is accepted */
 
-/* Both steps. NULL: a worker should take them (only if call->must_not_block). */
+/* Both steps, in the language of the call. NULL: a worker should take them (only if call->must_not_block). */
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call);
-
-/* The language of refusals: this thread's are in that of the call from here on, until a function of this header
- * returns. NULL: English again. pe_text finds the texts of api/ and server/ too, which are in api/zh.po. */
-void api_speak(const struct api_call *call);
 
 /* Returns the 429 for a client that has used up its quota; retry_s: seconds until the client may try again. detail is
  * copied. */
@@ -369,6 +372,9 @@ static inline bool api_reply_waits(const struct api_reply *reply, uint64_t i)
 {
     return reply->body->waits && reply->body->waits(reply->body, i);
 }
+
+/* The value of a header; NULL: it has none of this name. */
+const char *api_reply_find(const struct api_reply *reply, const char *name);
 
 /* Gives a reply its finished body, all its pieces one after the other (memory from malloc, which the reply takes), and
  * frees the plan and the request it came from. */

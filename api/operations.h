@@ -35,10 +35,14 @@ enum api_kind {
     API_MESSAGES,  /* the Model Context Protocol */
 };
 
+enum { API_READING_MAX = 7 };
+
 /* How an endpoint answers: each step takes the request, and may refuse it by returning false, or NULL, with the reason
  * in request->problem. */
 struct api_steps {
-    bool (*read)(struct api_request *request);  /* body, query and form; NULL: nothing of them is read */
+    /* Body, query and form, one after the other. A step that would have to wait where request->must_not_block sets
+     * request->is_late and returns false, and has changed nothing else: a worker takes it then. */
+    bool (*read[API_READING_MAX + 1])(struct api_request *request);
     bool (*check)(struct api_request *request); /* rules and limits; may set request->is_long. NULL: there are none */
     struct api_reply *(*build)(struct api_request *request);
     size_t own_bytes; /* of request->own, in which the first steps leave things for the last; not cleared */

@@ -18,6 +18,18 @@ bool api_fail(struct api_problem *problem, int status, const char *pointer, cons
     return false;
 }
 
+bool api_fail_at(struct api_problem *problem, int status, const char *pointer, const char *name, const char *format,
+                 ...)
+{
+    va_list args;
+    va_start(args, format);
+    api_fail(problem, status, pointer, "%s", "");
+    vsnprintf(problem->error.detail, sizeof problem->error.detail, pe_text(format), args);
+    va_end(args);
+    api_pointer_push(problem->error.pointer, name, strlen(name));
+    return false;
+}
+
 bool api_fail_memory(struct api_problem *problem)
 {
     return api_fail(problem, 503, "", "not enough memory for this request; try again later");

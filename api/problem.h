@@ -15,6 +15,9 @@ struct api_problem {
  * and printed in the language of the call (api_speak), as are parts of it that go through pe_text. */
 bool api_fail(struct api_problem *problem, int status, const char *pointer, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* … about the member of this name of what pointer points to. */
+bool api_fail_at(struct api_problem *problem, int status, const char *pointer, const char *name, const char *format,
+                 ...) __attribute__((format(printf, 5, 6)));
 /* The client has disconnected: a 503 that is not received. */
 bool api_fail_left(struct api_problem *problem);
 bool api_fail_memory(struct api_problem *problem);

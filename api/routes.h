@@ -18,6 +18,12 @@ extern const struct api_steps api_golden;      /* golden.c */
 extern const struct api_steps api_experiments; /* experiments.c */
 extern const struct api_steps api_zarr;        /* zarr.c */
 
+/* Those of an endpoint that reads a request. */
+static inline const struct api_steps *api_steps_of(const struct api_route *route)
+{
+    return route->steps ? route->steps : &api_operate;
+}
+
 /* ---- The table (routes.c) ---- */
 
 enum { API_ALLOWED_BYTES = 64 };

@@ -56,8 +56,7 @@ static void describe(struct api_text *text, const struct api_status *row)
     api_text_format(text, "\"%d\":{\"description\":", row->status);
     api_text_string(text, pe_text(row->when));
     if (row->status == 429 || row->status == 503) {
-        api_text_put(text, ",\"headers\":{\"Retry-After\":{\"description\":");
-        api_text_string(text, pe_text("seconds"));
+        api_text_named(text, ",\"headers\":{\"Retry-After\":{\"description\":", pe_text("seconds"));
         api_text_put(text, ",\"schema\":{\"type\":\"integer\"}}}");
     }
     if (row->status >= 400)
@@ -77,9 +76,9 @@ void api_statuses_describe(struct api_text *text)
     api_text_put(text, "}");
 }
 
-/* The statuses that the answer of an operation may have. */
-static unsigned places_of(const struct api_route *route, const char *method)
+void api_statuses_refer(struct api_text *text, const struct api_route *route, const char *method)
 {
+    /* The statuses that the answer of an operation may have. */
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     bool changes = strcmp(method, "PUT") == 0 || strcmp(method, "DELETE") == 0;
     bool keeps_files = api_route_keeps(route, API_FILES), keeps_entries = api_route_keeps(route, API_ENTRIES);
@@ -90,17 +89,12 @@ static unsigned places_of(const struct api_route *route, const char *method)
         (route->kind == API_COMPUTES && strcmp(method, "POST") != 0) || (keeps_files && !changes) || is_store;
     bool is_document = route->kind == API_CATALOGUE && !route->name;
     bool has_tags = is_kept || is_page || is_document || (keeps_entries && !changes);
-    return API_AT_ALL | (route->is_open ? 0 : API_AT_CLOSED) | (route->name ? API_AT_NAMES : 0) |
-           (changes ? API_AT_CHANGES : 0) | (is_get || strcmp(method, "DELETE") == 0 ? 0 : API_AT_BODIES) |
-           (is_request ? API_AT_REQUESTS : 0) | (route->lang ? API_AT_TEXTS : 0) |
-           (keeps_files || keeps_entries ? API_AT_FILES : 0) | (has_tags ? API_AT_TAGS : 0) |
-           (is_page ? API_AT_CODED : 0) | (is_live ? API_AT_LIVE : 0) |
-           (route->kind == API_MESSAGES ? API_AT_MESSAGES : 0) | (is_kept && is_get ? API_AT_RANGES : 0);
-}
-
-void api_statuses_refer(struct api_text *text, const struct api_route *route, const char *method)
-{
-    unsigned where = places_of(route, method);
+    unsigned where = API_AT_ALL | (route->is_open ? 0 : API_AT_CLOSED) | (route->name ? API_AT_NAMES : 0) |
+                     (changes ? API_AT_CHANGES : 0) | (is_get || strcmp(method, "DELETE") == 0 ? 0 : API_AT_BODIES) |
+                     (is_request ? API_AT_REQUESTS : 0) | (route->lang ? API_AT_TEXTS : 0) |
+                     (keeps_files || keeps_entries ? API_AT_FILES : 0) | (has_tags ? API_AT_TAGS : 0) |
+                     (is_page ? API_AT_CODED : 0) | (is_live ? API_AT_LIVE : 0) |
+                     (route->kind == API_MESSAGES ? API_AT_MESSAGES : 0) | (is_kept && is_get ? API_AT_RANGES : 0);
     for (const struct api_status *row = api_statuses; row->status; row++)
         if (row->where & where)
             api_text_format(text, ",\"%d\":{\"$ref\":\"#/components/responses/%d\"}", row->status, row->status);

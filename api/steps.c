@@ -2,8 +2,9 @@
  * route.
  *
  * Everything is answered by the same few steps, read, check and build, each in a function of the endpoint's row; the
- * server may run them on different threads, or stop between them when the client has disconnected. An answer whose
- * client has disconnected may be incomplete; it is thrown away here, in one place, for all formats. */
+ * server may run them on different threads, or stop between them when the client has disconnected. A thread that must
+ * not block stops before the first step for which it would have to, and a worker goes on there. An answer whose client
+ * has disconnected may be incomplete; it is thrown away here, in one place, for all formats. */
 #include "api/routes.h"
 #include "api/inputs/inputs.h"
 #include "api/mcp/mcp.h"
@@ -13,29 +14,22 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- The two calls ---- */
+/* ---- The head ---- */
 
 /* The catalogue is constant; an endpoint that computes states itself whether its answer is repeatable. */
-static bool is_constant(const struct api_reply *reply, const struct api_route *route)
-{
-    return reply && route && reply->status == 200 && route->kind == API_CATALOGUE;
-}
-
 static struct api_reply *finish(struct api_reply *reply, const struct api_route *route, const struct api_host *host,
                                 const struct api_call *call)
 {
-    if (is_constant(reply, route))
+    if (route && route->kind == API_CATALOGUE && reply->status == 200)
         reply->is_repeatable = true;
-    pe_speak_in(PE_EN);
     return api_cors(api_reply_set_route(reply, route ? route->pattern : ""), host, call);
 }
 
 static struct api_reply *refuse(const struct api_problem *problem, const struct api_route *route,
                                 const struct api_host *host, const struct api_call *call)
 {
-    if (route && route->kind == API_MESSAGES && problem->status == 403)
-        return finish(api_mcp_foreign(problem->error.detail), route, host, call);
-    return finish(api_reply_problem(problem), route, host, call);
+    bool is_foreign = route && route->kind == API_MESSAGES && problem->status == 403;
+    return finish(is_foreign ? api_mcp_foreign(problem->error.detail) : api_reply_problem(problem), route, host, call);
 }
 
 struct api_reply *api_head(const struct api_host *host, struct api_call *call, uint64_t declared_bytes)
@@ -43,11 +37,8 @@ struct api_reply *api_head(const struct api_host *host, struct api_call *call, u
     struct api_path parts;
     const struct api_route *route = api_route_find(call->path, &parts);
     struct api_problem problem;
-    call->lang = api_lang_of(call);
-    pe_speak_in(call->lang);
     if (!api_check_head(host, call, route, declared_bytes, &problem))
         return refuse(&problem, route, host, call);
-    pe_speak_in(PE_EN);
     call->route = route;
     return NULL;
 }
@@ -58,7 +49,6 @@ struct api_reply *api_refuse_quota(const struct api_host *host, const struct api
     struct api_path parts;
     struct api_problem problem;
     char seconds[24];
-    api_speak(call);
     snprintf(seconds, sizeof seconds, "%" PRIu64, retry_s);
     api_fail(&problem, 429, "", "%s", detail);
     api_problem_header(&problem, "Retry-After", seconds);
@@ -67,10 +57,7 @@ struct api_reply *api_refuse_quota(const struct api_host *host, const struct api
 
 struct api_reply *api_refuse(const struct api_host *host, const struct api_call *call, int status, const char *detail)
 {
-    api_speak(call);
-    struct api_reply *reply = api_cors(api_refusal(status, detail), host, call);
-    pe_speak_in(PE_EN);
-    return reply;
+    return api_cors(api_refusal(status, detail), host, call);
 }
 
 bool api_is_open(const char *path)
@@ -80,16 +67,10 @@ bool api_is_open(const char *path)
     return route && route->is_open;
 }
 
-/* ---- The steps ---- */
+/* ---- The answer ---- */
 
-/* Those of an endpoint that reads a request. */
-static const struct api_steps *steps_of(const struct api_route *route)
-{
-    return route->steps ? route->steps : &api_operate;
-}
-
-static void begin(struct api_request *request, const struct api_host *host, const struct api_call *call,
-                  const struct api_route *route, const struct api_path *parts)
+static void set_call(struct api_request *request, const struct api_host *host, const struct api_call *call,
+                     const struct api_route *route, const struct api_path *parts)
 {
     request->host = host;
     request->call = call;
@@ -100,9 +81,8 @@ static void begin(struct api_request *request, const struct api_host *host, cons
     request->presets = host->presets;
     request->max_json = host->max_json;
     request->must_not_block = call->must_not_block;
-    request->body_is_ours = call->body_is_ours && !call->must_not_block; /* else the call may be repeated */
+    request->body_is_ours = call->body_is_ours && !call->must_not_block; /* else its bytes are the key of its answer */
     request->lang = pe_spoken();
-    pe_watch(call->is_gone, call->caller);
 }
 
 /* The reply to a request whose last step this was; NULL: the refusal. An answer whose client has disconnected
@@ -117,102 +97,125 @@ static struct api_reply *conclude(struct api_request *request, struct api_reply 
     } else if (!reply) {
         api_memory_refusal(request, &request->problem);
     }
-    pe_watch(NULL, NULL);
     reply = reply ? reply : api_reply_problem(&request->problem);
     return finish(reply, request->route, request->host, request->call);
 }
 
-/* A step found that it may wait or take long, which this thread must not: a worker reads the request again. */
-static struct api_reply *leave(void)
-{
-    pe_watch(NULL, NULL);
-    pe_speak_in(PE_EN);
-    return NULL;
-}
-
-static struct api_reply *options(const struct api_request *request)
-{
-    char allowed[API_ALLOWED_BYTES];
-    api_print_allowed(request->route, allowed);
-    return api_options(request->call, allowed);
-}
-
 /* Of an endpoint that reads no request; nothing of it is allocated. */
-static struct api_reply *answer_at_once(const struct api_host *host, const struct api_call *call,
-                                        const struct api_route *route, const struct api_path *parts)
+static enum api_outcome answer_at_once(const struct api_host *host, const struct api_call *call,
+                                       const struct api_route *route, const struct api_path *parts,
+                                       struct api_reply **reply)
 {
     struct api_request request;
     api_request_init(&request, route->operation);
-    begin(&request, host, call, route, parts);
-    struct api_reply *reply = api_is_options(call) ? options(&request) : route->handle(&request);
-    reply = !reply && request.is_late ? leave() : conclude(&request, reply);
-    api_request_drop(&request);
-    return reply;
-}
-
-/* The route that api_head has found, or finds it and checks the head now. */
-static bool find_checked(const struct api_host *host, const struct api_call *call, const struct api_route **route,
-                         struct api_path *parts, struct api_problem *problem)
-{
-    if (call->route && api_route_matches(call->route->pattern, call->path, parts)) {
-        *route = call->route;
-        return true;
+    set_call(&request, host, call, route, parts);
+    if (api_is_options(call)) {
+        char allowed[API_ALLOWED_BYTES];
+        api_print_allowed(route, allowed);
+        *reply = api_options(call, allowed);
+    } else {
+        *reply = route->handle(&request);
     }
-    *route = api_route_find(call->path, parts);
-    return api_check_head(host, call, *route, call->body_bytes, problem);
+    bool is_late = !*reply && request.is_late;
+    if (!is_late)
+        *reply = conclude(&request, *reply);
+    api_request_drop(&request);
+    return is_late ? API_ELSEWHERE : API_ANSWERED;
 }
 
-struct api_reply *api_read(const struct api_host *host, const struct api_call *call, struct api_request **request)
+/* Finds the route, unless api_head has done so. API_READ: *request is there, and nothing of it is read. */
+static enum api_outcome begin(const struct api_host *host, const struct api_call *call, struct api_request **request,
+                              struct api_reply **reply)
 {
     struct api_path parts;
-    const struct api_route *route;
     struct api_problem problem;
-    *request = NULL;
-    pe_speak_in(call->route ? call->lang : api_lang_of(call));
-    if (!find_checked(host, call, &route, &parts, &problem))
-        return refuse(&problem, route, host, call);
+    const struct api_route *route = call->route;
+    if (!route || !api_route_matches(route->pattern, call->path, &parts)) {
+        route = api_route_find(call->path, &parts);
+        if (!api_check_head(host, call, route, call->body_bytes, &problem)) {
+            *reply = refuse(&problem, route, host, call);
+            return API_ANSWERED;
+        }
+    }
     if (api_is_options(call))
-        return answer_at_once(host, call, route, &parts);
+        return answer_at_once(host, call, route, &parts, reply);
     if (call->must_not_block && (route->is_slow || api_changes(call))) /* a change may wait for a disk */
-        return leave();
+        return API_ELSEWHERE;
     if (route->handle)
-        return answer_at_once(host, call, route, &parts);
-    const struct api_steps *steps = steps_of(route);
-    struct api_request *r = api_request_new(route->operation, steps->own_bytes);
-    if (!r) {
+        return answer_at_once(host, call, route, &parts, reply);
+    *request = api_request_new(route->operation, api_steps_of(route)->own_bytes);
+    if (!*request) {
         api_fail_memory(&problem);
-        return refuse(&problem, route, host, call);
+        *reply = refuse(&problem, route, host, call);
+        return API_ANSWERED;
     }
-    begin(r, host, call, route, &parts);
-    bool fine = steps->read(r) && (!steps->check || steps->check(r));
-    if (fine && !pe_was_cancelled()) {
-        *request = r;
-        return leave();
-    }
-    struct api_reply *reply = !fine && r->is_late ? leave() : conclude(r, NULL);
-    api_request_free(r);
-    return reply;
+    set_call(*request, host, call, route, &parts);
+    return API_READ;
 }
 
-bool api_is_long(const struct api_request *request) { return request->is_long; }
+/* From the first step that has not been taken. */
+static bool take_steps(struct api_request *request)
+{
+    const struct api_steps *steps = api_steps_of(request->route);
+    for (; steps->read[request->n_read_steps]; request->n_read_steps++)
+        if (!steps->read[request->n_read_steps](request))
+            return false;
+    request->is_late = request->must_not_block && request->draws_first;
+    if (request->is_late)
+        return false;
+    if (request->draws_first)
+        api_request_fill(request);
+    if (!request->is_checked && steps->check && !steps->check(request))
+        return false;
+    request->is_checked = true;
+    request->is_late = request->must_not_block && request->is_long;
+    return !request->is_late;
+}
+
+enum api_outcome api_read(const struct api_host *host, const struct api_call *call, struct api_request **request,
+                          struct api_reply **reply)
+{
+    enum api_outcome outcome = *request ? API_READ : begin(host, call, request, reply);
+    struct api_request *r = *request;
+    if (outcome != API_READ)
+        return outcome;
+    enum pe_lang lang = pe_spoken();
+    pe_speak_in(r->lang);
+    r->must_not_block = call->must_not_block;
+    r->is_late = false;
+    bool fine = take_steps(r);
+    if (r->is_late) {
+        outcome = API_ELSEWHERE;
+    } else if (!fine || pe_was_cancelled()) {
+        *reply = conclude(r, NULL);
+        api_request_free(r);
+        *request = NULL;
+        outcome = API_ANSWERED;
+    }
+    pe_speak_in(lang);
+    return outcome;
+}
 
 struct api_reply *api_build(struct api_request *request)
 {
-    pe_watch(request->call->is_gone, request->call->caller);
+    enum pe_lang lang = pe_spoken();
     pe_speak_in(request->lang);
-    struct api_reply *reply = conclude(request, steps_of(request->route)->build(request));
+    struct api_reply *reply = conclude(request, api_steps_of(request->route)->build(request));
     api_request_free(request);
+    pe_speak_in(lang);
     return reply;
 }
 
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
 {
-    struct api_request *request;
-    struct api_reply *reply = api_read(host, call, &request);
-    if (!request)
-        return reply;
-    if (!call->must_not_block || !request->is_long)
-        return api_build(request);
-    api_request_free(request);
-    return NULL;
+    struct api_call spoken = *call;
+    struct api_request *request = NULL;
+    struct api_reply *reply = NULL;
+    api_speak(&spoken);
+    if (api_read(host, call, &request, &reply) == API_READ)
+        reply = api_build(request);
+    else
+        api_request_free(request);
+    api_speak(NULL);
+    return reply;
 }

@@ -176,6 +176,12 @@ void api_text_string_n(struct api_text *text, const char *bytes, size_t n)
 
 void api_text_string(struct api_text *text, const char *string) { api_text_string_n(text, string, strlen(string)); }
 
+void api_text_named(struct api_text *text, const char *before, const char *string)
+{
+    api_text_put(text, before);
+    api_text_string(text, string);
+}
+
 /* ---- JSON values ---- */
 
 void api_text_integer(struct api_text *text, int64_t x)

@@ -28,6 +28,8 @@ char *api_text_room(struct api_text *text, size_t n);
  * bytes. */
 void api_text_string(struct api_text *text, const char *string);
 void api_text_string_n(struct api_text *text, const char *bytes, size_t n);
+/* A string behind JSON that is written as it is: `{"name":`. */
+void api_text_named(struct api_text *text, const char *before, const char *string);
 void api_text_integer(struct api_text *text, int64_t x);
 void api_text_real(struct api_text *text, double x); /* always with a point or an exponent; non-finite in quotes */
 void api_text_shape(struct api_text *text, const uint64_t *shape, unsigned rank);

@@ -54,7 +54,7 @@ static size_t last_offset(const struct pe_param *rows)
 {
     size_t last = 0;
     for (; rows->name; rows++) {
-        size_t own = rows->type == PE_T_OBJECT ? last_offset(rows->fields) : rows->offset;
+        size_t own = rows->offset + (rows->type == PE_T_OBJECT ? last_offset(rows->fields) : 0);
         last = own > last ? own : last;
     }
     return last;
@@ -164,32 +164,6 @@ static enum pe_status try_seed(struct trial *t, struct pe_failure *err)
     return status;
 }
 
-static void add_grid(struct trial *t, uint64_t n_axes)
-{
-    struct pe_tensor sizes = {.dtype = PE_F64, .rank = 1, .shape = {n_axes}, .data = t->grid};
-    add(t, "grid", (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = sizes});
-}
-
-/* Swin's windows need a grid, of two axes or of a video, and lookups need weights: for those that the configuration
- * does not have, ours serve. */
-static enum pe_status try_all(struct trial *t, struct pe_failure *err)
-{
-    *err = (struct pe_failure){.status = PE_OK};
-    if (t->request.operation == PE_ATTEND || value_of(t, "grid"))
-        return try_seed(t, err);
-    add(t, "len", (struct pe_value){.kind = PE_INTEGER, .integer = 1});
-    enum pe_status status = try_seed(t, err);
-    if (status != PE_INVALID || !t->config->model.scheme->has_axes)
-        return status;
-    for (uint64_t n_axes = 2; status == PE_INVALID && n_axes <= sizeof t->grid / sizeof *t->grid; n_axes++) {
-        t->request.n_fields--;
-        t->grid[n_axes - 2] = t->grid[n_axes - 1] = 2;
-        add_grid(t, n_axes);
-        status = try_seed(t, err);
-    }
-    return status;
-}
-
 static enum pe_status plan_it(struct trial *t, const struct pe_request *request, struct pe_failure *err)
 {
     const struct pe_scheme *scheme = t->config->model.scheme;
@@ -203,7 +177,25 @@ static enum pe_status plan_it(struct trial *t, const struct pe_request *request,
             t->fields[t->request.n_fields++] = request->fields[i];
     if (t->request.operation == PE_ATTEND)
         status = add_operands(t, err);
-    return status ? status : try_all(t, err);
+    if (status)
+        return status;
+    /* Swin's windows need a grid, of two axes or of a video, and lookups need weights: for those that the configuration
+     * does not have, ours serve. */
+    *err = (struct pe_failure){.status = PE_OK};
+    if (t->request.operation == PE_ATTEND || value_of(t, "grid"))
+        return try_seed(t, err);
+    add(t, "len", (struct pe_value){.kind = PE_INTEGER, .integer = 1});
+    status = try_seed(t, err);
+    if (status != PE_INVALID || !t->config->model.scheme->has_axes)
+        return status;
+    for (uint64_t n_axes = 2; status == PE_INVALID && n_axes <= sizeof t->grid / sizeof *t->grid; n_axes++) {
+        t->request.n_fields--;
+        t->grid[n_axes - 2] = t->grid[n_axes - 1] = 2;
+        struct pe_tensor sizes = {.dtype = PE_F64, .rank = 1, .shape = {n_axes}, .data = t->grid};
+        add(t, "grid", (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = sizes});
+        status = try_seed(t, err);
+    }
+    return status;
 }
 
 static enum pe_status check(const struct pe_config *config, const struct pe_request *request, struct pe_failure *err)
@@ -226,14 +218,6 @@ static enum pe_status check(const struct pe_config *config, const struct pe_requ
 
 /* ---- The whole ---- */
 
-static void print(struct pe_config *config)
-{
-    const struct pe_inheritance *model = &config->model;
-    config->fields[0] = (struct pe_field){"scheme", {.kind = PE_STRING, .string = model->scheme->info.name}};
-    memcpy(config->fields + 1, model->fields, model->n * sizeof *model->fields);
-    config->value = (struct pe_value){.kind = PE_OBJECT, .object = {config->fields, model->n + 1}};
-}
-
 enum pe_status pe_config_new(const struct pe_request *request, struct pe_config **out, struct pe_failure *err)
 {
     struct pe_config *config = calloc(1, sizeof *config);
@@ -241,7 +225,10 @@ enum pe_status pe_config_new(const struct pe_request *request, struct pe_config 
     if (!status)
         status = check(config, request, err);
     if (!status) {
-        print(config);
+        const struct pe_inheritance *model = &config->model;
+        config->fields[0] = (struct pe_field){"scheme", {.kind = PE_STRING, .string = model->scheme->info.name}};
+        memcpy(config->fields + 1, model->fields, model->n * sizeof *model->fields);
+        config->value = (struct pe_value){.kind = PE_OBJECT, .object = {config->fields, model->n + 1}};
         *out = config;
     } else {
         free(config);

@@ -64,25 +64,21 @@ static void show_words(const char *const *words, char *out, size_t room)
     }
 }
 
-static void show_allowed(const struct pe_param *row, char *out, size_t room)
-{
-    switch (row->type) {
-    case PE_T_INT:
-    case PE_T_REAL:
-    case PE_T_REALS: show_range(row, out, room); break;
-    case PE_T_BOOL: snprintf(out, room, "%s", pe_text("true or false")); break;
-    case PE_T_WORD: show_words(row->words, out, room); break;
-    case PE_T_OBJECT:
-    case PE_T_VALUE: snprintf(out, room, "%s", pe_text("an object")); break;
-    }
-}
-
 static enum pe_status refuse(const struct pe_param *row, const struct pe_value *v, const char *pointer,
                              struct pe_failure *err)
 {
     char found[SHOWN_MAX], allowed[256];
     show_value(v, found, sizeof found);
-    show_allowed(row, allowed, sizeof allowed);
+    size_t room = sizeof allowed;
+    switch (row->type) {
+    case PE_T_INT:
+    case PE_T_REAL:
+    case PE_T_REALS: show_range(row, allowed, room); break;
+    case PE_T_BOOL: snprintf(allowed, room, "%s", pe_text("true or false")); break;
+    case PE_T_WORD: show_words(row->words, allowed, room); break;
+    case PE_T_OBJECT:
+    case PE_T_VALUE: snprintf(allowed, room, "%s", pe_text("an object")); break;
+    }
     const char *nearest = row->type == PE_T_WORD && v->kind == PE_STRING ? pe_nearest(v->string, row->words) : NULL;
     if (nearest)
         return pe_fail(err, pointer, "%s is %s; allowed: %s; nearest: \"%s\"", row->name, found, allowed, nearest);
@@ -230,21 +226,6 @@ static bool read_scalar(const struct pe_param *row, void *config, const struct p
     return false;
 }
 
-static void set_default(const struct pe_param *row, void *config)
-{
-    void *field = (char *)config + row->offset;
-    bool unset = isnan(row->fallback);
-    switch (row->type) {
-    case PE_T_INT: *(int64_t *)field = unset ? PE_UNSET_INT : (int64_t)row->fallback; break;
-    case PE_T_REAL: *(double *)field = row->fallback; break;
-    case PE_T_BOOL: *(bool *)field = row->fallback != 0; break;
-    case PE_T_WORD: *(int *)field = (int)row->fallback; break;
-    case PE_T_REALS: *(struct pe_reals *)field = (struct pe_reals){.n = 0}; break;
-    case PE_T_OBJECT: break;
-    case PE_T_VALUE: *(const struct pe_value **)field = NULL; break;
-    }
-}
-
 /* ---- All rows ---- */
 
 const struct pe_param *pe_param_find(const struct pe_param *rows, const char *name)
@@ -277,18 +258,6 @@ static enum pe_status fail_when(const struct pe_param *row, const char *pointer,
     size_t n = strlen(row->when); /* without the empty alternative, which means "unset" */
     n -= row->when[n - 1] == '|';
     return pe_fail(err, pointer, "%s is not used here: it needs %.*s", row->name, (int)n, row->when);
-}
-
-static enum pe_status check_excludes(const struct pe_param *rows, const struct pe_param *row,
-                                     const struct pe_field *fields, size_t n_fields, const char *pointer,
-                                     struct pe_failure *err)
-{
-    for (size_t i = 0; row->excludes && i < n_fields; i++) {
-        const struct pe_param *other = pe_param_find(rows, fields[i].name);
-        if (other && pe_is_among(row->excludes, other->name))
-            return pe_fail(err, pointer, "%s and %s exclude each other; give one", row->name, other->name);
-    }
-    return PE_OK;
 }
 
 static enum pe_status read_object(const struct pe_param *row, void *config, const struct pe_value *v,
@@ -339,7 +308,8 @@ static enum pe_status read_object(const struct pe_param *row, void *config, cons
     size_t n = v->object.n;
     if (n > PE_FIELDS_MAX)
         return pe_fail(err, pointer, "%s has %zu fields; allowed: at most %d", row->name, n, PE_FIELDS_MAX);
-    enum pe_status status = pe_params_read(row->fields, config, v->object.fields, n, taken, pointer, err);
+    enum pe_status status =
+        pe_params_read(row->fields, (char *)config + row->offset, v->object.fields, n, taken, pointer, err);
     for (size_t i = 0; !status && i < n; i++)
         if (!taken[i]) {
             char at[PE_POINTER_MAX];
@@ -352,9 +322,19 @@ static enum pe_status read_object(const struct pe_param *row, void *config, cons
 static void set_defaults(const struct pe_param *rows, void *config)
 {
     for (; rows->name; rows++) {
-        set_default(rows, config);
+        void *field = (char *)config + rows->offset;
+        bool unset = isnan(rows->fallback);
+        switch (rows->type) {
+        case PE_T_INT: *(int64_t *)field = unset ? PE_UNSET_INT : (int64_t)rows->fallback; break;
+        case PE_T_REAL: *(double *)field = rows->fallback; break;
+        case PE_T_BOOL: *(bool *)field = rows->fallback != 0; break;
+        case PE_T_WORD: *(int *)field = (int)rows->fallback; break;
+        case PE_T_REALS: *(struct pe_reals *)field = (struct pe_reals){.n = 0}; break;
+        case PE_T_OBJECT: break;
+        case PE_T_VALUE: *(const struct pe_value **)field = NULL; break;
+        }
         if (rows->type == PE_T_OBJECT)
-            set_defaults(rows->fields, config);
+            set_defaults(rows->fields, (char *)config + rows->offset);
     }
 }
 
@@ -365,7 +345,12 @@ static enum pe_status check_field(const struct pe_param *rows, const struct pe_p
 {
     if (!is_shared && !pe_when_holds(row->when, rows, config))
         return fail_when(row, pointer, err);
-    return check_excludes(rows, row, fields, n_fields, pointer, err);
+    for (size_t i = 0; row->excludes && i < n_fields; i++) {
+        const struct pe_param *other = pe_param_find(rows, fields[i].name);
+        if (other && pe_is_among(row->excludes, other->name))
+            return pe_fail(err, pointer, "%s and %s exclude each other; give one", row->name, other->name);
+    }
+    return PE_OK;
 }
 
 /* Two passes: conditions can be checked only after all words have been read. */
@@ -402,4 +387,24 @@ enum pe_status pe_reals_expect(const struct pe_reals *list, uint64_t n, const ch
         return pe_fail_at(err, "", name, "%s has %llu numbers; needed: %llu, %s", name, (unsigned long long)list->n,
                           (unsigned long long)n, pe_text(why));
     return PE_OK;
+}
+
+enum pe_status pe_reals_whole(const struct pe_reals *list, uint64_t n, const char *name, const char *why,
+                              int64_t *numbers, struct pe_failure *err)
+{
+    enum pe_status status = pe_reals_expect(list, n, name, why, err);
+    for (uint64_t i = 0; !status && i < n; i++) {
+        double x = pe_real_at(list, i);
+        numbers[i] = (int64_t)x;
+        if (x != floor(x))
+            status = pe_fail_at(err, "", name, "%s has %s at index %llu; allowed: integers", name, pe_shown(x).text,
+                                (unsigned long long)i);
+    }
+    return status;
+}
+
+void pe_reals_set(struct pe_reals *list, const int64_t *numbers, uint64_t n)
+{
+    list->array = (struct pe_tensor){.dtype = PE_I64, .rank = 1, .shape = {n}, .data = numbers};
+    list->n = n;
 }

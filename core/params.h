@@ -111,5 +111,10 @@ size_t pe_params_count(const struct pe_param *rows); /* number of rows, includin
  * expected. */
 enum pe_status pe_reals_expect(const struct pe_reals *list, uint64_t n, const char *name, const char *why,
                                struct pe_failure *err);
+/* The same for n integers, which it reads. */
+enum pe_status pe_reals_whole(const struct pe_reals *list, uint64_t n, const char *name, const char *why,
+                              int64_t *numbers, struct pe_failure *err);
+/* Lets the list be these numbers, which the config owns: so the resolved config has them. */
+void pe_reals_set(struct pe_reals *list, const int64_t *numbers, uint64_t n);
 
 #endif

@@ -70,7 +70,7 @@ static bool print_value(const struct pe_param *row, const void *config, struct p
     case PE_T_OBJECT: {
         struct pe_field *fields = *nested;
         *nested += pe_params_count(row->fields);
-        size_t n = pe_params_print(row->fields, config, fields, nested);
+        size_t n = pe_params_print(row->fields, field, fields, nested);
         *v = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
         return true;
     }

@@ -74,15 +74,6 @@ static bool is_idle(const struct pe_plan *plan, const struct pe_request *request
     return i >= plan->inheritance->n_own && owner_of(request->fields[i].name);
 }
 
-static enum pe_status check_all_taken(const struct pe_plan *plan, const struct pe_request *request, const bool *taken,
-                                      struct pe_failure *err)
-{
-    for (size_t i = 0; i < request->n_fields; i++)
-        if (!taken[i] && !is_idle(plan, request, i))
-            return unknown_field(plan, request, request->fields[i].name, err);
-    return PE_OK;
-}
-
 /* ---- The resolved config ---- */
 
 static size_t count_rows(const struct pe_param *rows)
@@ -93,36 +84,7 @@ static size_t count_rows(const struct pe_param *rows)
     return n;
 }
 
-/* The config has the scheme, its parameters, how it is combined with x, and the rules of its sequence. Together with
- * the sequence, it can be sent again as the same request. */
-static enum pe_status print_config(struct pe_plan *plan, struct pe_failure *err)
-{
-    const struct pe_param *rows = plan->scheme->info.params, *rules = pe_sequence_rules();
-    const struct pe_operation *operation = plan->operation;
-    size_t top = 1 + count_rows(rows) + count_rows(rules) + PE_ABSOLUTE_FIELDS_MAX + operation->n_printed_max;
-    struct pe_field *fields = malloc((top + pe_params_count(rows)) * sizeof *fields);
-    if (!fields)
-        return pe_no_memory(err);
-    struct pe_field *nested = fields + top; /* fields of nested objects come after those of the top level */
-    fields[0] = (struct pe_field){"scheme", {.kind = PE_STRING, .string = plan->scheme->info.name}};
-    size_t n = 1 + pe_params_print(rows, plan->config, fields + 1, &nested);
-    n += pe_absolute_print(plan, fields + n);
-    n += operation->print ? operation->print(plan, fields + n) : 0;
-    n += pe_params_print(rules, &plan->sequence, fields + n, &nested);
-    plan->resolved_fields = fields;
-    plan->resolved = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
-    return PE_OK;
-}
-
 /* ---- The steps of checking ---- */
-
-/* Schemes without plan() compute nothing that is rounded. */
-static void set_arith(struct pe_plan *plan)
-{
-    const struct pe_param *row = pe_param_find(plan->scheme->info.params, "arith");
-    if (row && plan->scheme->plan)
-        plan->arith = (enum pe_arith) * (const int *)((const char *)plan->config + row->offset);
-}
 
 static enum pe_status read_fields(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                   struct pe_failure *err)
@@ -142,7 +104,12 @@ static enum pe_status read_fields(struct pe_plan *plan, const struct pe_request 
         status = pe_absolute_read(plan, request, taken, err);
     if (!status && operation->read)
         status = operation->read(plan, request, taken, err);
-    return status ? status : check_all_taken(plan, request, taken, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (!taken[i] && !is_idle(plan, request, i))
+            return unknown_field(plan, request, request->fields[i].name, err);
+    return PE_OK;
 }
 
 static enum pe_status check_axes(const struct pe_plan *plan, struct pe_failure *err)
@@ -248,8 +215,12 @@ static enum pe_status check(struct pe_plan *plan, struct pe_failure *err)
         status = read_fields(plan, request, taken, err);
     if (!status)
         status = admit_sequence(plan, err);
-    if (!status)
-        set_arith(plan);
+    if (!status) {
+        /* Schemes without plan() compute nothing that is rounded. */
+        const struct pe_param *row = pe_param_find(plan->scheme->info.params, "arith");
+        if (row && plan->scheme->plan)
+            plan->arith = (enum pe_arith) * (const int *)((const char *)plan->config + row->offset);
+    }
     if (!status)
         status = count_sequence(plan, request, err);
     if (!status && plan->operation->begin)
@@ -288,6 +259,8 @@ static enum pe_status build(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_request *request = &plan->merged;
     enum pe_status status = pe_sequence_lay_out(&plan->seq, &plan->sequence, err);
+    if (!status && plan->scheme->tables_bytes && !(plan->tables = calloc(1, plan->scheme->tables_bytes)))
+        status = pe_no_memory(err);
     if (!status && plan->scheme->plan)
         status = plan->scheme->plan(plan, err);
     if (plan->arith != PE_ARITH_EXACT && plan->pace == PE_QUICK)
@@ -300,7 +273,25 @@ static enum pe_status build(struct pe_plan *plan, struct pe_failure *err)
         status = plan->operation->init(plan, request, err);
     if (!status)
         status = pe_slices_init(plan, request, err);
-    return status ? status : print_config(plan, err);
+    if (status)
+        return status;
+    /* The config has the scheme, its parameters, how it is combined with x, and the rules of its sequence. Together
+     * with the sequence, it can be sent again as the same request. */
+    const struct pe_param *rows = plan->scheme->info.params, *rules = pe_sequence_rules();
+    const struct pe_operation *operation = plan->operation;
+    size_t top = 1 + count_rows(rows) + count_rows(rules) + PE_ABSOLUTE_FIELDS_MAX + operation->n_printed_max;
+    struct pe_field *fields = malloc((top + pe_params_count(rows)) * sizeof *fields);
+    if (!fields)
+        return pe_no_memory(err);
+    struct pe_field *nested = fields + top; /* fields of nested objects come after those of the top level */
+    fields[0] = (struct pe_field){"scheme", {.kind = PE_STRING, .string = plan->scheme->info.name}};
+    size_t n = 1 + pe_params_print(rows, plan->config, fields + 1, &nested);
+    n += pe_absolute_print(plan, fields + n);
+    n += operation->print ? operation->print(plan, fields + n) : 0;
+    n += pe_params_print(rules, &plan->sequence, fields + n, &nested);
+    plan->resolved_fields = fields;
+    plan->resolved = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
+    return PE_OK;
 }
 
 enum pe_status pe_plan_build(struct pe_plan *plan, struct pe_failure *err)
@@ -343,8 +334,9 @@ void pe_plan_free(struct pe_plan *plan)
     pe_outputs_drop(plan);
     if (plan->operation && plan->operation->drop)
         plan->operation->drop(plan);
-    if (plan->scheme && plan->scheme->drop)
+    if (plan->tables && plan->scheme->drop)
         plan->scheme->drop(plan);
+    free(plan->tables);
     pe_weights_drop(plan);
     pe_absolute_drop(plan);
     pe_sequence_drop(&plan->seq);

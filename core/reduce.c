@@ -180,11 +180,6 @@ static double *borrow(struct pe_tallies *tallies, size_t *which)
     return NULL;
 }
 
-static void give_back(struct pe_tallies *tallies, size_t which)
-{
-    atomic_store_explicit(&tallies->busy[which], false, memory_order_release);
-}
-
 /* ---- Joining ---- */
 
 PE_INLINED double joined(enum pe_reduce how, double value, double x, bool is_first)
@@ -309,13 +304,6 @@ struct box {
     double raw[PIECE], numbers[PIECE];
 };
 
-static void set_run(struct box *b)
-{
-    b->run = b->whole->rank - 1;
-    while (b->run > 0 && b->first[b->run] == 0 && b->end[b->run] == b->whole->shape[b->run])
-        b->run--;
-}
-
 /* Opens the box at a place. tail and n_steps must be set. */
 static void open_box(struct box *b, const uint64_t *place)
 {
@@ -331,7 +319,9 @@ static void open_box(struct box *b, const uint64_t *place)
         weight *= p->count[axis];
     }
     b->n = 0;
-    set_run(b);
+    b->run = b->whole->rank - 1;
+    while (b->run > 0 && b->first[b->run] == 0 && b->end[b->run] == b->whole->shape[b->run])
+        b->run--;
 }
 
 /* The end of the contiguous rows that this row belongs to. */
@@ -422,19 +412,6 @@ static uint64_t choose_box(struct box *b, const uint64_t *place, uint64_t n)
     return behind * b->n_steps;
 }
 
-/* Computes n numbers of the answer; the tallies have room for n. */
-static void fill_together(struct box *b, const uint64_t *place, size_t n, struct tallies t, char *dst, size_t at)
-{
-    open_box(b, place);
-    memset(t.values, 0, n * sizeof *t.values);
-    memset(t.counts, 0, n * sizeof *t.counts);
-    do
-        join_row(b, t);
-    while (!pe_was_cancelled() && next_row(b));
-    for (size_t j = 0; j < n; j++)
-        pe_store(b->whole->dtype, dst, at + j, result(b->plan->reduce, t, j));
-}
-
 void pe_reduce_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, char *dst)
 {
     double stack[2 * TALLIES];
@@ -447,8 +424,16 @@ void pe_reduce_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t
         uint64_t place[PE_RANK_MAX];
         pe_part_place(b.part, b.whole->rank, first + at, place);
         m = (size_t)choose_box(&b, place, least(n - at, most));
-        fill_together(&b, place, m, t, dst, at);
+        /* Computes n numbers of the answer; the tallies have room for n. */
+        open_box(&b, place);
+        memset(t.values, 0, m * sizeof *t.values);
+        memset(t.counts, 0, m * sizeof *t.counts);
+        do
+            join_row(&b, t);
+        while (!pe_was_cancelled() && next_row(&b));
+        for (size_t j = 0; j < m; j++)
+            pe_store(b.whole->dtype, dst, at + j, result(b.plan->reduce, t, j));
     }
     if (borrowed)
-        give_back(plan->tallies, which);
+        atomic_store_explicit(&plan->tallies->busy[which], false, memory_order_release);
 }

@@ -112,10 +112,11 @@ struct pe_attend;
 struct pe_scheme {
     struct pe_scheme_info info;
     size_t config_bytes;
-    bool is_pairwise; /* compares queries with keys; else it encodes one sequence */
-    bool has_axes;    /* takes sequences of several axes */
-    bool is_neutral;  /* an encoding that changes nothing, so attention accepts queries and keys as they are */
-    bool is_counted;  /* positions are sums over keys, and a table is read between its rows there */
+    size_t tables_bytes; /* zeroed in plan->tables before plan(); 0: plan() allocates what it needs */
+    bool is_pairwise;    /* compares queries with keys; else it encodes one sequence */
+    bool has_axes;       /* takes sequences of several axes */
+    bool is_neutral;     /* an encoding that changes nothing, so attention accepts queries and keys as they are */
+    bool is_counted;     /* positions are sums over keys, and a table is read between its rows there */
     bool is_slow; /* an additive encoding whose elements may take microseconds each: a worker adds it to embeddings */
     uint64_t n_class; /* number of class tokens before the sequence's tokens in tensors */
 
@@ -126,7 +127,7 @@ struct pe_scheme {
      * scheme with plan() has it. A size above a limit of plan() counts as the limit, so that plan() can refuse it and
      * name the limit. */
     void (*cost)(const struct pe_plan *plan, struct pe_cost *cost);
-    void (*drop)(struct pe_plan *plan); /* frees plan->tables; may be NULL */
+    void (*drop)(struct pe_plan *plan); /* frees what plan->tables own, which is then freed; may be NULL */
 
     /* The value of "width" in shapes, for schemes without a parameter for the number of channels; else NULL. After
      * plan(); where there are columns() also before it. */
@@ -143,6 +144,10 @@ struct pe_scheme {
     /* Like pe_fill_line if output id is Toeplitz; else returns false. May be NULL. */
     bool (*line)(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t matrix, uint64_t first,
                  size_t n, void *dst);
+
+    /* The row of its table for a relative position, k_pos - q_pos, of schemes whose table has a row for each
+     * (core/schemes/relative/relative.h); else NULL. */
+    int32_t (*table_row)(const struct pe_plan *plan, int64_t rel);
 
     /* What a unit of the plan's positions is in coordinates, where the last step of coordinates leaves no double. NULL:
      * the positions themselves are meant. */
@@ -171,6 +176,8 @@ struct pe_scheme {
      * d (core/waves/waves.h), which it may refuse at /recipe. NULL: /derive does not have the scheme yet. */
     enum pe_status (*derive)(const struct pe_plan *plan, size_t id, const struct pe_address *at,
                              struct pe_derivation *d, struct pe_failure *err);
+
+    const void *style; /* in what it differs from others of its family, as that family's header states; may be NULL */
 };
 
 /* By name in any case, or by a word of others (core/schemes/words.c); NULL if none. */

@@ -181,14 +181,6 @@ static enum pe_status check_reduce(const struct pe_plan *plan, const struct pe_r
     return PE_OK;
 }
 
-/* Sets the pace to heavy because of how long the client waits; the cost of one element does not change. */
-static void set_heavy(struct pe_plan *plan)
-{
-    if (plan->pace == PE_SLOW && plan->element_work == 0)
-        plan->element_work = PE_SLOW_WORK;
-    plan->pace = PE_HEAVY;
-}
-
 enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
     enum pe_status status = check_reduce(plan, request, err);
@@ -208,8 +200,12 @@ enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *req
         shape(&plan->answers[i], &plan->outputs[i], &plan->parts[i], plan->reduce != PE_REDUCE_SAMPLE);
         uint64_t block = pe_reduce_block(&plan->parts[i], plan->outputs[i].rank);
         uint64_t n = plan->answers[i].n_rows * plan->answers[i].row_len;
-        if (plan->reduce != PE_REDUCE_SAMPLE && (double)block * (double)n > PE_LIGHT_WORK)
-            set_heavy(plan);
+        if (plan->reduce != PE_REDUCE_SAMPLE && (double)block * (double)n > PE_LIGHT_WORK) {
+            /* Sets the pace to heavy because of how long the client waits; the cost of one element does not change. */
+            if (plan->pace == PE_SLOW && plan->element_work == 0)
+                plan->element_work = PE_SLOW_WORK;
+            plan->pace = PE_HEAVY;
+        }
     }
     return pe_tallies_init(plan, err);
 }

@@ -350,25 +350,20 @@ static void append(struct sentence *s, const char *text, size_t n)
 
 static void append_value(struct sentence *s, const struct pe_value *value);
 
-/* A short list: "16, 24, 24". A long one ends in dots. */
-static void append_array(struct sentence *s, const struct pe_tensor *array)
-{
-    enum { SHOWN_MAX = 8 };
-    uint64_t n = 0;
-    struct pe_reals list = {.array = *array};
-    pe_shape_count(array->shape, array->rank, &n);
-    for (uint64_t i = 0; i < n && i < SHOWN_MAX; i++) {
-        append(s, ", ", i > 0 ? 2 : 0);
-        append_value(s, &(struct pe_value){.kind = PE_REAL, .real = pe_real_at(&list, i)});
-    }
-    append(s, ", …", n > SHOWN_MAX ? strlen(", …") : 0);
-}
-
 static void append_value(struct sentence *s, const struct pe_value *value)
 {
     char number[40] = "null";
     if (value->kind == PE_ARRAY) {
-        append_array(s, &value->array);
+        /* A short list: "16, 24, 24". A long one ends in dots. */
+        enum { SHOWN_MAX = 8 };
+        uint64_t n = 0;
+        struct pe_reals list = {.array = value->array};
+        pe_shape_count(value->array.shape, value->array.rank, &n);
+        for (uint64_t i = 0; i < n && i < SHOWN_MAX; i++) {
+            append(s, ", ", i > 0 ? 2 : 0);
+            append_value(s, &(struct pe_value){.kind = PE_REAL, .real = pe_real_at(&list, i)});
+        }
+        append(s, ", …", n > SHOWN_MAX ? strlen(", …") : 0);
         return;
     }
     if (value->kind == PE_STRING) {
@@ -398,18 +393,6 @@ static void append_item(struct sentence *s, const struct item *item)
     }
 }
 
-static void append_member(struct sentence *s, const struct pe_node *node, const char *path, size_t n)
-{
-    size_t first = strcspn(path, ".}");
-    const struct item *item = find(node, path, first < n ? first : n);
-    if (item && first < n && item->child)
-        item = find(item->child, path + first + 1, n - first - 1);
-    if (item)
-        append_item(s, item);
-    else
-        append(s, "-", 1);
-}
-
 void pe_put_filled(struct pe_node *node, const char *name, const char *pattern)
 {
     struct sentence s = {.n = 0};
@@ -420,7 +403,14 @@ void pe_put_filled(struct pe_node *node, const char *name, const char *pattern)
         if (!*pattern)
             break;
         size_t n = strcspn(++pattern, "}");
-        append_member(&s, node, pattern, n);
+        size_t first = strcspn(pattern, ".}");
+        const struct item *item = find(node, pattern, first < n ? first : n);
+        if (item && first < n && item->child)
+            item = find(item->child, pattern + first + 1, n - first - 1);
+        if (item)
+            append_item(&s, item);
+        else
+            append(&s, "-", 1);
         pattern += n + (pattern[n] == '}');
     }
     s.bytes[s.n] = '\0';
@@ -448,18 +438,6 @@ void pe_put_detail(struct pe_node *node, enum pe_lang lang, const char *pattern)
 
 static void finish(struct pe_node *node, struct pe_value *value);
 
-static void finish_list(struct pe_node *node, struct pe_value *value)
-{
-    struct pe_value *items = pe_values_room(node->owner, (node->n + 1) * sizeof *items);
-    size_t n = 0;
-    for (struct item *item = node->first; items && item; item = item->next, n++) {
-        items[n] = item->value;
-        if (item->child)
-            finish(item->child, &items[n]);
-    }
-    *value = (struct pe_value){.kind = PE_LIST, .list = {items, n}};
-}
-
 static void finish_object(struct pe_node *node, struct pe_value *value)
 {
     struct pe_field *fields = pe_values_room(node->owner, (node->n + 1) * sizeof *fields);
@@ -475,10 +453,18 @@ static void finish_object(struct pe_node *node, struct pe_value *value)
 /* Trees are as deep as their authors make them: five levels. */
 static void finish(struct pe_node *node, struct pe_value *value)
 {
-    if (node->is_list)
-        finish_list(node, value);
-    else
+    if (node->is_list) {
+        struct pe_value *items = pe_values_room(node->owner, (node->n + 1) * sizeof *items);
+        size_t n = 0;
+        for (struct item *item = node->first; items && item; item = item->next, n++) {
+            items[n] = item->value;
+            if (item->child)
+                finish(item->child, &items[n]);
+        }
+        *value = (struct pe_value){.kind = PE_LIST, .list = {items, n}};
+    } else {
         finish_object(node, value);
+    }
 }
 
 const struct pe_value *pe_values_done(struct pe_values *values)

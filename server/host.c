@@ -92,13 +92,6 @@ static void leave_line(size_t i)
     memmove(&places.line[i], &places.line[i + 1], (places.n_waiting - i) * sizeof places.line[0]);
 }
 
-static void forget_gone(uint64_t now_ms)
-{
-    for (size_t i = places.n_waiting; i-- > 0;)
-        if (now_ms > places.line[i].asked_ms + EXPERIMENTS_WAIT_MS)
-            leave_line(i);
-}
-
 /* The number of clients before this one: all of them if it is not in the line. */
 static size_t place_in_line(uint64_t client)
 {
@@ -118,7 +111,9 @@ static void wait_in_line(size_t place, uint64_t client, uint64_t now_ms)
 
 static bool take_turn(uint64_t client, uint64_t now_ms)
 {
-    forget_gone(now_ms);
+    for (size_t i = places.n_waiting; i-- > 0;)
+        if (now_ms > places.line[i].asked_ms + EXPERIMENTS_WAIT_MS)
+            leave_line(i);
     size_t place = place_in_line(client);
     if (place >= places.n_free) {
         wait_in_line(place, client, now_ms);

@@ -78,19 +78,6 @@ static bool choose_kernels(int option)
     return false;
 }
 
-/* Limits the number of arenas: the I/O threads are the ones that allocate and free for every request. Gives every large
- * block its own mapping, so that memory of a big request returns to the system when it is freed, instead of staying
- * with the thread that freed it. The threshold for "large" is above the daemon's block for a stream, half a megabyte
- * allocated for each answer: as a mapping, its pages would be cleared by the kernel each time, which doubled the time
- * of an answer of 1 MiB. An arena keeps 2 MiB at its end; otherwise that block would be returned and requested again
- * for every answer, too. */
-static void tame_heap(const struct options *options)
-{
-    mallopt(M_ARENA_MAX, 1 + (int)options->io_threads);
-    mallopt(M_MMAP_THRESHOLD, MAPPED_MIN);
-    mallopt(M_TRIM_THRESHOLD, 2 * MAPPED_MIN);
-}
-
 /* Refuses limits under which requests would never end, or the process would die, instead of being refused one by one.
  */
 static bool has_room(const struct options *options)
@@ -200,7 +187,15 @@ static bool set_up_process(struct server *server)
         options->io_threads = default_io_threads();
     if (!set_up_memory(options))
         return false;
-    tame_heap(options);
+    /* Limits the number of arenas: the I/O threads are the ones that allocate and free for every request. Gives every
+     * large block its own mapping, so that memory of a big request returns to the system when it is freed, instead of
+     * staying with the thread that freed it. The threshold for "large" is above the daemon's block for a stream, half a
+     * megabyte allocated for each answer: as a mapping, its pages would be cleared by the kernel each time, which
+     * doubled the time of an answer of 1 MiB. An arena keeps 2 MiB at its end; otherwise that block would be returned
+     * and requested again for every answer, too. */
+    mallopt(M_ARENA_MAX, 1 + (int)options->io_threads);
+    mallopt(M_MMAP_THRESHOLD, MAPPED_MIN);
+    mallopt(M_TRIM_THRESHOLD, 2 * MAPPED_MIN);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN); /* until the loop handles it: the folder is still being read */
     signal(SIGXFSZ,
@@ -304,22 +299,17 @@ static int serve(struct server *server)
     return is_serving ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* A daemon may be started with its standard streams closed. The next descriptors opened would then take their numbers,
- * and log lines would be written into the event loop's own descriptors. */
-static void fill_standard_streams(void)
+int main(int argc, char **argv)
 {
+    static struct server server;
+    process_start_without_blas_threads(argv);
+    /* A daemon may be started with its standard streams closed. The next descriptors opened would then take their
+     * numbers, and log lines would be written into the event loop's own descriptors. */
     int fd = open("/dev/null", O_RDWR);
     while (fd >= 0 && fd <= STDERR_FILENO)
         fd = open("/dev/null", O_RDWR);
     if (fd > STDERR_FILENO)
         close(fd);
-}
-
-int main(int argc, char **argv)
-{
-    static struct server server;
-    process_start_without_blas_threads(argv);
-    fill_standard_streams();
     char error[OPTIONS_TEXT_BYTES];
     int code = EXIT_SUCCESS;
     switch (options_read(&server.options, argc, argv, environ, error)) {

@@ -24,16 +24,6 @@ static void enter_stage(struct shutdown *shutdown, enum shutdown_stage stage, ui
     shutdown->stage_ends_at = clock_now() + seconds * CLOCK_SECOND;
 }
 
-static void stop(struct shutdown *shutdown)
-{
-    size_t n = loops_n_early(shutdown->loops);
-    if (n > 0)
-        log_warn("--drain-seconds are over; cutting %zu connections", n);
-    enter_stage(shutdown, SHUTDOWN_STOPPED, 0);
-    loop_timer_stop(shutdown->drain);
-    loops_stop(shutdown->loops);
-}
-
 static void look_at_drain(void *self)
 {
     struct shutdown *shutdown = self;
@@ -47,7 +37,12 @@ static void look_at_drain(void *self)
         loops_close(shutdown->loops);
     } else if ((shutdown->stage == SHUTDOWN_DRAINING && is_over) ||
                (shutdown->stage == SHUTDOWN_CLOSING && (is_over || loops_n_connections(shutdown->loops) == 0))) {
-        stop(shutdown);
+        size_t n = loops_n_early(shutdown->loops);
+        if (n > 0)
+            log_warn("--drain-seconds are over; cutting %zu connections", n);
+        enter_stage(shutdown, SHUTDOWN_STOPPED, 0);
+        loop_timer_stop(shutdown->drain);
+        loops_stop(shutdown->loops);
     }
 }
 

@@ -55,13 +55,11 @@ static bool is_field(const char *name)
 static bool state_kind(struct api_request *request, struct api_any_names *any, struct tensor *t)
 {
     const struct pe_value *as = any->kind.kind == PE_OBJECT ? api_member_find(&any->kind, t->name) : NULL;
-    char pointer[PE_POINTER_MAX] = "/kind";
     if (!as)
         return true;
-    api_pointer_push(pointer, t->name, strlen(t->name));
     if (as->kind != PE_STRING || !pe_kind_has_name(as->string))
-        return api_fail(
-            &request->problem, 422, pointer,
+        return api_fail_at(
+            &request->problem, 422, "/kind", t->name,
             "this is no kind of tensor; allowed: cos, sin, q, q_out, inv_freq, encoding and the others that "
             "/diagnose lists");
     t->guesses[0] = (struct pe_kind_guess){as->string, pe_text("as the request states"), true};
@@ -71,13 +69,13 @@ static bool state_kind(struct api_request *request, struct api_any_names *any, s
 
 static bool add(struct api_request *request, struct api_any_names *any, const struct pe_field *field)
 {
-    char pointer[PE_POINTER_MAX] = "/tensors";
-    api_pointer_push(pointer, field->name, strlen(field->name));
     if (field->value.kind != PE_ARRAY)
-        return api_fail(&request->problem, 422, pointer,
-                        "this is no tensor; allowed: nested lists of numbers, or an object of dtype, shape and data");
+        return api_fail_at(
+            &request->problem, 422, "/tensors", field->name,
+            "this is no tensor; allowed: nested lists of numbers, or an object of dtype, shape and data");
     if (any->n == TENSORS_MAX)
-        return api_fail(&request->problem, 422, pointer, "the request has more than %d tensors", TENSORS_MAX);
+        return api_fail_at(&request->problem, 422, "/tensors", field->name, "the request has more than %d tensors",
+                           TENSORS_MAX);
     struct tensor *t = &any->tensors[any->n++];
     *t = (struct tensor){.name = field->name, .value = field->value};
     if (pe_kind_has_name(t->name)) {
@@ -179,17 +177,16 @@ void api_any_names_put(struct api_text *text, const struct api_any_names *any)
     api_text_put(text, ",\"taken\":[");
     for (size_t i = 0; i < any->n; i++) {
         const struct tensor *t = &any->tensors[i];
-        api_text_put(text, i ? ",{\"name\":" : "{\"name\":");
-        api_text_string(text, t->name);
+        api_text_named(text, i ? ",{\"name\":" : "{\"name\":", t->name);
         api_text_put(text, ",\"as\":");
         if (t->taken)
             api_text_string(text, t->taken->as);
         else
             api_text_put(text, "null");
-        api_text_put(text, ",\"why\":");
-        api_text_string(text, t->taken       ? t->taken->why
-                              : t->n_guesses ? pe_text("another tensor is taken as what it may be")
-                                             : pe_text("its name is that of something else"));
+        api_text_named(text, ",\"why\":",
+                       t->taken       ? t->taken->why
+                       : t->n_guesses ? pe_text("another tensor is taken as what it may be")
+                                      : pe_text("its name is that of something else"));
         api_text_put(text, "}");
     }
     api_text_put(text, "]");

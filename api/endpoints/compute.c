@@ -15,34 +15,36 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool fail_empty(struct api_request *request)
+bool api_take_body(struct api_request *request)
 {
-    return api_fail(&request->problem, 400, "",
-                    "the request is empty; send a JSON object, as in curl -d '{\"scheme\":\"rope\",\"len\":8}', or "
-                    "names in the query");
+    const struct api_call *call = request->call;
+    if (!call->body_bytes && !(call->query && *call->query))
+        return api_fail(&request->problem, 400, "",
+                        "the request is empty; send a JSON object, as in curl -d '{\"scheme\":\"rope\",\"len\":8}', or "
+                        "names in the query");
+    return api_memory_for_reading(request) &&
+           (!call->body_bytes ||
+            api_input_read(request, call->content_type, call->body, call->body_bytes, &request->problem));
+}
+
+bool api_take_preset(struct api_request *request) { return api_preset_take(request, &request->problem); }
+
+bool api_take_query_scheme(struct api_request *request) { return api_query_read(request, true); }
+
+bool api_take_query(struct api_request *request)
+{
+    return api_query_read(request, false) && api_pasted_take(request, &request->problem);
+}
+
+bool api_take_weights(struct api_request *request)
+{
+    return api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
 }
 
 bool api_compute_read(struct api_request *request)
 {
-    const struct api_call *call = request->call;
-    bool has_query = call->query && *call->query;
-    if (!call->body_bytes && !has_query)
-        return fail_empty(request);
-    if (!api_memory_for_reading(request))
-        return false;
-    if (call->body_bytes &&
-        !api_input_read(request, call->content_type, call->body, call->body_bytes, &request->problem))
-        return false;
-    if (!api_preset_take(request, &request->problem))
-        return false;
-    return (!has_query || api_query_read(request, call->query, &request->problem)) &&
-           api_pasted_take(request, &request->problem);
-}
-
-static bool read_fields(struct api_request *request)
-{
-    return api_compute_read(request) &&
-           api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
+    return api_take_body(request) && api_take_preset(request) && api_take_query_scheme(request) &&
+           api_take_preset(request) && api_take_query(request);
 }
 
 static struct pe_request core_request(const struct api_request *request)
@@ -110,37 +112,18 @@ bool api_compute_size(struct api_request *request, const struct api_source *sour
                     bytes == UINT64_MAX ? pe_text("more than ") : "", bytes, request->host->max_answer);
 }
 
-static bool check_size(struct api_request *request)
-{
-    struct api_source source = {.plan = request->plan};
-    if (api_source_count(&source) > API_OUTPUTS_MAX)
-        return api_fail(&request->problem, 413, "/outputs", "the answer has more than %d tensors", API_OUTPUTS_MAX);
-    return api_compute_size(request, &source);
-}
-
-/* Choosing a colour for each number and compressing it. */
-static double picture_work(const struct pe_plan *plan)
-{
-    enum { WORK_OF_PIXEL = 256 };
-    double n = 0;
-    for (size_t i = 0; i < pe_plan_n_outputs(plan); i++)
-        n += (double)pe_plan_output(plan, i)->n_rows * (double)pe_plan_output(plan, i)->row_len;
-    return n * WORK_OF_PIXEL;
-}
-
-/* A picture's values are computed once more for its range, unless the request states both ends. */
-static double work_of(const struct api_request *request)
-{
-    double work = pe_plan_work(request->plan);
-    if (!request->format->is_picture)
-        return work;
-    bool is_measured = isnan(request->form.vmin) || isnan(request->form.vmax);
-    return work * (is_measured ? 2 : 1) + picture_work(request->plan);
-}
-
+/* A picture's values are computed once more for its range, unless the request states both ends; then a colour is chosen
+ * for each number and compressed. */
 static bool check_work(struct api_request *request)
 {
-    double work = work_of(request);
+    enum { WORK_OF_PIXEL = 256 };
+    double work = pe_plan_work(request->plan), n = 0;
+    bool is_picture = request->format->is_picture;
+    for (size_t i = 0; is_picture && i < pe_plan_n_outputs(request->plan); i++)
+        n += (double)pe_plan_output(request->plan, i)->n_rows * (double)pe_plan_output(request->plan, i)->row_len;
+    if (is_picture && (isnan(request->form.vmin) || isnan(request->form.vmax)))
+        work *= 2;
+    work += n * WORK_OF_PIXEL;
     if (work <= (double)request->host->max_work || !request->form.data)
         return true;
     return api_fail(
@@ -149,20 +132,14 @@ static bool check_work(struct api_request *request)
         (double)request->host->max_work);
 }
 
-/* Whether the client names this answer's tag. "*" does not count here: it matches any existing answer, and this request
- * may still be refused. */
-static bool names_it(const struct api_request *request)
+/* "*" does not count here: it matches any existing answer, and this request may still be refused. */
+void api_compute_name(struct api_request *request, const char *config, size_t n)
 {
     const char *tags = request->call->if_none_match;
-    return tags && !strchr(tags, '*') && api_etag_is_among(tags, request->etag);
-}
-
-void api_compute_name(struct api_request *request, const struct api_named *named)
-{
-    if (!request->is_kept)
+    if (!request->is_cacheable)
         return;
-    api_etag_print(named, request->etag);
-    request->is_unchanged = names_it(request);
+    api_etag_print(request, config, n);
+    request->is_unchanged = tags && !strchr(tags, '*') && api_etag_is_among(tags, request->etag);
 }
 
 /* Flags of a command line that were not read. */
@@ -197,55 +174,42 @@ static bool add_about(struct api_request *request, struct api_text *text, struct
     return !text->state || api_fail_text(&request->problem, text);
 }
 
-static bool open_with_members(struct api_request *request, struct api_opening *opening)
+static bool open_with_members(struct api_request *request)
 {
     struct api_text text;
     struct api_member members[2];
+    struct api_opening *opening = &request->opening;
     api_text_init(&text, API_TEXT_MAX);
     bool fine = add_about(request, &text, &members[0]);
     opening->members = members;
     opening->n_members = members[0].name != NULL;
     if (request->pasted)
         members[opening->n_members++] = (struct api_member){"pasted", request->pasted, strlen(request->pasted)};
-    fine = fine && api_body_open(request->format, opening, &request->problem);
-    opening->members = NULL;
+    fine = fine && api_body_open(request);
     opening->n_members = 0;
     api_text_drop(&text);
     return fine;
 }
 
-static bool open_stream(struct api_request *request, struct api_opening *opening)
+static bool open_stream(struct api_request *request)
 {
     struct api_text config;
     api_text_init(&config, API_TEXT_MAX);
     api_text_value(&config, pe_plan_config(request->plan));
-    *opening = (struct api_opening){.source = {.plan = request->plan},
-                                    .form = &request->form,
-                                    .request = request,
-                                    .arena = &request->arena,
-                                    .max_kept = request->host->max_pictures,
-                                    .config = config.bytes,
-                                    .config_bytes = config.n,
-                                    .about = request->about};
+    request->opening =
+        (struct api_opening){.source = {.plan = request->plan}, .config = config.bytes, .config_bytes = config.n};
+    request->is_of_machine = pe_plan_scheme(request->plan)->is_of_machine;
     bool fine = !config.state || api_fail_text(&request->problem, &config);
-    struct api_named named = {.request = request,
-                              .form = &request->form,
-                              .format = request->format,
-                              .is_of_machine = pe_plan_scheme(request->plan)->is_of_machine,
-                              .commit = request->host->commit,
-                              .config = config.bytes,
-                              .config_bytes = config.n,
-                              .route = request->key};
     if (fine)
-        api_compute_name(request, &named);
-    fine = fine && (request->is_unchanged || open_with_members(request, opening));
+        api_compute_name(request, config.bytes, config.n);
+    fine = fine && (request->is_unchanged || open_with_members(request));
     api_text_drop(&config);
     return fine;
 }
 
 /* ---- Answers that may be kept ---- */
 
-bool api_may_be_kept(const struct api_call *call)
+bool api_is_cacheable(const struct api_call *call)
 {
     return strcmp(call->method, "GET") == 0 || strcmp(call->method, "HEAD") == 0 || strcmp(call->method, "QUERY") == 0;
 }
@@ -254,10 +218,9 @@ bool api_may_be_kept(const struct api_call *call)
 static struct api_reply *with_headers(struct api_reply *reply, const struct api_request *request,
                                       const char *cache_control)
 {
-    bool fine = api_reply_header(reply, "ETag", request->etag) &&
-                api_reply_header(reply, "Cache-Control", cache_control) &&
-                (request->key || api_form_format(&request->form) || api_reply_header(reply, "Vary", "Accept"));
-    return fine ? reply : api_reply_without_memory(reply);
+    reply = api_reply_header(reply, "ETag", request->etag);
+    reply = api_reply_header(reply, "Cache-Control", cache_control);
+    return request->key || api_form_format(&request->form) ? reply : api_reply_header(reply, "Vary", "Accept");
 }
 
 /* Ranges are served only of bodies whose layout follows by arithmetic. A part of a picture would need the whole
@@ -270,9 +233,9 @@ static bool may_have_ranges(const struct api_request *request)
 }
 
 /* The whole answer, or the part that Range requests. */
-static struct api_reply *send_kept(struct api_request *request, const struct api_opening *opening)
+static struct api_reply *send_cacheable(struct api_request *request)
 {
-    struct api_plan_body *stream = opening->stream;
+    struct api_plan_body *stream = request->opening.stream;
     struct api_range range = {0, 0};
     uint64_t length = stream->body.length;
     const char *cache_control = api_cache_control(request, request->call->access);
@@ -283,34 +246,15 @@ static struct api_reply *send_kept(struct api_request *request, const struct api
         return api_range_refusal(length);
     if (kind == API_RANGE_PART)
         api_body_cut(stream, range.first, range.last);
-    struct api_reply *reply = api_reply_stream(opening->stream, opening->header, opening->header_value);
-    if (reply->status != 200)
-        return reply;
-    if (!has_ranges || api_range_add(reply, kind, &range, length))
-        return with_headers(reply, request, cache_control);
-    return api_reply_without_memory(reply);
+    struct api_reply *reply = api_reply_stream(request);
+    if (has_ranges)
+        reply = api_range_add(reply, kind, &range, length);
+    return reply->status >= 400 ? reply : with_headers(reply, request, cache_control);
 }
 
-static struct api_reply *answer_kept(struct api_request *request, const struct api_opening *opening)
+struct api_reply *api_compute_document(struct api_request *request, const char *type, struct api_text *text)
 {
-    if (!request->is_unchanged && !api_etag_is_among(request->call->if_none_match, request->etag))
-        return send_kept(request, opening);
-    const char *cache_control = api_cache_control(request, request->call->access);
-    const char *scheme = request->plan ? pe_plan_scheme(request->plan)->name : "";
-    return with_headers(api_reply_set_scheme(api_reply_empty(304), scheme), request, cache_control);
-}
-
-struct api_reply *api_compute_document(struct api_request *request, const char *type, const char *route,
-                                       struct api_text *text)
-{
-    struct api_named named = {.request = request,
-                              .form = &request->form,
-                              .format = request->format,
-                              .commit = request->host->commit,
-                              .config = text->bytes,
-                              .config_bytes = text->n,
-                              .route = route};
-    api_compute_name(request, &named);
+    api_compute_name(request, text->bytes, text->n);
     const char *cache_control = api_cache_control(request, request->call->access);
     bool is_unchanged =
         !text->state && (request->is_unchanged || api_etag_is_among(request->call->if_none_match, request->etag));
@@ -320,39 +264,49 @@ struct api_reply *api_compute_document(struct api_request *request, const char *
     return reply->status >= 400 ? reply : with_headers(reply, request, cache_control);
 }
 
-struct api_reply *api_compute_text(struct api_request *request, struct api_text *text)
+struct api_reply *api_compute_reply(struct api_request *request)
 {
-    const char *scheme = pe_plan_scheme(request->plan)->name;
-    return api_reply_set_scheme(api_compute_document(request, api_json_type, request->key, text), scheme);
+    if (!request->is_cacheable)
+        return api_reply_stream(request);
+    if (!request->is_unchanged && !api_etag_is_among(request->call->if_none_match, request->etag))
+        return send_cacheable(request);
+    const char *cache_control = api_cache_control(request, request->call->access);
+    const char *scheme = request->plan ? pe_plan_scheme(request->plan)->name : "";
+    return with_headers(api_reply_set_scheme(api_reply_empty(304), scheme), request, cache_control);
 }
 
-struct api_reply *api_compute_reply(struct api_request *request, const struct api_opening *opening)
+bool api_compute(struct api_request *request)
 {
-    return request->is_kept ? answer_kept(request, opening)
-                            : api_reply_stream(opening->stream, opening->header, opening->header_value);
-}
-
-bool api_compute(struct api_request *request, struct api_opening *opening)
-{
-    return api_compute_build(request) && check_size(request) && check_work(request) &&
-           api_memory_for_answering(request, &(struct api_source){.plan = request->plan}) &&
-           open_stream(request, opening);
+    struct api_source source = {.plan = request->plan};
+    if (!api_compute_build(request))
+        return false;
+    if (api_source_count(&source) > API_OUTPUTS_MAX)
+        return api_fail(&request->problem, 413, "/outputs", "the answer has more than %d tensors", API_OUTPUTS_MAX);
+    return api_compute_size(request, &source) && check_work(request) && api_memory_for_answering(request, &source) &&
+           open_stream(request);
 }
 
 /* ---- Any operation ---- */
 
-static bool operate_read(struct api_request *request)
+static bool operate_body(struct api_request *request)
 {
-    request->is_kept = api_may_be_kept(request->call);
+    request->is_cacheable = api_is_cacheable(request->call);
     request->fills_later = true;
-    return read_fields(request) && api_form_read(request, &request->form, &request->problem) &&
-           api_form_choose(request);
+    return api_take_body(request);
+}
+
+static bool operate_form(struct api_request *request)
+{
+    return api_form_read(request, &request->form, &request->problem) && api_form_choose(request);
 }
 
 static struct api_reply *operate_build(struct api_request *request)
 {
-    struct api_opening opening;
-    return api_compute(request, &opening) ? api_compute_reply(request, &opening) : NULL;
+    return api_compute(request) ? api_compute_reply(request) : NULL;
 }
 
-const struct api_steps api_operate = {operate_read, api_compute_check, operate_build, 0};
+const struct api_steps api_operate = {{operate_body, api_take_preset, api_take_query_scheme, api_take_preset,
+                                       api_take_query, api_take_weights, operate_form},
+                                      api_compute_check,
+                                      operate_build,
+                                      0};

@@ -28,8 +28,7 @@ static bool check_format(struct api_request *request)
 
 static bool derive_read(struct api_request *request)
 {
-    return api_study_read(request, &taking) && check_format(request) &&
-           api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
+    return api_study_read(request, &taking) && check_format(request);
 }
 
 /* ---- Text ---- */
@@ -161,9 +160,7 @@ static struct api_reply *derive_build(struct api_request *request)
     const char *scheme = pe_derive_scheme(derive)->name;
     pe_derive_free(derive);
     const char *type = strcmp(request->format->name, "json") == 0 ? api_json_type : request->format->media_type;
-    struct api_reply *reply = request->is_kept ? api_compute_document(request, type, request->route->pattern, &text)
-                                               : api_reply_text(200, type, &text);
-    return api_reply_set_scheme(api_reply_set_language(reply, request->lang), scheme);
+    return api_reply_set_scheme(api_study_reply(request, type, &text, true), scheme);
 }
 
-const struct api_steps api_derive = {derive_read, NULL, derive_build, 0};
+const struct api_steps api_derive = {{derive_read, api_take_weights}, NULL, derive_build, 0};

@@ -49,17 +49,12 @@ static bool take_own(struct api_request *request)
 /* Rows of two checkpoints were compared here; the client does it without sending them. */
 static bool refuse_checkpoints(struct api_request *request)
 {
-    static const char *const names[] = {"w_believed", "w_found"};
-    char pointer[16];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        snprintf(pointer, sizeof pointer, "/%s", names[i]);
-        if (api_request_find(request, names[i]))
-            return api_fail(
-                &request->problem, 422, pointer,
-                "two checkpoints are not compared here any more: use posenc.check_rows(w_believed, w_found, "
-                "num_heads=…) of the Python client (/clients/posenc.py)");
-    }
-    return true;
+    static const char *const names[] = {"w_believed", "w_found", NULL};
+    char pointer[PE_POINTER_MAX];
+    return !api_request_first(request, names, pointer) ||
+           api_fail(&request->problem, 422, pointer,
+                    "two checkpoints are not compared here any more: use posenc.check_rows(w_believed, w_found, "
+                    "num_heads=…) of the Python client (/clients/posenc.py)");
 }
 
 static bool diagnose_read(struct api_request *request)
@@ -67,7 +62,7 @@ static bool diagnose_read(struct api_request *request)
     return api_study_read(request, &taking) && refuse_checkpoints(request) && check_format(request) &&
            api_printed_take(request, &request->problem) &&
            api_any_names_take(request, &((struct own *)request->own)->any) && take_own(request) &&
-           api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
+           api_take_weights(request);
 }
 
 typedef enum pe_status open_diagnosis(const struct pe_diagnosis_request *request, struct pe_diagnosis **diagnosis,
@@ -92,10 +87,7 @@ static bool open_core(struct api_request *request, const struct pe_field *fields
 
 static const struct pe_value *member_of(const struct pe_value *object, const char *name)
 {
-    for (size_t i = 0; object->kind == PE_OBJECT && i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return &object->object.fields[i].value;
-    return NULL;
+    return object->kind == PE_OBJECT ? api_member_find(object, name) : NULL;
 }
 
 /* What the attempts are given of the work: all of them together have that of one request. */
@@ -151,9 +143,7 @@ static struct api_reply *reply_of(struct api_request *request, struct pe_diagnos
     if (reply->status != 200)
         return reply;
     reply->is_repeatable = is_repeatable;
-    if (!api_reply_header(reply, "Posenc-Fits", fits ? "?1" : "?0"))
-        return api_reply_without_memory(reply);
-    return api_reply_set_language(reply, request->lang);
+    return api_reply_set_language(api_reply_header(reply, "Posenc-Fits", fits ? "?1" : "?0"), request->lang);
 }
 
 /* Up to the end of its first sentence. */
@@ -261,7 +251,7 @@ static struct api_reply *diagnose_build(struct api_request *request)
     return reply_of(request, diagnosis, &text);
 }
 
-const struct api_steps api_diagnose = {diagnose_read, NULL, diagnose_build, sizeof(struct own)};
+const struct api_steps api_diagnose = {{diagnose_read}, NULL, diagnose_build, sizeof(struct own)};
 
 /* ---- /check ---- */
 
@@ -279,15 +269,14 @@ const struct pe_member api_check_members[] = {
 
 static bool check_read(struct api_request *request)
 {
-    static const char *const beliefs[] = {"scheme", "preset", "hf_config", "gguf", "said"};
-    bool has_belief = false;
+    static const char *const beliefs[] = {"scheme", "preset", "hf_config", "gguf", "said", NULL};
+    char pointer[PE_POINTER_MAX];
     if (!diagnose_read(request))
         return false;
-    for (size_t i = 0; i < sizeof beliefs / sizeof *beliefs; i++)
-        has_belief = has_belief || api_request_find(request, beliefs[i]);
-    return has_belief || api_fail(&request->problem, 422, "/scheme",
-                                  "check needs what the tensor is believed to be: a scheme, preset or hf_config; "
-                                  "diagnose identifies a tensor");
+    return api_request_first(request, beliefs, pointer) ||
+           api_fail(&request->problem, 422, "/scheme",
+                    "check needs what the tensor is believed to be: a scheme, preset or hf_config; "
+                    "diagnose identifies a tensor");
 }
 
 /* A belief that fits is the first candidate, and its verdict tells whether every bit is the same. */
@@ -327,7 +316,7 @@ static struct api_reply *check_build(struct api_request *request)
     return reply_of(request, diagnosis, &text);
 }
 
-const struct api_steps api_check = {check_read, NULL, check_build, sizeof(struct own)};
+const struct api_steps api_check = {{check_read}, NULL, check_build, sizeof(struct own)};
 
 /* ---- /diagnose/probe ---- */
 
@@ -337,8 +326,7 @@ static const struct api_taking probing = {
 
 static bool probe_read(struct api_request *request)
 {
-    return api_study_read(request, &probing) && check_format(request) &&
-           api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
+    return api_study_read(request, &probing) && check_format(request) && api_take_weights(request);
 }
 
 /* For a person: a number on each line, or a sentence if there is none. */
@@ -378,13 +366,8 @@ static struct api_reply *probe_build(struct api_request *request)
     if (request->host->hypotheses_searched)
         request->host->hypotheses_searched(pe_diagnosis_searched(probe));
     pe_diagnosis_free(probe);
-    const char *type = api_study_is_sentences(request) ? request->format->media_type : api_json_type;
-    struct api_reply *reply = request->is_kept ? api_compute_document(request, type, request->route->pattern, &text)
-                                               : api_reply_text(200, type, &text);
-    if (reply->status == 200)
-        reply->is_repeatable = api_request_is_lasting(request);
-    return reply->status == 200 && api_study_is_sentences(request) ? api_reply_set_language(reply, request->lang)
-                                                                   : reply;
+    bool has_sentences = api_study_is_sentences(request);
+    return api_study_reply(request, has_sentences ? request->format->media_type : api_json_type, &text, has_sentences);
 }
 
-const struct api_steps api_probe = {probe_read, NULL, probe_build, 0};
+const struct api_steps api_probe = {{probe_read}, NULL, probe_build, 0};

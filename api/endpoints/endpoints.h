@@ -10,26 +10,31 @@
  */
 
 /* The steps that other endpoints share; each fails with the reason in *&request->problem. */
-bool api_may_be_kept(const struct api_call *call);  /* by its method; sets request->is_kept */
-bool api_compute_read(struct api_request *request); /* body and query as fields of request */
+bool api_is_cacheable(const struct api_call *call); /* by its method; sets request->is_cacheable */
+/* Body and query as fields of the request: a step each, for endpoints that a loop may answer, and all together. The
+ * scheme of the query comes first, because it decides the types of the other names; a stored preset that it or the body
+ * names is looked up before. */
+bool api_take_body(struct api_request *request);
+bool api_take_preset(struct api_request *request);
+bool api_take_query_scheme(struct api_request *request);
+bool api_take_query(struct api_request *request);
+bool api_compute_read(struct api_request *request);
+bool api_take_weights(struct api_request *request); /* the stored tensors that it names */
 bool api_compute_size(struct api_request *request, const struct api_source *source); /* --max-answer */
-/* If the answer may be kept, sets its tag, and whether the client already has it; then it need not be computed. */
-void api_compute_name(struct api_request *request, const struct api_named *named);
+/* If the answer is cacheable, sets its tag, and whether the client already has it; then it need not be computed. */
+void api_compute_name(struct api_request *request, const char *config, size_t n); /* config: api_etag_print */
 /* request->plan in two steps: it is refused if it breaks a rule, and request->is_long states whether a worker should
  * take the next step; then its tables are computed and its numbers drawn. The size of the answer is not checked. */
 bool api_compute_check(struct api_request *request);
 bool api_compute_build(struct api_request *request);
-/* The reply of a text in JSON about the plan, or the 304, with the headers of an answer that may be kept; takes the
- * text. */
-struct api_reply *api_compute_text(struct api_request *request, struct api_text *text);
-/* The same of any text that may be kept, of this media type, for the endpoint that route names. */
-struct api_reply *api_compute_document(struct api_request *request, const char *type, const char *route,
-                                       struct api_text *text);
-/* The reply of opening->stream, or the 304. */
-struct api_reply *api_compute_reply(struct api_request *request, const struct api_opening *opening);
+/* The reply of a text of this media type, or the 304, with the headers of a cacheable answer; takes the text.
+ */
+struct api_reply *api_compute_document(struct api_request *request, const char *type, struct api_text *text);
+/* The reply of request->opening.stream, or the 304. */
+struct api_reply *api_compute_reply(struct api_request *request);
 
-/* Builds the checked plan, checks the limits, and opens opening->stream in the request's format. */
-bool api_compute(struct api_request *request, struct api_opening *opening);
+/* Builds the checked plan, checks the limits, and opens request->opening.stream in the request's format. */
+bool api_compute(struct api_request *request);
 
 /* ---- explain.c --------------------------------------------------------------------------------------------------- */
 
@@ -51,10 +56,13 @@ struct api_reply *api_explained(struct api_request *request, const struct api_ex
 /* Reads the request, its form and its language; leaves the other fields in the request. */
 bool api_study_read(struct api_request *request, const struct api_taking *taking);
 
-/* Is the answer to be sentences, which is the format text? */
+/* Is the answer to be sentences, which is the format text? … or the JSON document that has them: an answer without
+ * tensors has no other format. */
 bool api_study_is_sentences(const struct api_request *request);
-/* … or the JSON document that has them: an answer without tensors has no other format. */
 bool api_study_is_document(const struct api_request *request);
+/* The reply of such a text, with a tag if the answer is cacheable; takes the text. has_language: it has sentences. */
+struct api_reply *api_study_reply(struct api_request *request, const char *type, struct api_text *text,
+                                  bool has_language);
 
 /* any_name.c: tensors whose names are no fields. Takes them, and the fields `tensors` and `kind`, out of the request
  * (*out is in its arena); the fields of an attempt, 0 … attempts - 1, each with a tensor as the next that it may be;
@@ -71,19 +79,18 @@ void api_any_names_print(struct api_text *text, const struct api_any_names *any)
 /* For the core, with the request as caller: reports metrics to the host. */
 void api_study_step(void *caller, const char *metric);
 
-/* The n tensors of a result, tensor(result, 0 … n - 1), become the source of opening; they stay where they are. */
+/* The n tensors of a result, tensor(result, 0 … n - 1), become the source of the opening; they stay where they are. */
 typedef const struct pe_named_tensor *api_study_tensor(const void *result, size_t i);
-bool api_study_hold(struct api_request *request, struct api_opening *opening, api_study_tensor *tensor,
-                    const void *result, size_t n);
+bool api_study_hold(struct api_request *request, api_study_tensor *tensor, const void *result, size_t n);
 
-/* The members of an object become those of opening: printed as JSON, one after the other, in text, and listed in
+/* The members of an object become those of the opening: printed as JSON, one after the other, in text, and listed in
  * members. */
 enum { API_STUDY_MEMBERS_MAX = 8 };
-bool api_study_members(struct api_request *request, struct api_opening *opening, const struct pe_value *object,
-                       struct api_text *text, struct api_member members[API_STUDY_MEMBERS_MAX]);
+bool api_study_members(struct api_request *request, const struct pe_value *object, struct api_text *text,
+                       struct api_member members[API_STUDY_MEMBERS_MAX]);
 
-/* Opens opening->stream in the request's format. */
-bool api_study_open(struct api_request *request, struct api_opening *opening);
+/* Opens request->opening.stream in the request's format. */
+bool api_study_open(struct api_request *request);
 
 /* ---- diagnose.c -------------------------------------------------------------------------------------------------- */
 
@@ -94,21 +101,22 @@ extern const struct pe_member api_check_members[];
 
 /* What the endpoints of stored weights and of stored presets share. */
 
-struct api_guard api_kept_guard(const struct api_call *call);
+struct api_guard api_stored_guard(const struct api_call *call);
 
 /* Adds the digest as entity tag (NULL: none), and no-cache: caches must revalidate, because a PUT may have changed the
  * file. */
-struct api_reply *api_kept_headers(struct api_reply *reply, const char *sha256);
+struct api_reply *api_stored_headers(struct api_reply *reply, const char *sha256);
 
 /* Refuses a call whose condition did not hold: 412. NULL. */
-struct api_reply *api_kept_guarded(struct api_request *request, const struct api_store *store);
+struct api_reply *api_stored_guarded(struct api_request *request, const struct api_store *store);
 /* Refuses a change, of n bytes, for any other reason. NULL. */
-struct api_reply *api_kept_refused(struct api_request *request, const struct api_store *store, enum api_stored stored,
-                                   size_t n);
+struct api_reply *api_stored_refused(struct api_request *request, const struct api_store *store, enum api_stored stored,
+                                     size_t n);
 
 /* The answer to a DELETE; it may wait for a disk. absent: the 404; returns false. */
-typedef bool api_kept_absent(const struct api_store *store, const char *name, struct api_problem *problem);
-struct api_reply *api_kept_remove(struct api_request *request, const struct api_store *store, api_kept_absent *absent);
+typedef bool api_stored_absent(const struct api_store *store, const char *name, struct api_problem *problem);
+struct api_reply *api_stored_remove(struct api_request *request, const struct api_store *store,
+                                    api_stored_absent *absent);
 
 /* ---- catalogue.c ---- */
 

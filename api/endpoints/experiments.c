@@ -21,8 +21,7 @@ struct experiment {
     const struct api_host *host;
     struct api_request *request; /* owns what the experiment borrows, and the memory reserved for it */
     struct pe_experiment *core;
-    enum pe_lang lang; /* of its errors */
-    bool is_events;    /* server-sent */
+    bool is_events; /* server-sent */
     bool is_begun, is_over, is_done;
     uint64_t n_events;
     uint64_t begun_ms, spoke_ms;
@@ -110,25 +109,12 @@ static void put_members(struct experiment *x, const struct pe_value *object)
     }
 }
 
-static void put_start(struct experiment *x)
-{
-    open_event(x, "start");
-    put_members(x, pe_experiment_start(x->core));
-    close_event(x);
-}
-
 static void put_progress(struct experiment *x, const struct pe_experiment_progress *progress)
 {
     open_event(x, "progress");
     api_text_format(&x->text, ",\"run\":%zu,\"step\":%llu,\"loss\":", progress->run,
                     (unsigned long long)progress->step);
     api_text_real(&x->text, progress->loss);
-    close_event(x);
-}
-
-static void put_alive(struct experiment *x)
-{
-    open_event(x, "alive");
     close_event(x);
 }
 
@@ -207,7 +193,8 @@ static void work(struct experiment *x)
             return;
         }
         if (now - x->spoke_ms >= ALIVE_MS) {
-            put_alive(x);
+            open_event(x, "alive");
+            close_event(x);
             return;
         }
         if (pe_experiment_advance(x->core, &event, &progress, &err)) {
@@ -231,14 +218,9 @@ static void speak(struct experiment *x)
     }
     x->is_begun = true;
     x->begun_ms = x->host->now_ms();
-    put_start(x);
-}
-
-static void speak_in(struct experiment *x)
-{
-    pe_speak_in(x->lang);
-    speak(x);
-    pe_speak_in(PE_EN);
+    open_event(x, "start");
+    put_members(x, pe_experiment_start(x->core));
+    close_event(x);
 }
 
 static size_t live_piece(struct api_body *body, uint64_t i, char *dst)
@@ -246,7 +228,7 @@ static size_t live_piece(struct api_body *body, uint64_t i, char *dst)
     struct experiment *x = (struct experiment *)body;
     (void)i; /* each is the next */
     if (x->sent == x->n && !x->is_over)
-        speak_in(x);
+        speak(x);
     size_t n = x->n - x->sent;
     if (n == 0)
         return 0;
@@ -278,7 +260,6 @@ static struct api_body *live_body_new(struct api_request *request, struct pe_exp
                              .host = request->host,
                              .request = api_request_hold(request),
                              .core = experiment,
-                             .lang = pe_spoken(),
                              .is_events = is_events};
     api_text_init(&x->text, API_TEXT_MAX);
     return &x->body;
@@ -288,13 +269,7 @@ static struct api_body *live_body_new(struct api_request *request, struct pe_exp
 
 static const char line_type[] = "application/x-ndjson", event_type[] = "text/event-stream";
 
-static const char *lone_tensor(const struct pe_tensor *tensor)
-{
-    (void)tensor;
-    return "q";
-}
-
-static const struct api_taking taking = {.tensor = lone_tensor,
+static const struct api_taking taking = {.tensor = api_tensor_is_q,
                                          .params = pe_experiment_params,
                                          .entries_max = PE_EXPERIMENT_CONFIGS_MAX,
                                          .variants = "eval"};
@@ -332,27 +307,7 @@ static bool begin(const struct api_host *host, const struct api_call *call, stru
 
 static struct api_reply *add_headers(struct api_reply *reply, bool is_events)
 {
-    bool fine = api_reply_header(reply, "Cache-Control", "no-store") &&
-                api_reply_header(reply, "X-Accel-Buffering", "no"); /* nginx would wait for a full buffer */
-    return fine ? api_reply_set_format(reply, is_events ? "events" : "ndjson") : api_reply_without_memory(reply);
-}
-
-/* HEAD: the request is right; nothing is begun. */
-static struct api_reply *reply_to_head(struct pe_experiment *core, bool is_events)
-{
-    pe_experiment_free(core);
-    return add_headers(api_reply_lasting(200, is_events ? event_type : line_type, "", 0), is_events);
-}
-
-static struct api_reply *reply_to(struct api_request *request, struct pe_experiment *core, bool is_events)
-{
-    struct api_body *body = live_body_new(request, core, is_events);
-    if (body)
-        return add_headers(api_reply_of(200, is_events ? event_type : line_type, body, request->n_taken), is_events);
-    request->host->experiment_end(false, 0);
-    pe_experiment_free(core);
-    api_fail_memory(&request->problem);
-    return NULL;
+    return api_reply_set_format(api_reply_unbuffered(reply), is_events ? "events" : "ndjson");
 }
 
 /* A browser's EventSource begins again when its connection ends, and names what it has seen: 204 makes it stop. */
@@ -376,12 +331,23 @@ static struct api_reply *experiments_build(struct api_request *request)
     if (!open_core(request, request->own, &core))
         return NULL;
     bool is_events = api_prefers(request->call->accept, event_type, line_type);
-    if (strcmp(request->call->method, "HEAD") == 0)
-        return reply_to_head(core, is_events);
-    if (begin(request->host, request->call, &request->problem))
-        return reply_to(request, core, is_events);
+    if (strcmp(request->call->method, "HEAD") == 0) {
+        /* HEAD: the request is right; nothing is begun. */
+        pe_experiment_free(core);
+        return add_headers(api_reply_lasting(200, is_events ? event_type : line_type, "", 0), is_events);
+    }
+    if (begin(request->host, request->call, &request->problem)) {
+        struct api_body *body = live_body_new(request, core, is_events);
+        if (body)
+            return add_headers(api_reply_of(200, is_events ? event_type : line_type, body, request->n_taken),
+                               is_events);
+        request->host->experiment_end(false, 0);
+        pe_experiment_free(core);
+        api_fail_memory(&request->problem);
+        return NULL;
+    }
     pe_experiment_free(core);
     return NULL;
 }
 
-const struct api_steps api_experiments = {experiments_read, NULL, experiments_build, sizeof(struct api_entries)};
+const struct api_steps api_experiments = {{experiments_read}, NULL, experiments_build, sizeof(struct api_entries)};

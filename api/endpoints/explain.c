@@ -8,14 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *lone_tensor(const struct pe_tensor *tensor)
-{
-    (void)tensor;
-    return "q";
-}
-
 static const struct api_taking explain_taking = {
-    .tensor = lone_tensor, .params = pe_explain_params, .may_answer_nothing = true, .shows_unread = true};
+    .tensor = api_tensor_is_q, .params = pe_explain_params, .may_answer_nothing = true, .shows_unread = true};
 
 /* ---- The request ---- */
 
@@ -36,10 +30,8 @@ static bool explain_read(struct api_request *request)
 static const struct pe_value *member(const struct pe_value *object, const char *name)
 {
     static const struct pe_value none = {.kind = PE_NULL};
-    for (size_t i = 0; i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return &object->object.fields[i].value;
-    return &none;
+    const struct pe_value *found = api_member_find(object, name);
+    return found ? found : &none;
 }
 
 static void put_explained(struct api_text *text, struct pe_explain *explain)
@@ -53,18 +45,6 @@ static void put_explained(struct api_text *text, struct pe_explain *explain)
         api_text_put(text, lines->list.items[i].string);
         api_text_put(text, "\n");
     }
-}
-
-/* One that may be kept has a tag. */
-static struct api_reply *reply_of(struct api_request *request, struct api_text *text)
-{
-    const char *type = api_study_is_sentences(request) ? request->format->media_type : api_json_type;
-    struct api_reply *reply = request->is_kept ? api_compute_document(request, type, request->route->pattern, text)
-                                               : api_reply_text(200, type, text);
-    if (reply->status != 200)
-        return reply;
-    reply->is_repeatable = api_request_is_lasting(request);
-    return api_reply_set_language(reply, request->lang);
 }
 
 /* The member pasted, behind those of the answer. */
@@ -88,16 +68,6 @@ static void put_pasted_line(struct api_text *text, const struct api_request *req
     api_text_put(text, "\n");
 }
 
-/* A value that the text cuts may be needed. */
-static void add_cut(const struct api_request *request, struct pe_failure *err)
-{
-    for (size_t i = 0; request->unread && request->unread[i]; i++) {
-        size_t used = strlen(err->detail);
-        if (strstr(err->pointer, request->unread[i]) || strstr(err->detail, request->unread[i]))
-            snprintf(err->detail + used, sizeof err->detail - used, "%s", pe_text("; the text cuts its value"));
-    }
-}
-
 struct api_reply *api_explained(struct api_request *request, const struct api_explaining *how)
 {
     struct pe_failure err;
@@ -114,7 +84,12 @@ struct api_reply *api_explained(struct api_request *request, const struct api_ex
     struct api_text text;
     api_memory_settle(request);
     if (how->ask(&core, &explain, &err)) {
-        add_cut(request, &err);
+        /* A value that the text cuts may be needed. */
+        for (size_t i = 0; request->unread && request->unread[i]; i++) {
+            size_t used = strlen(err.detail);
+            if (strstr(err.pointer, request->unread[i]) || strstr(err.detail, request->unread[i]))
+                snprintf(err.detail + used, sizeof err.detail - used, "%s", pe_text("; the text cuts its value"));
+        }
         api_memory_fail(request, &err);
         return NULL;
     }
@@ -129,7 +104,7 @@ struct api_reply *api_explained(struct api_request *request, const struct api_ex
     pe_explain_free(explain);
     if (!has_sentences && request->pasted)
         put_pasted(&text, request);
-    return reply_of(request, &text);
+    return api_study_reply(request, has_sentences ? request->format->media_type : api_json_type, &text, true);
 }
 
 static struct api_reply *explain_build(struct api_request *request)
@@ -137,13 +112,13 @@ static struct api_reply *explain_build(struct api_request *request)
     return api_explained(request, &(struct api_explaining){pe_explain_new, api_text_value, put_explained});
 }
 
-const struct api_steps api_explain = {explain_read, NULL, explain_build, 0};
+const struct api_steps api_explain = {{explain_read}, NULL, explain_build, 0};
 
 /* ---- /translate: the core states values; here each becomes text as a shell, JSON or Python has it, of the value alone
  * ---- */
 
 static const struct api_taking translate_taking = {
-    .tensor = lone_tensor, .params = pe_translate_params, .may_answer_nothing = true};
+    .tensor = api_tensor_is_q, .params = pe_translate_params, .may_answer_nothing = true};
 
 static bool translate_read(struct api_request *request)
 {
@@ -351,4 +326,4 @@ static struct api_reply *translate_build(struct api_request *request)
     return api_explained(request, &(struct api_explaining){pe_translate_new, put_answer, put_translated});
 }
 
-const struct api_steps api_translate = {translate_read, NULL, translate_build, 0};
+const struct api_steps api_translate = {{translate_read}, NULL, translate_build, 0};

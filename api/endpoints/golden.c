@@ -8,10 +8,8 @@
 #include <string.h>
 
 struct giving {
-    struct api_request *request;
     struct pe_golden *golden; /* of the request's arena */
     struct pe_golden_request core;
-    struct api_opening opening;
     struct api_text text; /* the members beside the tensors, one after the other */
     struct api_member members[API_STUDY_MEMBERS_MAX];
 };
@@ -30,30 +28,15 @@ static const struct api_taking taking = {.tensor = lone_tensor, .params = pe_gol
 /* The preset of the path as a field of the request. */
 static bool read_path(struct api_request *request)
 {
-    const struct api_call *call = request->call;
     const char *name = request->path.preset;
     struct pe_value value = {.kind = PE_STRING, .string = name};
     if (!api_memory_for_reading(request) || !api_request_add(request, "preset", &value, &request->problem))
         return false;
     if (!api_preset_take(request, &request->problem))
         return request->problem.status == 422 && api_preset_absent(request->presets, name, &request->problem);
-    if (!request->has_kept_preset && !pe_preset_named(name))
+    if (!request->has_stored_preset && !pe_preset_named(name))
         return api_preset_absent(request->presets, name, &request->problem);
-    return !call->query || !*call->query || api_query_read(request, call->query, &request->problem);
-}
-
-/* Every file has the same tensors, whole. */
-static bool check_form(struct api_request *request)
-{
-    static const char *const names[] = {"outputs", "slice", "reduce"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char pointer[PE_POINTER_MAX] = "";
-        api_pointer_push(pointer, names[i], strlen(names[i]));
-        if (api_request_find(request, names[i]))
-            return api_fail(&request->problem, 422, pointer, "%s has no meaning here: every tensor is there, and whole",
-                            names[i]);
-    }
-    return true;
+    return api_query_read(request, true) && api_take_preset(request) && api_query_read(request, false);
 }
 
 /* Whatever Accept names: a file that a test pins does not depend on the client. */
@@ -74,14 +57,18 @@ static bool choose_format(struct api_request *request)
 
 static bool golden_read(struct api_request *request)
 {
-    struct giving *g = request->own;
-    *g = (struct giving){.request = request};
-    request->is_kept = api_may_be_kept(request->call);
+    static const char *const parts[] = {"outputs", "slice", "reduce", NULL};
+    char pointer[PE_POINTER_MAX];
+    request->is_cacheable = api_is_cacheable(request->call);
     request->taking = &taking;
-    return (*request->path.preset ? read_path(request) : api_compute_read(request)) && check_form(request) &&
-           api_form_read(request, &request->form, &request->problem) && api_lang_take(request) &&
-           choose_format(request) &&
-           api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem);
+    if (!(*request->path.preset ? read_path(request) : api_compute_read(request)))
+        return false;
+    const char *part = api_request_first(request, parts, pointer);
+    if (part)
+        return api_fail(&request->problem, 422, pointer, "%s has no meaning here: every tensor is there, and whole",
+                        part);
+    return api_form_read(request, &request->form, &request->problem) && api_lang_take(request) &&
+           choose_format(request) && api_take_weights(request);
 }
 
 /* ---- How many positions fit ---- */
@@ -91,30 +78,28 @@ static void drop_text(void *text) { api_text_drop(text); }
 
 static const struct pe_named_tensor *tensor_at(const void *golden, size_t i) { return pe_golden_tensor(golden, i); }
 
-static bool hold_tensors(struct giving *g)
+/* The tensors, and the members beside them. */
+static bool set_opening(struct api_request *request)
 {
-    return api_study_hold(g->request, &g->opening, tensor_at, g->golden, pe_golden_n_tensors(g->golden));
-}
-
-static bool print_members(struct giving *g)
-{
+    struct giving *g = request->own;
+    if (!api_study_hold(request, tensor_at, g->golden, pe_golden_n_tensors(g->golden)))
+        return false;
     const struct pe_value *about = pe_golden_about(g->golden);
-    if (!about)
-        return api_fail_memory(&g->request->problem);
-    return api_study_members(g->request, &g->opening, about, &g->text, g->members);
+    return about ? api_study_members(request, about, &g->text, g->members) : api_fail_memory(&request->problem);
 }
 
 /* As safetensors, also if JSON is asked for: both have the same tensors. */
-static bool fit(struct giving *g)
+static bool fit(struct api_request *request)
 {
+    struct giving *g = request->own;
     uint64_t n = 0;
     for (;;) {
-        if (!hold_tensors(g) || !print_members(g) || !api_safetensors_size(&g->opening, &n, &g->request->problem))
+        if (!set_opening(request) || !api_safetensors_size(request, &n))
             return false;
         if (n <= PE_GOLDEN_BYTES_MAX)
             return true;
         if (!pe_golden_shrink(g->golden))
-            return api_fail(&g->request->problem, 413, "",
+            return api_fail(&request->problem, 413, "",
                             "the file would have %llu bytes; allowed: at most %d; name one layer_type, or give fewer "
                             "positions",
                             (unsigned long long)n, PE_GOLDEN_BYTES_MAX);
@@ -126,6 +111,7 @@ static bool golden_check(struct api_request *request)
     struct giving *g = request->own;
     struct api_arena *arena = &request->arena;
     struct pe_failure err;
+    g->golden = NULL;
     g->core = (struct pe_golden_request){.fields = request->fields,
                                          .n_fields = request->n_fields,
                                          .dtype = (enum pe_dtype)request->form.dtype,
@@ -134,45 +120,36 @@ static bool golden_check(struct api_request *request)
                                          .admit = api_memory_admit,
                                          .caller = request};
     api_text_init(&g->text, API_TEXT_MAX);
-    g->opening.keeps_order = true;
+    request->opening.keeps_order = true;
     api_memory_settle(request);
     if (!api_arena_own(arena, &g->text, drop_text))
         return api_fail_memory(&request->problem);
     if (pe_golden_open(&g->core, &g->golden, &err))
         return api_memory_fail(request, &err);
-    return (api_arena_own(arena, g->golden, drop_golden) || api_fail_memory(&request->problem)) && fit(g);
+    return (api_arena_own(arena, g->golden, drop_golden) || api_fail_memory(&request->problem)) && fit(request);
 }
 
 /* ---- The answer ---- */
 
-static void name_answer(struct giving *g)
+static bool compute(struct api_request *request)
 {
-    struct api_named named = {.request = g->request,
-                              .form = &g->request->form,
-                              .format = g->request->format,
-                              .is_of_machine = pe_golden_scheme(g->golden)->is_of_machine,
-                              .commit = g->request->host->commit,
-                              .config = g->text.bytes,
-                              .config_bytes = g->text.n,
-                              .route = "/golden"};
-    api_compute_name(g->request, &named);
-}
-
-static bool compute(struct giving *g)
-{
+    struct giving *g = request->own;
     struct pe_failure err;
     if (pe_golden_compute(g->golden, &err))
-        return api_memory_fail(g->request, &err);
-    return hold_tensors(g) && print_members(g) && api_study_open(g->request, &g->opening);
+        return api_memory_fail(request, &err);
+    return set_opening(request) && api_study_open(request);
 }
 
 static struct api_reply *golden_build(struct api_request *request)
 {
-    struct giving *g = request->own;
-    name_answer(g);
-    if (!request->is_unchanged && !compute(g))
+    const struct giving *g = request->own;
+    const struct pe_scheme_info *scheme = pe_golden_scheme(g->golden);
+    request->tagged_as = "/golden";
+    request->is_of_machine = scheme->is_of_machine;
+    api_compute_name(request, g->text.bytes, g->text.n);
+    if (!request->is_unchanged && !compute(request))
         return NULL;
-    return api_reply_set_scheme(api_compute_reply(request, &g->opening), pe_golden_scheme(g->golden)->name);
+    return api_reply_set_scheme(api_compute_reply(request), scheme->name);
 }
 
-const struct api_steps api_golden = {golden_read, golden_check, golden_build, sizeof(struct giving)};
+const struct api_steps api_golden = {{golden_read}, golden_check, golden_build, sizeof(struct giving)};

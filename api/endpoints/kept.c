@@ -52,25 +52,24 @@ bool api_guard_allows(const struct api_guard *guard, const char *sha256)
 
 /* ---- Headers ---- */
 
-struct api_guard api_kept_guard(const struct api_call *call)
+struct api_guard api_stored_guard(const struct api_call *call)
 {
     return (struct api_guard){.if_match = call->if_match, .if_none_match = call->if_none_match};
 }
 
-struct api_reply *api_kept_headers(struct api_reply *reply, const char *sha256)
+struct api_reply *api_stored_headers(struct api_reply *reply, const char *sha256)
 {
     char tag[API_SHA256_CHARS + 3];
     snprintf(tag, sizeof tag, "\"%s\"", sha256 ? sha256 : "");
-    if ((!sha256 || api_reply_header(reply, "ETag", tag)) &&
-        api_reply_header(reply, "Cache-Control", "private, no-cache"))
-        return reply;
-    return api_reply_without_memory(reply);
+    if (sha256)
+        reply = api_reply_header(reply, "ETag", tag);
+    return api_reply_header(reply, "Cache-Control", "private, no-cache");
 }
 
 /* ---- Refusals ---- */
 
 /* A file that is stored but not found is broken, or there is no room for it. */
-struct api_reply *api_kept_guarded(struct api_request *request, const struct api_store *store)
+struct api_reply *api_stored_guarded(struct api_request *request, const struct api_store *store)
 {
     const char *name = request->path.name, *what = pe_text(store->contents->what);
     struct api_problem *problem = &request->problem;
@@ -91,13 +90,13 @@ struct api_reply *api_kept_guarded(struct api_request *request, const struct api
     return NULL;
 }
 
-struct api_reply *api_kept_refused(struct api_request *request, const struct api_store *store, enum api_stored stored,
-                                   size_t n)
+struct api_reply *api_stored_refused(struct api_request *request, const struct api_store *store, enum api_stored stored,
+                                     size_t n)
 {
     const char *what = pe_text(store->contents->what);
     struct api_problem *problem = &request->problem;
     char limit[API_LIMIT_BYTES];
-    api_kept_limit(store, limit, sizeof limit);
+    api_stored_limit(store, limit, sizeof limit);
     if (stored == API_STORED_FULL)
         api_fail(problem, 413, "",
                  "with these %zu bytes the stored %s would have more than the %" PRIu64
@@ -135,16 +134,17 @@ struct api_reply *api_kept_refused(struct api_request *request, const struct api
 
 /* ---- Removing ---- */
 
-struct api_reply *api_kept_remove(struct api_request *request, const struct api_store *store, api_kept_absent *absent)
+struct api_reply *api_stored_remove(struct api_request *request, const struct api_store *store,
+                                    api_stored_absent *absent)
 {
-    struct api_guard guard = api_kept_guard(request->call);
+    struct api_guard guard = api_stored_guard(request->call);
     enum api_stored stored = store->remove(store->self, request->path.name, &guard);
     switch (stored) {
     case API_STORED_ABSENT: absent(store, request->path.name, &request->problem); return NULL;
-    case API_STORED_GUARDED: return api_kept_guarded(request, store);
+    case API_STORED_GUARDED: return api_stored_guarded(request, store);
     case API_STORED_NEW:
     case API_STORED_REPLACED: return api_reply_empty(204);
-    default: return api_kept_refused(request, store, stored, 0);
+    default: return api_stored_refused(request, store, stored, 0);
     }
 }
 

@@ -76,44 +76,26 @@ static bool is_embedded(const char *query)
     return query && strncmp(query, "embed", 5) == 0 && strchr("=&", query[5]);
 }
 
-static bool add_policy(struct api_reply *reply, const char *ancestors)
+static struct api_reply *with_policy(struct api_reply *reply, const char *ancestors)
 {
     size_t n = sizeof policy + strlen(ancestors);
     char *text = malloc(n);
     if (!text)
-        return false;
+        return api_reply_without_memory(reply);
     snprintf(text, n, policy, ancestors);
-    bool is_added = api_reply_header(reply, "Content-Security-Policy", text);
+    reply = api_reply_header(reply, "Content-Security-Policy", text);
     free(text);
-    return is_added;
-}
-
-static struct api_reply *with_policy(struct api_reply *reply, const char *ancestors)
-{
-    bool fine = add_policy(reply, ancestors) && api_reply_header(reply, "Referrer-Policy", "no-referrer");
-    return fine ? reply : api_reply_without_memory(reply);
+    return api_reply_header(reply, "Referrer-Policy", "no-referrer");
 }
 
 /* How long caches may use a file without asking. The address of the page stays the same when the program changes; that
  * of its files contains the build. */
-static const char always_asked[] = "no-cache", for_ever[] = "public, max-age=31536000, immutable",
-                  never_stored[] = "no-store";
+static const char always_asked[] = "no-cache", for_ever[] = "public, max-age=31536000, immutable";
 
 /* ---- Files in the program ---- */
 
 /* A client that decompresses gets other bytes, so they have another tag. */
 enum { TAG_BYTES = 96 };
-
-static void print_tag(const struct api_page_file *file, enum api_coding coding, char tag[TAG_BYTES])
-{
-    snprintf(tag, TAG_BYTES, "\"%.64s%s\"", file->digest, coding == API_GZIP ? "-gzip" : "");
-}
-
-static bool add_headers(struct api_reply *reply, const char *tag, const char *cache_control)
-{
-    return api_reply_header(reply, "ETag", tag) && api_reply_header(reply, "Cache-Control", cache_control) &&
-           api_reply_header(reply, "Vary", "Accept-Encoding");
-}
 
 static struct api_reply *bytes_reply(const struct api_page_file *file, enum api_coding coding)
 {
@@ -122,9 +104,9 @@ static struct api_reply *bytes_reply(const struct api_page_file *file, enum api_
         return api_reply_without_memory(NULL);
     struct api_reply *reply =
         api_reply_lasting(200, media_type_of(file->name), bytes, coding == API_GZIP ? file->n_gzip : file->n_bytes);
-    if (coding != API_GZIP || api_reply_header(reply, "Content-Encoding", "gzip"))
-        return api_reply_set_format(reply, "page");
-    return api_reply_without_memory(reply);
+    if (coding == API_GZIP)
+        reply = api_reply_header(reply, "Content-Encoding", "gzip");
+    return api_reply_set_format(reply, "page");
 }
 
 static const struct api_page_file *file_find(const struct api_page *page, const char *name)
@@ -142,10 +124,10 @@ static struct api_reply *built_in(const struct api_page_file *file, const struct
     enum api_coding coding = api_coding_choose(call->accept_encoding);
     if (coding == API_NO_CODING)
         return api_refusal(406, "Accept-Encoding excludes both codings of this file, gzip and identity");
-    print_tag(file, coding, tag);
+    snprintf(tag, TAG_BYTES, "\"%.64s%s\"", file->digest, coding == API_GZIP ? "-gzip" : "");
     bool is_there = api_etag_is_among(call->if_none_match, tag);
     struct api_reply *reply = is_there ? api_reply_empty(304) : bytes_reply(file, coding);
-    return reply->status >= 400 || add_headers(reply, tag, cache_control) ? reply : api_reply_without_memory(reply);
+    return reply->status >= 400 ? reply : api_reply_tagged(reply, tag, cache_control);
 }
 
 const char *api_page_text(const struct api_page *page, const char *name, char **owned, size_t *n)
@@ -173,8 +155,7 @@ static struct api_reply *of_folder(const struct api_page *page, const char *name
     size_t n;
     if (!page->read(page->self, name, &bytes, &n))
         return no_such_file(name);
-    struct api_reply *reply = api_reply_set_format(api_reply_bytes(200, media_type_of(name), bytes, n), "page");
-    return api_reply_header(reply, "Cache-Control", never_stored) ? reply : api_reply_without_memory(reply);
+    return api_reply_uncached(api_reply_set_format(api_reply_bytes(200, media_type_of(name), bytes, n), "page"));
 }
 
 /* ---- The endpoints ---- */

@@ -55,21 +55,6 @@ static void add_number(struct api_text *text, enum pe_type type, double x)
         api_text_real(text, x);
 }
 
-/* null: an absent value is derived, and the summary states from which values. */
-static void add_default(struct api_text *text, const struct pe_param *row)
-{
-    api_text_put(text, ",\"default\":");
-    if (row->type == PE_T_OBJECT || row->type == PE_T_REALS || row->type == PE_T_VALUE || isnan(row->fallback) ||
-        (row->type == PE_T_WORD && row->fallback < 0))
-        api_text_put(text, "null");
-    else if (row->type == PE_T_BOOL)
-        api_text_put(text, row->fallback != 0 ? "true" : "false");
-    else if (row->type == PE_T_WORD)
-        api_text_string(text, row->words[(int)row->fallback]);
-    else
-        add_number(text, row->type, row->fallback);
-}
-
 /* A bound that no number can exceed is omitted. */
 static void add_range(struct api_text *text, const struct pe_param *row)
 {
@@ -108,11 +93,20 @@ static void add_control(struct api_text *text, const struct pe_param *row)
 
 void api_put_param(struct api_text *text, const struct pe_param *row, struct api_wording wording)
 {
-    api_text_put(text, "{\"name\":");
-    api_text_string(text, row->name);
+    api_text_named(text, "{\"name\":", row->name);
     api_text_aliases(text, row->alias);
     api_text_member(text, "type", type_name(row->type));
-    add_default(text, row);
+    /* null: an absent value is derived, and the summary states from which values. */
+    api_text_put(text, ",\"default\":");
+    if (row->type == PE_T_OBJECT || row->type == PE_T_REALS || row->type == PE_T_VALUE || isnan(row->fallback) ||
+        (row->type == PE_T_WORD && row->fallback < 0))
+        api_text_put(text, "null");
+    else if (row->type == PE_T_BOOL)
+        api_text_put(text, row->fallback != 0 ? "true" : "false");
+    else if (row->type == PE_T_WORD)
+        api_text_string(text, row->words[(int)row->fallback]);
+    else
+        add_number(text, row->type, row->fallback);
     add_range(text, row);
     if (row->type == PE_T_WORD)
         add_words(text, row->words);

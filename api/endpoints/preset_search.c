@@ -38,7 +38,7 @@ struct search {
 struct entry {
     const char *name;
     const struct pe_preset *preset;
-    const struct api_kept_preset *kept; /* NULL: of the program */
+    const struct api_stored_preset *kept; /* NULL: of the program */
 };
 
 /* ---- What is asked ---- */
@@ -173,7 +173,7 @@ static void print_entry(struct search *s, const struct entry *entry)
 {
     api_text_put(s->out, s->n_printed++ ? ",{" : "{");
     if (entry->kept)
-        api_preset_kept(s->out, entry->name, entry->kept);
+        api_preset_stored(s->out, entry->name, entry->kept);
     else
         api_preset_print(s->out, entry->preset, s->lang);
     api_text_member(s->out, "scheme", scheme_of(entry->preset->layers));

@@ -85,7 +85,7 @@ static struct api_reply *list_of_all(const struct api_store *store, enum pe_lang
     struct api_body *list = api_list_body_presets(store, known->body->bytes, (size_t)length - END);
     api_reply_free(known);
     if (!list || list->length > length)
-        return api_kept_headers(api_reply_packed(list, call), NULL);
+        return api_stored_headers(api_reply_packed(list, call), NULL);
     list->drop(list); /* nothing is stored */
     return list_of_program(lang, call);
 }
@@ -100,7 +100,7 @@ struct api_reply *api_presets(struct api_request *request)
     const struct api_store *store = request->host->presets;
     enum pe_lang lang = request->lang;
     if (type)
-        return api_kept_headers(api_reply_set_language(api_reply_text(200, type, &text), lang), NULL);
+        return api_stored_headers(api_reply_set_language(api_reply_text(200, type, &text), lang), NULL);
     struct api_reply *reply = store ? list_of_all(store, lang, request->call) : list_of_program(lang, request->call);
     return api_reply_set_language(reply, lang);
 }
@@ -130,7 +130,7 @@ static bool check_name(const char *name, struct api_problem *problem)
                             ? "\"%s\" is a preset of the program (%s), which is not changed; take another name"
                             : "\"%s\" is a preset of the program, which is not changed; take another name",
                         name, preset->name);
-    return api_weight_name_is_valid(name) || api_fail_kept_name(problem, "", &api_contents_presets, name);
+    return api_weight_name_is_valid(name) || api_fail_stored_name(problem, "", &api_contents_presets, name);
 }
 
 /* ---- GET ---- */
@@ -140,9 +140,9 @@ static struct api_reply *send(int status, const struct api_stored_file *file)
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
     api_text_put(&text, "{");
-    api_preset_kept(&text, file->name, file->preset);
+    api_preset_stored(&text, file->name, file->preset);
     api_text_put(&text, "}");
-    return api_kept_headers(api_reply_text(status, api_json_type, &text), file->sha256);
+    return api_stored_headers(api_reply_text(status, api_json_type, &text), file->sha256);
 }
 
 static struct api_reply *get_found(struct api_request *request, const struct api_stored_file *file)
@@ -150,9 +150,9 @@ static struct api_reply *get_found(struct api_request *request, const struct api
     const struct api_call *call = request->call;
     struct api_guard match = {.if_match = call->if_match}, none = {.if_none_match = call->if_none_match};
     if (!api_guard_allows(&match, file->sha256))
-        return api_kept_guarded(request, request->host->presets);
+        return api_stored_guarded(request, request->host->presets);
     return api_guard_allows(&none, file->sha256) ? send(200, file)
-                                                 : api_kept_headers(api_reply_empty(304), file->sha256);
+                                                 : api_stored_headers(api_reply_empty(304), file->sha256);
 }
 
 /* One of the program, under the name that was asked for. */
@@ -173,7 +173,7 @@ static struct api_reply *get_kept(struct api_request *request)
 {
     const struct api_store *store = request->host->presets;
     const struct api_stored_file *file = NULL;
-    struct api_wanted wanted = {.name = request->path.name, .must_not_block = request->call->must_not_block};
+    struct api_wanted wanted = {.name = request->path.name, .must_not_block = request->must_not_block};
     enum api_found found = store ? store->find(store->self, &wanted, &file) : API_FOUND_NOTHING;
     if (found == API_FOUND_LATER && api_is_late(request))
         return NULL;
@@ -183,7 +183,7 @@ static struct api_reply *get_kept(struct api_request *request)
     if (found == API_FOUND_NOTHING)
         api_preset_absent(store, request->path.name, &request->problem);
     else if (found != API_FOUND)
-        api_fail_kept_unknown(&request->problem, "", store, found, request->path.name);
+        api_fail_stored_unknown(&request->problem, "", store, found, request->path.name);
     if (found != API_FOUND)
         return NULL;
     struct api_reply *reply = get_found(request, file);
@@ -348,7 +348,7 @@ static struct api_reply *store_text(struct putting *p, const struct api_text *te
 {
     const struct api_store *store = p->request->host->presets;
     const struct api_stored_file *file = NULL;
-    struct api_guard guard = api_kept_guard(p->request->call);
+    struct api_guard guard = api_stored_guard(p->request->call);
     char why[256];
     void *contents = api_contents_presets.read(text->bytes, text->n, why, sizeof why);
     if (!contents) {
@@ -361,9 +361,9 @@ static struct api_reply *store_text(struct putting *p, const struct api_text *te
     enum api_stored stored =
         store->put(store->self, p->request->path.name, text->bytes, text->n, contents, &guard, &file);
     if (stored == API_STORED_GUARDED)
-        return api_kept_guarded(p->request, store);
+        return api_stored_guarded(p->request, store);
     if (!file)
-        return api_kept_refused(p->request, store, stored, text->n);
+        return api_stored_refused(p->request, store, stored, text->n);
     struct api_reply *reply = send(stored == API_STORED_NEW ? 201 : 200, file);
     store->release(store->self, file);
     return reply;
@@ -387,7 +387,7 @@ static struct api_reply *change(struct api_request *request, bool is_put)
         return no_store();
     if (!check_name(request->path.name, &request->problem))
         return NULL;
-    return is_put ? put(request) : api_kept_remove(request, request->host->presets, api_preset_absent);
+    return is_put ? put(request) : api_stored_remove(request, request->host->presets, api_preset_absent);
 }
 
 struct api_reply *api_preset(struct api_request *request)

@@ -3,18 +3,12 @@
 
 #include <inttypes.h>
 
-/* The current state, which no cache may store. */
-static struct api_reply *uncached(struct api_reply *reply)
-{
-    return api_reply_header(reply, "Cache-Control", "no-store") ? reply : api_reply_without_memory(reply);
-}
-
 static struct api_reply *state_reply(const char *state)
 {
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
     api_text_format(&text, "{\"status\":\"%s\"}", state);
-    return uncached(api_reply_text(200, api_json_type, &text));
+    return api_reply_uncached(api_reply_text(200, api_json_type, &text));
 }
 
 struct api_reply *api_healthz(struct api_request *request)
@@ -35,7 +29,7 @@ struct api_reply *api_metrics(struct api_request *request)
     size_t n = 0;
     char *bytes = request->host->metrics_print(&n);
     struct api_reply *reply = api_reply_bytes(200, "text/plain; version=0.0.4; charset=utf-8", bytes, n);
-    return uncached(api_reply_set_format(reply, "prometheus"));
+    return api_reply_uncached(api_reply_set_format(reply, "prometheus"));
 }
 
 struct api_reply *api_version(struct api_request *request)
@@ -114,6 +108,5 @@ struct api_reply *api_limits(struct api_request *request)
     add_flag(&text, "may_write", access == API_ACCESS_OPEN || access == API_ACCESS_WRITE);
     add_routes(&text, request);
     api_text_put(&text, "}");
-    struct api_reply *reply = api_reply_text(200, api_json_type, &text);
-    return api_reply_header(reply, "Cache-Control", "no-store") ? reply : api_reply_without_memory(reply);
+    return api_reply_uncached(api_reply_text(200, api_json_type, &text));
 }

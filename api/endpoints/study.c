@@ -1,31 +1,23 @@
 /* Analyses, diagnoses and golden vectors are computed before their answer begins. */
 #include "api/endpoints/endpoints.h"
 #include "api/requests/requests.h"
+#include "api/routes.h"
 
 #include <assert.h>
-#include <stdio.h>
-
 #include <string.h>
-
-/* Their tensors are whole. */
-static bool check_form(struct api_request *request)
-{
-    static const char *const names[] = {"slice", "reduce"};
-    char pointer[32];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        snprintf(pointer, sizeof pointer, "/%s", names[i]);
-        if (api_request_find(request, names[i]))
-            return api_fail(&request->problem, 422, pointer, "%s has no meaning here: every tensor is whole", names[i]);
-    }
-    return true;
-}
 
 bool api_study_read(struct api_request *request, const struct api_taking *taking)
 {
-    request->is_kept = api_may_be_kept(request->call);
+    static const char *const parts[] = {"slice", "reduce", NULL};
+    char pointer[PE_POINTER_MAX];
+    request->is_cacheable = api_is_cacheable(request->call);
     request->taking = taking;
-    return api_compute_read(request) && check_form(request) &&
-           api_form_read(request, &request->form, &request->problem) && api_lang_take(request) &&
+    if (!api_compute_read(request))
+        return false;
+    const char *part = api_request_first(request, parts, pointer);
+    if (part)
+        return api_fail(&request->problem, 422, pointer, "%s has no meaning here: every tensor is whole", part);
+    return api_form_read(request, &request->form, &request->problem) && api_lang_take(request) &&
            api_form_choose(request);
 }
 
@@ -43,8 +35,7 @@ void api_study_step(void *caller, const char *metric)
         host->metric_step(metric);
 }
 
-bool api_study_hold(struct api_request *request, struct api_opening *opening, api_study_tensor *tensor,
-                    const void *result, size_t n)
+bool api_study_hold(struct api_request *request, api_study_tensor *tensor, const void *result, size_t n)
 {
     struct api_held *held = api_arena_array(&request->arena, n, sizeof *held);
     if (!held)
@@ -53,12 +44,12 @@ bool api_study_hold(struct api_request *request, struct api_opening *opening, ap
         const struct pe_named_tensor *named = tensor(result, i);
         held[i] = (struct api_held){api_held_output(named->name, &named->tensor), named->tensor.data};
     }
-    opening->source = (struct api_source){.held = held, .n_held = n};
+    request->opening.source = (struct api_source){.held = held, .n_held = n};
     return true;
 }
 
-bool api_study_members(struct api_request *request, struct api_opening *opening, const struct pe_value *object,
-                       struct api_text *text, struct api_member members[API_STUDY_MEMBERS_MAX])
+bool api_study_members(struct api_request *request, const struct pe_value *object, struct api_text *text,
+                       struct api_member members[API_STUDY_MEMBERS_MAX])
 {
     size_t n = object->object.n, begins[API_STUDY_MEMBERS_MAX + 1] = {0};
     assert(n <= API_STUDY_MEMBERS_MAX);
@@ -72,17 +63,24 @@ bool api_study_members(struct api_request *request, struct api_opening *opening,
     for (size_t i = 0; i < n; i++)
         members[i] =
             (struct api_member){object->object.fields[i].name, text->bytes + begins[i], begins[i + 1] - begins[i]};
-    opening->members = members;
-    opening->n_members = n;
+    request->opening.members = members;
+    request->opening.n_members = n;
     return true;
 }
 
-bool api_study_open(struct api_request *request, struct api_opening *opening)
+bool api_study_open(struct api_request *request)
 {
-    opening->form = &request->form;
-    opening->request = request;
-    opening->arena = &request->arena;
-    opening->max_kept = request->host->max_pictures;
-    return api_memory_for_answering(request, &opening->source) &&
-           api_body_open(request->format, opening, &request->problem);
+    return api_memory_for_answering(request, &request->opening.source) && api_body_open(request);
+}
+
+struct api_reply *api_study_reply(struct api_request *request, const char *type, struct api_text *text,
+                                  bool has_language)
+{
+    request->tagged_as = request->route->pattern;
+    struct api_reply *reply =
+        request->is_cacheable ? api_compute_document(request, type, text) : api_reply_text(200, type, text);
+    if (reply->status != 200)
+        return reply;
+    reply->is_repeatable = api_request_is_lasting(request);
+    return has_language ? api_reply_set_language(reply, request->lang) : reply;
 }

@@ -71,7 +71,7 @@ static struct api_body *file_body_new(const struct api_store *store, const struc
 
 struct api_reply *api_weights_list(struct api_request *request)
 {
-    return api_kept_headers(api_reply_of(200, api_json_type, api_list_body_all(request->host->store), 0), NULL);
+    return api_stored_headers(api_reply_of(200, api_json_type, api_list_body_all(request->host->store), 0), NULL);
 }
 
 /* The whole file, or the part that Range requests. Takes the hold on weights. */
@@ -92,8 +92,7 @@ static struct api_reply *send(struct api_request *request, const struct api_stor
     struct api_body *body = file_body_new(store, weights, (size_t)range.first, range.last - range.first + 1);
     struct api_reply *reply =
         api_reply_set_format(api_reply_of(200, "application/vnd.safetensors", body, 0), "safetensors");
-    return api_range_add(reply, kind, &range, length) ? api_kept_headers(reply, sha256)
-                                                      : api_reply_without_memory(reply);
+    return api_stored_headers(api_range_add(reply, kind, &range, length), sha256);
 }
 
 static struct api_reply *not_found(struct api_request *request, enum api_found found)
@@ -104,7 +103,7 @@ static struct api_reply *not_found(struct api_request *request, enum api_found f
     if (found == API_FOUND_NOTHING)
         absent(store, request->path.name, &request->problem);
     else
-        api_fail_kept_unknown(&request->problem, "", store, found, request->path.name);
+        api_fail_stored_unknown(&request->problem, "", store, found, request->path.name);
     return NULL;
 }
 
@@ -113,7 +112,7 @@ static struct api_reply *get(struct api_request *request)
     const struct api_store *store = request->host->store;
     const struct api_call *call = request->call;
     const struct api_stored_file *weights = NULL;
-    struct api_wanted wanted = {.name = request->path.name, .must_not_block = call->must_not_block};
+    struct api_wanted wanted = {.name = request->path.name, .must_not_block = request->must_not_block};
     enum api_found found = store ? store->find(store->self, &wanted, &weights) : API_FOUND_NOTHING;
     if (found != API_FOUND)
         return not_found(request, found);
@@ -123,17 +122,7 @@ static struct api_reply *get(struct api_request *request)
     if (!has_failed && !is_known)
         return send(request, weights);
     struct api_reply *reply =
-        has_failed ? api_kept_guarded(request, store) : api_kept_headers(api_reply_empty(304), weights->sha256);
-    store->release(store->self, weights);
-    return reply;
-}
-
-static struct api_reply *stored_reply(const struct api_store *store, enum api_stored stored,
-                                      const struct api_stored_file *weights)
-{
-    int status = stored == API_STORED_NEW ? 201 : 200;
-    struct api_reply *reply = api_reply_of(status, api_json_type, api_list_body_one(store, weights), 0);
-    reply = api_kept_headers(reply, weights->sha256);
+        has_failed ? api_stored_guarded(request, store) : api_stored_headers(api_reply_empty(304), weights->sha256);
     store->release(store->self, weights);
     return reply;
 }
@@ -143,13 +132,18 @@ static struct api_reply *put(struct api_request *request, struct api_tensors *te
     const struct api_store *store = request->host->store;
     const struct api_call *call = request->call;
     const struct api_stored_file *weights = NULL;
-    struct api_guard guard = api_kept_guard(call);
+    struct api_guard guard = api_stored_guard(call);
     enum api_stored stored =
         store->put(store->self, request->path.name, call->body, call->body_bytes, tensors, &guard, &weights);
-    if (weights)
-        return stored_reply(store, stored, weights);
-    return stored == API_STORED_GUARDED ? api_kept_guarded(request, store)
-                                        : api_kept_refused(request, store, stored, call->body_bytes);
+    if (weights) {
+        int status = stored == API_STORED_NEW ? 201 : 200;
+        struct api_reply *reply = api_reply_of(status, api_json_type, api_list_body_one(store, weights), 0);
+        reply = api_stored_headers(reply, weights->sha256);
+        store->release(store->self, weights);
+        return reply;
+    }
+    return stored == API_STORED_GUARDED ? api_stored_guarded(request, store)
+                                        : api_stored_refused(request, store, stored, call->body_bytes);
 }
 
 static struct api_reply *put_named(struct api_request *request)
@@ -159,7 +153,7 @@ static struct api_reply *put_named(struct api_request *request)
     if (!request->host->store)
         return no_store();
     if (!api_weight_name_is_valid(request->path.name)) {
-        api_fail_kept_name(problem, "", &api_contents_weights, request->path.name);
+        api_fail_stored_name(problem, "", &api_contents_weights, request->path.name);
         return NULL;
     }
     uint64_t n_taken = api_memory_for_head(request->host, call, problem);
@@ -174,7 +168,7 @@ static struct api_reply *delete_named(struct api_request *request)
     const struct api_store *store = request->host->store;
     if (!store)
         return no_store();
-    return api_kept_remove(request, store, absent);
+    return api_stored_remove(request, store, absent);
 }
 
 struct api_reply *api_weights_one(struct api_request *request)

@@ -129,13 +129,13 @@ static char *keep_text(struct api_arena *arena, struct api_text *text)
     return api_arena_adopt(arena, owned, n);
 }
 
-bool api_body_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
+bool api_body_take(struct api_request *request, struct api_text *text)
 {
     size_t n = text->n;
-    char *bytes = text->state ? NULL : keep_text(opening->arena, text);
-    bool fine = bytes || (text->state ? api_fail_text(problem, text) : api_fail_memory(problem));
+    char *bytes = text->state ? NULL : keep_text(&request->arena, text);
+    bool fine = bytes || (text->state ? api_fail_text(&request->problem, text) : api_fail_memory(&request->problem));
     if (fine)
-        api_body_text(opening->stream, bytes, n);
+        api_body_text(request->opening.stream, bytes, n);
     api_text_drop(text);
     return fine;
 }
@@ -144,9 +144,9 @@ bool api_body_take(struct api_opening *opening, struct api_text *text, struct ap
 
 /* A picture is complete before it is sent, and stays in memory until it is read. The bytes of all of them in the
  * process are counted together, so that many slow readers of pictures cannot fill the memory. */
-static _Atomic uint64_t bytes_kept;
+static _Atomic uint64_t bytes_unread;
 
-uint64_t api_pictures_bytes(void) { return atomic_load(&bytes_kept); }
+uint64_t api_pictures_bytes(void) { return atomic_load(&bytes_unread); }
 
 struct picture {
     char *bytes;
@@ -156,60 +156,60 @@ struct picture {
 static void picture_drop(void *self)
 {
     struct picture *picture = self;
-    atomic_fetch_sub(&bytes_kept, picture->n);
+    atomic_fetch_sub(&bytes_unread, picture->n);
     free(picture->bytes);
 }
 
-static bool fail_room(const struct api_opening *opening, struct api_problem *problem)
+static bool fail_room(struct api_request *request)
 {
-    return api_fail(problem, 503, "",
+    return api_fail(&request->problem, 503, "",
                     "pictures that others have not read yet fill the %" PRIu64
                     " bytes for them (--buffer-memory); try again later",
-                    opening->max_kept);
+                    request->host->max_pictures);
 }
 
 /* Called before a picture is drawn, to avoid drawing one that would be refused. */
-static bool pictures_have_room(const struct api_opening *opening, struct api_problem *problem)
+static bool pictures_have_room(struct api_request *request)
 {
-    uint64_t kept = atomic_load(&bytes_kept);
-    return kept == 0 || kept < opening->max_kept || fail_room(opening, problem);
+    uint64_t kept = atomic_load(&bytes_unread);
+    return kept == 0 || kept < request->host->max_pictures || fail_room(request);
 }
 
 /* A single picture is never too large; otherwise a server with little memory could not send any. */
-static bool picture_count(const struct api_opening *opening, struct picture *picture, struct api_problem *problem)
+static bool picture_count(struct api_request *request, struct picture *picture)
 {
-    uint64_t before = atomic_fetch_add(&bytes_kept, picture->n);
-    if (before == 0 || (before < opening->max_kept && picture->n <= opening->max_kept - before))
+    uint64_t before = atomic_fetch_add(&bytes_unread, picture->n);
+    if (before == 0 || (before < request->host->max_pictures && picture->n <= request->host->max_pictures - before))
         return true;
     picture_drop(picture);
-    return fail_room(opening, problem);
+    return fail_room(request);
 }
 
-static bool picture_keep(struct api_opening *opening, char *bytes, size_t n, struct api_problem *problem)
+static bool picture_keep(struct api_request *request, char *bytes, size_t n)
 {
-    struct picture *picture = api_arena_alloc(opening->arena, sizeof *picture);
+    struct picture *picture = api_arena_alloc(&request->arena, sizeof *picture);
     if (!picture) {
         free(bytes);
-        return api_fail_memory(problem);
+        return api_fail_memory(&request->problem);
     }
     *picture = (struct picture){bytes, n};
-    if (!picture_count(opening, picture, problem))
+    if (!picture_count(request, picture))
         return false;
-    if (!api_arena_own(opening->arena, picture, picture_drop))
-        return api_fail_memory(problem);
-    api_body_text(opening->stream, bytes, n);
+    if (!api_arena_own(&request->arena, picture, picture_drop))
+        return api_fail_memory(&request->problem);
+    api_body_text(request->opening.stream, bytes, n);
     return true;
 }
 
-bool api_body_keep(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
+bool api_body_keep(struct api_request *request, struct api_text *text)
 {
     if (text->state) {
-        api_fail_text(problem, text);
+        api_fail_text(&request->problem, text);
         api_text_drop(text);
         return false;
     }
     char *bytes = realloc(text->bytes, text->n); /* growth leaves up to as much again unused */
-    return picture_keep(opening, bytes ? bytes : text->bytes, text->n, problem);
+    return picture_keep(request, bytes ? bytes : text->bytes, text->n);
 }
 
 /* ---- Pieces ---- */
@@ -333,33 +333,34 @@ static void plan_drop(struct api_body *body) { api_request_free(((struct api_pla
 /* ---- Opening ---- */
 
 /* Each tensor has a text before it, and the last one a text behind it. */
-static bool take_segments(struct api_opening *opening, struct api_problem *problem)
+static bool take_segments(struct api_request *request)
 {
-    struct api_plan_body *stream = opening->stream;
-    stream->max_segments = 2 * api_source_count(&opening->source) + 1;
-    stream->segments = api_arena_array(opening->arena, stream->max_segments, sizeof *stream->segments);
-    return stream->segments || api_fail_memory(problem);
+    struct api_plan_body *stream = request->opening.stream;
+    stream->max_segments = 2 * api_source_count(&request->opening.source) + 1;
+    stream->segments = api_arena_array(&request->arena, stream->max_segments, sizeof *stream->segments);
+    return stream->segments || api_fail_memory(&request->problem);
 }
 
-bool api_body_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem)
+bool api_body_open(struct api_request *request)
 {
-    struct api_plan_body *stream = opening->stream = api_arena_alloc(opening->arena, sizeof *stream);
+    const struct api_format *format = request->format;
+    struct api_plan_body *stream = request->opening.stream = api_arena_alloc(&request->arena, sizeof *stream);
     if (!stream)
-        return api_fail_memory(problem);
+        return api_fail_memory(&request->problem);
     *stream = (struct api_plan_body){
         .body = {.piece = plan_piece, .waits = format->waits ? plan_waits : NULL, .drop = plan_drop},
-        .request = opening->request,
+        .request = request,
         .format = format,
-        .source = opening->source,
-        .digits = (int)api_form_integer(opening->form->digits, API_DIGITS_SHORTEST)};
-    if (!take_segments(opening, problem))
+        .source = request->opening.source,
+        .digits = (int)api_form_integer(request->form.digits, API_DIGITS_SHORTEST)};
+    if (!take_segments(request))
         return false;
-    if ((format->is_picture && !pictures_have_room(opening, problem)) || !format->open(opening, problem))
+    if ((format->is_picture && !pictures_have_room(request)) || !format->open(request))
         return false;
     if (pe_was_cancelled()) /* numbers that are already text may be incomplete */
-        return api_fail_left(problem);
+        return api_fail_left(&request->problem);
     size_t bound = light_bound(stream);
-    stream->is_light = bound <= light_bytes[format->is_picture ? PE_QUICK : api_source_pace(&opening->source)];
+    stream->is_light = bound <= light_bytes[format->is_picture ? PE_QUICK : api_source_pace(&request->opening.source)];
     stream->body.length = exact_length(stream);
     if (stream->is_light && format->is_text) { /* text needs no alignment */
         stream->joined = true;

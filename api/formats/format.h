@@ -16,26 +16,11 @@
 
 struct api_format;
 struct api_lines;
-struct api_opening;
 
 /* ---- Where tensors come from, and how they are cut -----------------------------------------------------------------
  */
 
-/* Where the tensors of an answer come from: a plan that computes their elements on demand, or memory that already holds
- * them (the curves of an analysis). Formats ask only this. */
-
-/* A tensor in memory: its shape, and its elements in row-major order, aligned to one of them. Borrowed as long as the
- * answer is sent. */
-struct api_held {
-    struct pe_output output;
-    const void *elements;
-};
-
-struct api_source {
-    const struct pe_plan *plan; /* NULL: the tensors are in memory */
-    const struct api_held *held;
-    size_t n_held;
-};
+/* Formats ask only this of a source (inputs/inputs.h). */
 
 /* The description of a tensor that a caller holds; name is borrowed. */
 struct pe_output api_held_output(const char *name, const struct pe_tensor *tensor);
@@ -111,31 +96,6 @@ struct api_plan_body {
 /* ---- Formats -------------------------------------------------------------------------------------------------------
  */
 
-/* A member of an answer beside its tensors. */
-struct api_member {
-    const char *name, *json;
-    size_t n; /* bytes of json */
-};
-
-/* The arguments of a format's open(). */
-struct api_opening {
-    struct api_source source;
-    const struct api_form *form;
-    struct api_request *request; /* the fields that do not belong to the form; the stream will own it */
-    struct api_arena *arena;     /* for the stream's own data; lives as long as the stream */
-    uint64_t max_kept;           /* bytes of all pictures that are not read yet */
-    const char *config;          /* of a plan: its resolved configuration as JSON text */
-    size_t config_bytes;
-    const struct api_member *members; /* of an answer without a plan: what JSON and safetensors contain besides tensors,
-                                         in this order; borrowed until open() returns */
-    size_t n_members;
-    bool keeps_order;             /* a file has the tensors in the order of the source, where a format has its own */
-    struct api_plan_body *stream; /* api_body_open makes it, open() adds its segments */
-    void *about;                  /* further data for a format of a single endpoint; else NULL */
-    const char *header;           /* one more header of the answer, NULL if none */
-    const char *header_value;     /* in the arena */
-};
-
 struct api_format {
     const char *name, *media_type; /* "raw", "application/octet-stream" */
     const char *content_type;      /* the value of the Content-Type header, if longer than the media type; else NULL */
@@ -143,9 +103,9 @@ struct api_format {
     bool is_text;               /* numbers as text: the length is known only once they are printed */
     bool is_picture;            /* open() computes the whole body, so a call with must_not_block may not use it */
     const char *(*maker)(void); /* versions of the libraries that the bytes depend on; NULL: of none */
-    /* Gives the stream its segments by api_body_text and api_body_output, or fails if these tensors have no such
-     * form. */
-    bool (*open)(struct api_opening *opening, struct api_problem *problem);
+    /* Gives request->opening.stream its segments by api_body_text and api_body_output, or fails if these tensors have
+     * no such form. */
+    bool (*open)(struct api_request *request);
     /* Pictures do not have this function or the next ones. Most bytes of one element with everything around it, scratch
      * included. */
     size_t (*width)(const struct api_plan_body *stream, const struct pe_output *output);
@@ -167,9 +127,9 @@ void api_formats_print(char *out, size_t room); /* "application/json (json), …
 /* ---- body.c -------------------------------------------------------------------------------------------------------
  */
 
-/* Opens opening->stream in the request's arena: a body of all tensors of the source. format fits form
- * (api_form_check). */
-bool api_body_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem);
+/* Opens request->opening.stream in the request's arena: a body of all tensors of the source, in its format, which fits
+ * its form (api_form_check). */
+bool api_body_open(struct api_request *request);
 /* Leaves only bytes first … last of a body whose length is known by arithmetic (no text). */
 void api_body_cut(struct api_plan_body *stream, uint64_t first, uint64_t last);
 
@@ -180,12 +140,12 @@ void api_body_output(struct api_plan_body *stream, size_t index);
 void api_body_made(struct api_plan_body *stream, size_t index, size_t n);
 /* The same in pieces of usual size. */
 void api_body_filled(struct api_plan_body *stream, size_t index, size_t n);
-/* Takes a finished text into the arena and adds it as a segment; on failure *problem has the reason. */
-bool api_body_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
+/* Takes a finished text into the arena and adds it as a segment; on failure request->problem has the reason. */
+bool api_body_take(struct api_request *request, struct api_text *text);
 
 /* The same for a complete picture, which is stored until it is read: 503 if too many pictures wait for their
  * readers. */
-bool api_body_keep(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
+bool api_body_keep(struct api_request *request, struct api_text *text);
 
 /* For print(): the offset of piece i in its segment; *n is the number of its elements (or bytes of text). The second
  * function returns the number of the piece that begins at `first`, the third computes a piece. */
@@ -200,13 +160,15 @@ size_t api_bytes_print(const struct api_plan_body *stream, const struct api_segm
 
 /* ---- json.c ---- */
 
-/* Adds what JSON states of the opening's plan: "scheme":…,"config":{…} and, if the request named one, ,"preset":{…}. */
-void api_json_plan(struct api_text *text, const struct api_opening *opening);
+/* Adds what JSON states of the plan: "scheme":…,"config":{…} and, if the request named one, ,"preset":{…}. */
+void api_json_plan(struct api_text *text, const struct api_request *request);
+/* … and behind the tensors: ,"empty_rows":n,"terms":[…], where it has them. plan may be NULL. */
+void api_json_end_of_plan(struct api_text *text, const struct pe_plan *plan);
 
 /* ---- safetensors.c ---- */
 
-/* Bytes of the file that such an opening gives. */
-bool api_safetensors_size(const struct api_opening *opening, uint64_t *n_bytes, struct api_problem *problem);
+/* Bytes of the file that the request's opening gives. */
+bool api_safetensors_size(struct api_request *request, uint64_t *n_bytes);
 
 /* ---- npy.c, for the formats that contain such files ---- */
 
@@ -279,7 +241,7 @@ struct api_picture {
 };
 
 /* Starts with the first tensor of the answer; no rows are in memory yet. Fails if that output has no picture. */
-bool api_picture_init(struct api_picture *picture, const struct api_opening *opening, struct api_problem *problem);
+bool api_picture_init(struct api_picture *picture, struct api_request *request);
 void api_picture_drop(struct api_picture *picture);
 
 /* Decides the steps and allocates. Call it before the functions below. */
@@ -302,7 +264,7 @@ bool api_picture_check(const struct api_picture *picture, struct api_problem *pr
 
 /* Writes a JSON object in ASCII: the configuration, the sequence, and the resolved form of the picture. Sent as a
  * request, it returns the same picture. It does not contain the tensors of the request. zoom: 0 leaves it out. */
-void api_resolved_print(struct api_text *text, const struct api_opening *opening, const struct api_picture *picture,
+void api_resolved_print(struct api_text *text, const struct api_request *request, const struct api_picture *picture,
                         uint64_t zoom);
 
 #endif

@@ -23,29 +23,29 @@ static int digits_of(const struct api_plan_body *stream, const struct pe_output 
 
 /* Stored lines pay off only for outputs of several pieces: within one piece each number is converted to digits only
  * once anyway. */
-static bool add_lines(struct api_opening *opening, size_t index)
+static bool add_lines(struct api_request *request, size_t index)
 {
-    struct api_plan_body *stream = opening->stream;
+    struct api_plan_body *stream = request->opening.stream;
     struct api_segment *segment = &stream->segments[stream->n_segments - 1];
     if (segment->n_pieces == 1 || !stream->source.plan)
         return true;
-    return api_lines_new(opening->arena, stream->source.plan, index, digits_of(stream, segment->output),
+    return api_lines_new(&request->arena, stream->source.plan, index, digits_of(stream, segment->output),
                          &segment->lines);
 }
 
 /* The numbers are printed on demand, so the text collected so far becomes a segment before them. */
-static bool add_numbers(struct api_opening *opening, struct api_text *text, size_t index, struct api_problem *problem)
+static bool add_numbers(struct api_request *request, struct api_text *text, size_t index)
 {
-    const struct pe_output *output = api_source_output(&opening->source, index);
+    const struct pe_output *output = api_source_output(&request->opening.source, index);
     api_text_put(text, ",\"data\":");
     if (output->n_rows == 0 || output->row_len == 0) {
         api_text_put(text, "[]");
         return true;
     }
-    if (!api_body_take(opening, text, problem))
+    if (!api_body_take(request, text))
         return false;
-    api_body_output(opening->stream, index);
-    return add_lines(opening, index) || api_fail_memory(problem);
+    api_body_output(request->opening.stream, index);
+    return add_lines(request, index) || api_fail_memory(&request->problem);
 }
 
 /* Which layers are answered, of a preset whose layers differ. */
@@ -57,77 +57,66 @@ static void add_layer_type(struct api_text *text, const struct pe_preset *preset
         api_text_member(text, "layer_type", is_asked ? asked->string : preset->layers[0].layer_type);
 }
 
-/* By which name the preset was asked for. */
-static void add_asked(struct api_text *text, const struct api_request *request)
+void api_json_plan(struct api_text *text, const struct api_request *request)
 {
-    const struct pe_value *asked = request ? api_request_find(request, "preset") : NULL;
-    api_preset_asked(text, asked && asked->kind == PE_STRING ? asked->string : NULL);
-}
-
-void api_json_plan(struct api_text *text, const struct api_opening *opening)
-{
-    const struct pe_plan *plan = opening->source.plan;
-    api_text_put(text, "\"scheme\":");
-    api_text_string(text, pe_plan_scheme(plan)->name);
+    const struct pe_plan *plan = request->opening.source.plan;
+    api_text_named(text, "\"scheme\":", pe_plan_scheme(plan)->name);
     api_text_put(text, ",\"config\":");
-    api_text_add(text, opening->config, opening->config_bytes);
+    api_text_add(text, request->opening.config, request->opening.config_bytes);
     if (pe_plan_preset(plan)) {
         api_text_put(text, ",\"preset\":{");
         api_preset_about(text, pe_plan_preset(plan));
-        add_layer_type(text, pe_plan_preset(plan), opening->request);
-        add_asked(text, opening->request);
+        add_layer_type(text, pe_plan_preset(plan), request);
+        /* By which name the preset was asked for. */
+        const struct pe_value *asked = request ? api_request_find(request, "preset") : NULL;
+        api_preset_asked(text, asked && asked->kind == PE_STRING ? asked->string : NULL);
         api_text_put(text, "}");
     }
 }
 
-static void add_members(const struct api_opening *opening, struct api_text *text)
-{
-    for (size_t i = 0; i < opening->n_members; i++) {
-        api_text_string(text, opening->members[i].name);
-        api_text_put(text, ":");
-        api_text_add(text, opening->members[i].json, opening->members[i].n);
-        api_text_put(text, ",");
-    }
-}
-
-static void begin_answer(const struct api_opening *opening, struct api_text *text)
+static void begin_answer(const struct api_request *request, struct api_text *text)
 {
     api_text_put(text, "{");
-    if (opening->source.plan) {
-        api_json_plan(text, opening);
+    if (request->opening.source.plan) {
+        api_json_plan(text, request);
         api_text_put(text, ",");
     }
-    add_members(opening, text);
+    for (size_t i = 0; i < request->opening.n_members; i++) {
+        api_text_string(text, request->opening.members[i].name);
+        api_text_put(text, ":");
+        api_text_add(text, request->opening.members[i].json, request->opening.members[i].n);
+        api_text_put(text, ",");
+    }
     api_text_put(text, "\"tensors\":{");
 }
 
 /* The names along the first axis of the output `terms`. */
-static void add_terms(const struct api_opening *opening, struct api_text *text)
+void api_json_end_of_plan(struct api_text *text, const struct pe_plan *plan)
 {
     const char *names[PE_TERMS_MAX];
-    size_t n = opening->source.plan ? pe_plan_terms(opening->source.plan, names) : 0;
+    uint64_t empty_rows;
+    size_t n = plan ? pe_plan_terms(plan, names) : 0;
+    if (plan && pe_plan_empty_rows(plan, &empty_rows))
+        api_text_format(text, ",\"empty_rows\":%" PRIu64, empty_rows);
     for (size_t i = 0; i < n; i++)
         api_text_format(text, "%s\"%s\"%s", i ? "," : ",\"terms\":[", names[i], i + 1 < n ? "" : "]");
 }
 
-static bool open(struct api_opening *opening, struct api_problem *problem)
+static bool open(struct api_request *request)
 {
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
-    begin_answer(opening, &text);
-    for (size_t i = 0; i < api_source_count(&opening->source); i++) {
-        begin_tensor(&text, api_source_output(&opening->source, i), i);
-        if (opening->form->data && !add_numbers(opening, &text, i, problem))
+    begin_answer(request, &text);
+    for (size_t i = 0; i < api_source_count(&request->opening.source); i++) {
+        begin_tensor(&text, api_source_output(&request->opening.source, i), i);
+        if (request->form.data && !add_numbers(request, &text, i))
             return false; /* on failure the text has been freed */
         api_text_put(&text, "}");
     }
     api_text_put(&text, "}");
-    uint64_t empty_rows;
-    if (opening->source.plan && pe_plan_empty_rows(opening->source.plan, &empty_rows))
-        api_text_format(&text, ",\"empty_rows\":%" PRIu64, empty_rows);
-    add_terms(opening, &text);
+    api_json_end_of_plan(&text, request->opening.source.plan);
     api_text_put(&text, "}");
-    return api_body_take(opening, &text, problem);
+    return api_body_take(request, &text);
 }
 
 static struct api_elements elements_of(const struct api_plan_body *stream, const struct pe_output *output)

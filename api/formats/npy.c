@@ -53,19 +53,19 @@ void api_npy_head(struct api_text *text, const struct pe_output *output)
     }
 }
 
-static bool open(struct api_opening *opening, struct api_problem *problem)
+static bool open(struct api_request *request)
 {
-    if (api_source_count(&opening->source) != 1)
-        return fail_several(&opening->source, problem);
-    const struct pe_output *output = api_source_output(&opening->source, 0);
-    if (!api_npy_check(output, "npy", problem))
+    if (api_source_count(&request->opening.source) != 1)
+        return fail_several(&request->opening.source, &request->problem);
+    const struct pe_output *output = api_source_output(&request->opening.source, 0);
+    if (!api_npy_check(output, "npy", &request->problem))
         return false;
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
     api_npy_head(&text, output);
-    if (!api_body_take(opening, &text, problem))
+    if (!api_body_take(request, &text))
         return false;
-    api_body_output(opening->stream, 0);
+    api_body_output(request->opening.stream, 0);
     return true;
 }
 

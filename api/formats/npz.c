@@ -208,7 +208,7 @@ static void put_entry(struct api_text *text, struct npz *npz, size_t k)
     api_text_drop(&head);
 }
 
-static bool add_part(struct api_opening *opening, struct npz *npz, size_t k, struct api_problem *problem)
+static bool add_part(struct api_request *request, struct npz *npz, size_t k)
 {
     struct api_text text;
     api_text_init(&text, API_PIECE_BYTES);
@@ -220,30 +220,21 @@ static bool add_part(struct api_opening *opening, struct npz *npz, size_t k, str
         put_directory(&text, npz);
     struct part *part = &npz->parts[k];
     *part = (struct part){.n = text.n};
-    part->text = text.state ? NULL : api_arena_string(opening->arena, text.bytes, text.n);
-    bool fine = part->text || (text.state ? api_fail_text(problem, &text) : api_fail_memory(problem));
+    part->text = text.state ? NULL : api_arena_string(&request->arena, text.bytes, text.n);
+    bool fine =
+        part->text || (text.state ? api_fail_text(&request->problem, &text) : api_fail_memory(&request->problem));
     api_text_drop(&text);
     if (fine)
-        api_body_made(opening->stream, k, part->n);
+        api_body_made(request->opening.stream, k, part->n);
     npz->end += part->n;
     return fine;
 }
 
-static void add_elements(struct api_opening *opening, struct npz *npz, size_t k)
-{
-    struct entry *entry = &npz->entries[k];
-    uint64_t count = entry->output->n_rows * entry->output->row_len;
-    entry->segment = opening->stream->n_segments;
-    entry->is_empty = count == 0;
-    api_body_output(opening->stream, k);
-    npz->end += count * pe_dtype_size(entry->output->dtype);
-}
-
 /* The system zeroes each page on first use: if an answer is not read to its end, the rest costs nothing. */
-static bool add_notes(struct api_opening *opening, struct npz *npz, struct api_problem *problem)
+static bool add_notes(struct api_request *request, struct npz *npz)
 {
-    npz->notes = calloc((size_t)opening->stream->body.n_pieces, sizeof *npz->notes);
-    return (npz->notes && api_arena_own(opening->arena, npz->notes, free)) || api_fail_memory(problem);
+    npz->notes = calloc((size_t)request->opening.stream->body.n_pieces, sizeof *npz->notes);
+    return (npz->notes && api_arena_own(&request->arena, npz->notes, free)) || api_fail_memory(&request->problem);
 }
 
 static struct npz *npz_new(struct api_arena *arena, size_t n)
@@ -258,23 +249,28 @@ static struct npz *npz_new(struct api_arena *arena, size_t n)
     return npz;
 }
 
-static bool open(struct api_opening *opening, struct api_problem *problem)
+static bool open(struct api_request *request)
 {
-    size_t n = api_source_count(&opening->source);
+    size_t n = api_source_count(&request->opening.source);
     for (size_t i = 0; i < n; i++)
-        if (!api_npy_check(api_source_output(&opening->source, i), "npz", problem))
+        if (!api_npy_check(api_source_output(&request->opening.source, i), "npz", &request->problem))
             return false;
-    struct npz *npz = npz_new(opening->arena, n);
+    struct npz *npz = npz_new(&request->arena, n);
     if (!npz)
-        return api_fail_memory(problem);
-    opening->stream->own = npz;
+        return api_fail_memory(&request->problem);
+    request->opening.stream->own = npz;
     for (size_t i = 0; i < n; i++) {
-        npz->entries[i].output = api_source_output(&opening->source, i);
-        if (!add_part(opening, npz, i, problem))
+        npz->entries[i].output = api_source_output(&request->opening.source, i);
+        if (!add_part(request, npz, i))
             return false;
-        add_elements(opening, npz, i);
+        struct entry *entry = &npz->entries[i];
+        uint64_t count = entry->output->n_rows * entry->output->row_len;
+        entry->segment = request->opening.stream->n_segments;
+        entry->is_empty = count == 0;
+        api_body_output(request->opening.stream, i);
+        npz->end += count * pe_dtype_size(entry->output->dtype);
     }
-    return add_part(opening, npz, n, problem) && add_notes(opening, npz, problem);
+    return add_part(request, npz, n) && add_notes(request, npz);
 }
 
 /* ---- Making ---- */

@@ -14,31 +14,6 @@ enum { SPARSE_STEP = 64 };
 
 static uint64_t count(const struct api_picture *p) { return p->height * p->width; }
 
-/* Elements that are computed as one unit stay in one chunk, however few of them are visible. Otherwise a chunk contains
- * only visible elements: a part of a row, or many whole rows if every row is visible. */
-static void choose_chunks(struct api_picture *p)
-{
-    size_t size = pe_dtype_size(p->output->dtype), fits = API_PIECE_BYTES / size;
-    uint64_t rows = fits / p->width;
-    rows -= rows > API_ROWS_UNIT ? rows % API_ROWS_UNIT : 0;
-    p->step = p->width < fits ? p->width : fits;
-    p->within = p->width;
-    if (p->output->unit && p->output->unit <= API_UNIT_BYTES_MAX / size) {
-        p->step = p->output->unit;
-        p->within = p->output->period;
-    } else if (!p->output->unit && p->col_step >= SPARSE_STEP) {
-        p->step = 1;
-    } else if (p->row_step == 1 && rows > 1) {
-        p->step = rows * p->width;
-        p->within = count(p);
-    }
-    if (!p->output->unit && p->output->most &&
-        p->output->most < p->step) { /* so that a client that disconnects is noticed soon */
-        p->step = p->output->most < p->width ? p->output->most : p->width;
-        p->within = p->width;
-    }
-}
-
 static void load(struct api_picture *p, uint64_t element)
 {
     uint64_t base = element / p->within * p->within, at = (element - base) / p->step * p->step;
@@ -69,18 +44,19 @@ static void read_row(struct api_picture *p, size_t row)
 
 /* ---- Its life ---- */
 
-bool api_picture_init(struct api_picture *picture, const struct api_opening *opening, struct api_problem *problem)
+bool api_picture_init(struct api_picture *picture, struct api_request *request)
 {
-    const struct api_source *source = &opening->source;
+    const struct api_source *source = &request->opening.source;
     if (api_source_count(source) == 0)
-        return api_fail(problem, 406, "", "the answer has no tensor, so there is no picture of it; use format json");
+        return api_fail(&request->problem, 406, "",
+                        "the answer has no tensor, so there is no picture of it; use format json");
     const struct pe_output *output = api_source_output(source, 0);
     *picture = (struct api_picture){.source = *source, .output = output, .row_step = 1, .col_step = 1};
     picture->height = output->rank > 1 ? output->shape[output->rank - 2] : 1;
     picture->width = output->rank > 0 ? output->shape[output->rank - 1] : 1;
     if (output->n_rows && output->row_len)
         return true;
-    return api_fail(problem, 406, "", "%s has no elements, so there is no picture of it; use format json",
+    return api_fail(&request->problem, 406, "", "%s has no elements, so there is no picture of it; use format json",
                     output->name);
 }
 
@@ -97,7 +73,27 @@ bool api_picture_shrink(struct api_picture *picture, uint64_t row_step, uint64_t
     p->col_step = col_step;
     p->n_rows = (size_t)((p->height - 1) / row_step + 1);
     p->n_cols = (size_t)((p->width - 1) / col_step + 1);
-    choose_chunks(p);
+    /* Elements that are computed as one unit stay in one chunk, however few of them are visible. Otherwise a chunk
+     * contains only visible elements: a part of a row, or many whole rows if every row is visible. */
+    size_t size = pe_dtype_size(p->output->dtype), fits = API_PIECE_BYTES / size;
+    uint64_t rows = fits / p->width;
+    rows -= rows > API_ROWS_UNIT ? rows % API_ROWS_UNIT : 0;
+    p->step = p->width < fits ? p->width : fits;
+    p->within = p->width;
+    if (p->output->unit && p->output->unit <= API_UNIT_BYTES_MAX / size) {
+        p->step = p->output->unit;
+        p->within = p->output->period;
+    } else if (!p->output->unit && p->col_step >= SPARSE_STEP) {
+        p->step = 1;
+    } else if (p->row_step == 1 && rows > 1) {
+        p->step = rows * p->width;
+        p->within = count(p);
+    }
+    if (!p->output->unit && p->output->most &&
+        p->output->most < p->step) { /* so that a client that disconnects is noticed soon */
+        p->step = p->output->most < p->width ? p->output->most : p->width;
+        p->within = p->width;
+    }
     uint64_t most = p->step < count(p) ? p->step : count(p);
     p->values = malloc(p->n_cols * sizeof *p->values);
     p->chunk = malloc((size_t)most * pe_dtype_size(p->output->dtype));

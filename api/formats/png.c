@@ -61,19 +61,6 @@ static void on_give(png_structp png, png_voidp bytes)
 
 /* ---- The file ---- */
 
-/* Viewers that ignore transparency show white there. */
-static void set_palette(struct drawing *d)
-{
-    png_color palette[1 + API_COLOURS] = {{0xff, 0xff, 0xff}};
-    for (unsigned i = 0; i < API_COLOURS; i++) {
-        struct api_colour colour = api_colour(d->cmap, i);
-        palette[1 + i] = (png_color){colour.red, colour.green, colour.blue};
-    }
-    const png_byte transparent = 0;
-    png_set_PLTE(d->png, d->info, palette, 1 + API_COLOURS);
-    png_set_tRNS(d->png, d->info, &transparent, 1, NULL);
-}
-
 static void set_text(struct drawing *d)
 {
     char key[] = "posenc";
@@ -87,7 +74,15 @@ static void write_head(struct drawing *d)
     png_set_IHDR(d->png, d->info, (png_uint_32)d->width, (png_uint_32)d->height, 8, PNG_COLOR_TYPE_PALETTE,
                  PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_set_sRGB(d->png, d->info, PNG_sRGB_INTENT_PERCEPTUAL);
-    set_palette(d);
+    /* Viewers that ignore transparency show white there. */
+    png_color palette[1 + API_COLOURS] = {{0xff, 0xff, 0xff}};
+    for (unsigned i = 0; i < API_COLOURS; i++) {
+        struct api_colour colour = api_colour(d->cmap, i);
+        palette[1 + i] = (png_color){colour.red, colour.green, colour.blue};
+    }
+    const png_byte transparent = 0;
+    png_set_PLTE(d->png, d->info, palette, 1 + API_COLOURS);
+    png_set_tRNS(d->png, d->info, &transparent, 1, NULL);
     if (d->request.n)
         set_text(d);
     png_write_info(d->png, d->info);
@@ -196,43 +191,39 @@ static bool take_rows(struct drawing *d, struct api_problem *problem)
 
 /* Readers refuse long texts (libpng: 8 MB), and a list of a million positions has no use in a picture, so a long text
  * is left out. */
-static bool print_request(struct drawing *d, const struct api_opening *opening, struct api_problem *problem)
+static bool print_request(struct drawing *d, struct api_request *request)
 {
-    if (!opening->source.plan)
+    if (!request->opening.source.plan)
         return true;
-    api_resolved_print(&d->request, opening, &d->picture, d->zoom);
+    api_resolved_print(&d->request, request, &d->picture, d->zoom);
     api_text_add(&d->request, "", 1);
     if (d->request.state == API_TEXT_NO_MEMORY)
-        return api_fail_memory(problem);
+        return api_fail_memory(&request->problem);
     d->request.n = d->request.state ? 0 : d->request.n;
     return true;
 }
 
-static void drop(struct drawing *d)
+static bool open(struct api_request *request)
 {
-    api_picture_drop(&d->picture);
-    api_text_drop(&d->request);
-    free(d->indices);
-    free(d->pixels);
-}
-
-static bool open(struct api_opening *opening, struct api_problem *problem)
-{
-    struct drawing d = {.cmap = api_form_cmap(opening->form)};
+    struct drawing d = {.cmap = api_form_cmap(&request->form)};
     api_text_init(&d.request, API_PICTURE_TEXT_MAX);
     api_text_init(&d.out, API_PICTURE_BYTES_MAX);
-    bool fine = api_picture_init(&d.picture, opening, problem) && choose_zoom(&d, opening->form, problem) &&
-                api_picture_shrink(&d.picture, 1, 1, problem);
+    bool fine = api_picture_init(&d.picture, request) && choose_zoom(&d, &request->form, &request->problem) &&
+                api_picture_shrink(&d.picture, 1, 1, &request->problem);
     if (fine) {
-        api_picture_measure(&d.picture, opening->form);
-        if (opening->form->legend && d.picture.has_range)
+        api_picture_measure(&d.picture, &request->form);
+        if (request->form.legend && d.picture.has_range)
             add_legend(&d);
-        fine = api_picture_check(&d.picture, problem) && take_rows(&d, problem) &&
-               print_request(&d, opening, problem) && write_png(&d, problem) && api_picture_check(&d.picture, problem);
+        fine = api_picture_check(&d.picture, &request->problem) && take_rows(&d, &request->problem) &&
+               print_request(&d, request) && write_png(&d, &request->problem) &&
+               api_picture_check(&d.picture, &request->problem);
     }
-    drop(&d);
+    api_picture_drop(&d.picture);
+    api_text_drop(&d.request);
+    free(d.indices);
+    free(d.pixels);
     if (fine)
-        return api_body_keep(opening, &d.out, problem);
+        return api_body_keep(request, &d.out);
     api_text_drop(&d.out);
     return false;
 }

@@ -11,24 +11,24 @@ static void add_entry(struct api_text *text, const struct pe_output *output, siz
     api_text_format(text, "\";offset=%" PRIu64, offset);
 }
 
-static bool open(struct api_opening *opening, struct api_problem *problem)
+static bool open(struct api_request *request)
 {
     struct api_text text;
-    if (api_source_count(&opening->source) == 0)
-        return api_fail(problem, 406, "",
+    if (api_source_count(&request->opening.source) == 0)
+        return api_fail(&request->problem, 406, "",
                         "raw is the bytes of tensors, and this answer has none; take the format json");
     api_text_init(&text, API_TEXT_MAX);
     uint64_t offset = 0;
-    for (size_t i = 0; i < api_source_count(&opening->source); i++) {
-        const struct pe_output *output = api_source_output(&opening->source, i);
+    for (size_t i = 0; i < api_source_count(&request->opening.source); i++) {
+        const struct pe_output *output = api_source_output(&request->opening.source, i);
         add_entry(&text, output, i, offset);
-        api_body_output(opening->stream, i);
+        api_body_output(request->opening.stream, i);
         offset += output->n_rows * output->row_len * pe_dtype_size(output->dtype);
     }
-    opening->header = "Posenc-Tensors";
-    opening->header_value = text.state ? NULL : api_arena_string(opening->arena, text.bytes, text.n);
+    request->opening.header = "Posenc-Tensors";
+    request->opening.header_value = text.state ? NULL : api_arena_string(&request->arena, text.bytes, text.n);
     api_text_drop(&text);
-    return opening->header_value || api_fail_memory(problem);
+    return request->opening.header_value || api_fail_memory(&request->problem);
 }
 
 const struct api_format api_format_raw;

@@ -4,14 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool is_among(const struct pe_value *object, const char *name)
-{
-    for (size_t i = 0; i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 static void add_field(struct api_text *text, const struct pe_field *field)
 {
     api_text_put(text, ",");
@@ -21,39 +13,30 @@ static void add_field(struct api_text *text, const struct pe_field *field)
 }
 
 /* The fields of the sequence, except those that the configuration repeats. */
-static bool is_of_sequence(const struct api_opening *opening, const char *name)
+static bool is_of_sequence(const struct api_request *request, const char *name)
 {
-    return pe_param_find(pe_sequence_params(), name) && !is_among(pe_plan_config(opening->source.plan), name);
+    return pe_param_find(pe_sequence_params(), name) &&
+           !api_member_find(pe_plan_config(request->opening.source.plan), name);
 }
 
 /* Fields that name a model. */
-static bool is_of_model(const struct api_opening *opening, const char *name)
+static bool is_of_model(const struct api_request *request, const char *name)
 {
-    static const char *const names[] = {"preset", "hf_config", "gguf", "said", "layer_type"};
-    (void)opening;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
+    static const char *const names[] = {"preset", "hf_config", "gguf", "said", "layer_type", NULL};
+    (void)request;
+    return api_is_among(names, name);
 }
 
-static size_t add_fields(struct api_text *text, const struct api_opening *opening,
-                         bool (*is_one)(const struct api_opening *, const char *))
+static size_t add_fields(struct api_text *text, const struct api_request *request,
+                         bool (*is_one)(const struct api_request *, const char *))
 {
     size_t n = 0;
-    for (size_t i = 0; i < opening->request->n_fields; i++)
-        if (opening->request->fields[i].value.kind != PE_NULL && is_one(opening, opening->request->fields[i].name)) {
-            add_field(text, &opening->request->fields[i]);
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (request->fields[i].value.kind != PE_NULL && is_one(request, request->fields[i].name)) {
+            add_field(text, &request->fields[i]);
             n++;
         }
     return n;
-}
-
-/* A model may define the sequence, e.g. Swin's window; then the field that names the model defines it again. */
-static void add_sequence(struct api_text *text, const struct api_opening *opening)
-{
-    if (add_fields(text, opening, is_of_sequence) == 0)
-        add_fields(text, opening, is_of_model);
 }
 
 static void add_bound(struct api_text *text, int64_t x)
@@ -99,20 +82,20 @@ static void add_slice(struct api_text *text, const struct api_form *form, const 
         api_text_member(text, "reduce", api_reduce_names[form->reduce]);
 }
 
-static void add_form(struct api_text *text, const struct api_opening *opening, const struct api_picture *picture,
+static void add_form(struct api_text *text, const struct api_request *request, const struct api_picture *picture,
                      uint64_t zoom)
 {
-    api_text_member(text, "format", opening->stream->format->name);
+    api_text_member(text, "format", request->opening.stream->format->name);
     if (pe_dtype_is_real(picture->output->dtype))
         api_text_member(text, "dtype", pe_dtype_name(picture->output->dtype));
     api_text_put(text, ",\"outputs\":[");
     api_text_string(text, picture->output->name);
     api_text_put(text, "]");
-    add_slice(text, opening->form, picture->output->name);
-    api_text_member(text, "cmap", api_cmap_names[api_form_cmap(opening->form)]);
+    add_slice(text, &request->form, picture->output->name);
+    api_text_member(text, "cmap", api_cmap_names[api_form_cmap(&request->form)]);
     if (zoom)
         api_text_format(text, ",\"zoom\":%" PRIu64, zoom);
-    if (opening->form->legend)
+    if (request->form.legend)
         api_text_put(text, ",\"legend\":true");
     if (!picture->has_range)
         return;
@@ -148,14 +131,16 @@ static void add_ascii(struct api_text *text, const struct api_text *from)
     }
 }
 
-void api_resolved_print(struct api_text *text, const struct api_opening *opening, const struct api_picture *picture,
+void api_resolved_print(struct api_text *text, const struct api_request *request, const struct api_picture *picture,
                         uint64_t zoom)
 {
     struct api_text json;
     api_text_init(&json, text->max);
-    api_text_add(&json, opening->config, opening->config_bytes - 1); /* without its closing brace */
-    add_sequence(&json, opening);
-    add_form(&json, opening, picture, zoom);
+    api_text_add(&json, request->opening.config, request->opening.config_bytes - 1); /* without its closing brace */
+    /* A model may define the sequence, e.g. Swin's window; then the field that names the model defines it again. */
+    if (add_fields(&json, request, is_of_sequence) == 0)
+        add_fields(&json, request, is_of_model);
+    add_form(&json, request, picture, zoom);
     api_text_put(&json, "}");
     if (json.state)
         text->state = json.state;

@@ -25,26 +25,16 @@ static int compare(const void *left, const void *right)
     return ranks ? ranks : strcmp(a->name, b->name);
 }
 
-static void add_entry(struct api_text *text, const struct pe_output *output, uint64_t begin, uint64_t end)
+static void add_plan(struct api_text *text, const struct api_request *request)
 {
-    api_text_put(text, ",");
-    api_text_string(text, output->name);
-    api_text_format(text, ":{\"dtype\":\"%s\",\"shape\":", api_dtype_name(API_SAFETENSORS, output->dtype));
-    api_text_shape(text, output->shape, output->rank);
-    api_text_format(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
-}
-
-static void add_plan(struct api_text *text, const struct api_opening *opening)
-{
-    api_text_put(text, ",\"scheme\":");
-    api_text_string(text, pe_plan_scheme(opening->source.plan)->name);
+    api_text_named(text, ",\"scheme\":", pe_plan_scheme(request->opening.source.plan)->name);
     api_text_put(text, ",\"config\":");
-    api_text_string_n(text, opening->config, opening->config_bytes);
+    api_text_string_n(text, request->opening.config, request->opening.config_bytes);
     uint64_t empty_rows;
-    if (pe_plan_empty_rows(opening->source.plan, &empty_rows))
+    if (pe_plan_empty_rows(request->opening.source.plan, &empty_rows))
         api_text_format(text, ",\"empty_rows\":\"%" PRIu64 "\"", empty_rows);
     const char *names[PE_TERMS_MAX];
-    size_t n = pe_plan_terms(opening->source.plan, names);
+    size_t n = pe_plan_terms(request->opening.source.plan, names);
     for (size_t i = 0; i < n; i++)
         api_text_format(text, "%s%s%s", i ? "," : ",\"terms\":\"", names[i], i + 1 < n ? "" : "\"");
 }
@@ -63,13 +53,13 @@ static void add_member(struct api_text *text, const struct api_member *member)
 
 /* All values are strings, as the format wants them; "pt" tells the usual loaders that the tensors are plain row-major
  * ones. */
-static void add_metadata(struct api_text *text, const struct api_opening *opening)
+static void add_metadata(struct api_text *text, const struct api_request *request)
 {
     api_text_put(text, "{\"__metadata__\":{\"format\":\"pt\"");
-    if (opening->source.plan)
-        add_plan(text, opening);
-    for (size_t i = 0; i < opening->n_members; i++)
-        add_member(text, &opening->members[i]);
+    if (request->opening.source.plan)
+        add_plan(text, request);
+    for (size_t i = 0; i < request->opening.n_members; i++)
+        add_member(text, &request->opening.members[i]);
     api_text_put(text, "}");
 }
 
@@ -84,55 +74,59 @@ static void finish_header(struct api_text *text)
         text->bytes[i] = (char)((text->n - PREFIX) >> 8 * i & 0xff);
 }
 
-static void sort(const struct api_opening *opening, struct entries *entries)
+static void sort(const struct api_request *request, struct entries *entries)
 {
-    entries->n = api_source_count(&opening->source);
+    entries->n = api_source_count(&request->opening.source);
     for (size_t i = 0; i < entries->n; i++)
-        entries->at[i] = (struct entry){.output = api_source_output(&opening->source, i), .index = i};
-    if (!opening->keeps_order)
+        entries->at[i] = (struct entry){.output = api_source_output(&request->opening.source, i), .index = i};
+    if (!request->opening.keeps_order)
         qsort(entries->at, entries->n, sizeof entries->at[0], compare);
 }
 
 /* Writes the header; returns the bytes of the tensors after it. */
-static uint64_t add_header(struct api_text *text, const struct api_opening *opening, const struct entries *entries)
+static uint64_t add_header(struct api_text *text, const struct api_request *request, const struct entries *entries)
 {
     api_text_add(text, "\0\0\0\0\0\0\0", 8);
-    add_metadata(text, opening);
+    add_metadata(text, request);
     uint64_t end = 0;
     for (size_t i = 0; i < entries->n; i++) {
         const struct pe_output *output = entries->at[i].output;
         uint64_t begin = end;
         end += output->n_rows * output->row_len * pe_dtype_size(output->dtype);
-        add_entry(text, output, begin, end);
+        api_text_put(text, ",");
+        api_text_string(text, output->name);
+        api_text_format(text, ":{\"dtype\":\"%s\",\"shape\":", api_dtype_name(API_SAFETENSORS, output->dtype));
+        api_text_shape(text, output->shape, output->rank);
+        api_text_format(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
     }
     finish_header(text);
     return end;
 }
 
-bool api_safetensors_size(const struct api_opening *opening, uint64_t *n_bytes, struct api_problem *problem)
+bool api_safetensors_size(struct api_request *request, uint64_t *n_bytes)
 {
     struct entries entries;
     struct api_text text;
-    sort(opening, &entries);
+    sort(request, &entries);
     api_text_init(&text, API_TEXT_MAX);
-    uint64_t n = add_header(&text, opening, &entries);
-    bool fine = !text.state || api_fail_text(problem, &text);
+    uint64_t n = add_header(&text, request, &entries);
+    bool fine = !text.state || api_fail_text(&request->problem, &text);
     *n_bytes = text.n + n;
     api_text_drop(&text);
     return fine;
 }
 
-static bool open(struct api_opening *opening, struct api_problem *problem)
+static bool open(struct api_request *request)
 {
     struct entries entries;
     struct api_text text;
-    sort(opening, &entries);
+    sort(request, &entries);
     api_text_init(&text, API_TEXT_MAX);
-    add_header(&text, opening, &entries);
-    if (!api_body_take(opening, &text, problem))
+    add_header(&text, request, &entries);
+    if (!api_body_take(request, &text))
         return false;
     for (size_t i = 0; i < entries.n; i++)
-        api_body_output(opening->stream, entries.at[i].index);
+        api_body_output(request->opening.stream, entries.at[i].index);
     return true;
 }
 

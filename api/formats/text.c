@@ -23,16 +23,6 @@ struct drawing {
 
 /* ---- Characters ---- */
 
-static void put_characters(struct drawing *d)
-{
-    enum { N = sizeof characters - 1 };
-    char *line = api_text_room(&d->out, d->picture.n_cols);
-    for (size_t j = 0; line && j < d->picture.n_cols; j++)
-        line[j] = d->upper[j] ? characters[(d->upper[j] - 1) * N / API_COLOURS] : gap;
-    d->out.n += line ? d->picture.n_cols : 0;
-    api_text_put(&d->out, "\n");
-}
-
 /* ---- Half blocks ---- */
 
 /* Writes a colour only when it changes. which: 38 foreground, 48 background (ECMA-48's SGR, with 24 bits as ISO 8613-6
@@ -75,7 +65,12 @@ static void put_rows(struct drawing *d, bool ascii)
     for (size_t i = 0; i < d->picture.n_rows && !d->picture.is_left; i += n_together) {
         api_picture_row(&d->picture, i, d->upper);
         if (ascii) {
-            put_characters(d);
+            enum { N = sizeof characters - 1 };
+            char *line = api_text_room(&d->out, d->picture.n_cols);
+            for (size_t j = 0; line && j < d->picture.n_cols; j++)
+                line[j] = d->upper[j] ? characters[(d->upper[j] - 1) * N / API_COLOURS] : gap;
+            d->out.n += line ? d->picture.n_cols : 0;
+            api_text_put(&d->out, "\n");
             continue;
         }
         if (i + 1 < d->picture.n_rows)
@@ -95,25 +90,6 @@ static void put_steps(struct drawing *d)
         api_text_format(&d->out, ", 1 column in %" PRIu64, p->col_step);
 }
 
-/* "alibi bias [8,64,64] at [0], f32, from -31.5 to 0"; the scheme is that of the plan, if there is one */
-static void put_legend(struct drawing *d)
-{
-    const struct api_picture *p = &d->picture;
-    if (p->source.plan)
-        api_text_format(&d->out, "%s ", pe_plan_scheme(p->source.plan)->name);
-    api_text_format(&d->out, "%s ", p->output->name);
-    api_text_shape(&d->out, p->output->shape, p->output->rank);
-    for (unsigned i = 0; i + 2 < p->output->rank; i++)
-        api_text_put(&d->out, i ? ",0" : " at [0");
-    api_text_put(&d->out, p->output->rank > 2 ? "]" : "");
-    api_text_format(&d->out, ", %s", pe_dtype_name(p->output->dtype));
-    put_steps(d);
-    if (p->has_range)
-        api_text_format(&d->out, ", from %.6g to %.6g\n", p->low, p->high);
-    else
-        api_text_put(&d->out, ", nothing finite\n");
-}
-
 static bool fail_cmap(struct api_problem *problem)
 {
     return api_fail(problem, 422, "/cmap", "cmap has no meaning beside ascii: plain characters have no colours");
@@ -130,25 +106,39 @@ static bool prepare(struct drawing *d, const struct api_form *form, struct api_p
     return (d->upper && d->lower) || api_fail_memory(problem);
 }
 
-static bool open(struct api_opening *opening, struct api_problem *problem)
+static bool open(struct api_request *request)
 {
-    const struct api_form *form = opening->form;
+    const struct api_form *form = &request->form;
     struct drawing d = {.cmap = api_form_cmap(form)};
     if (form->ascii && form->cmap >= 0)
-        return fail_cmap(problem);
+        return fail_cmap(&request->problem);
     api_text_init(&d.out, API_TEXT_MAX);
-    bool fine = api_picture_init(&d.picture, opening, problem) && prepare(&d, form, problem);
+    bool fine = api_picture_init(&d.picture, request) && prepare(&d, form, &request->problem);
     if (fine) {
         api_picture_measure(&d.picture, form);
         put_rows(&d, form->ascii);
-        put_legend(&d);
-        fine = api_picture_check(&d.picture, problem);
+        /* "alibi bias [8,64,64] at [0], f32, from -31.5 to 0"; the scheme is that of the plan, if there is one */
+        const struct api_picture *p = &d.picture;
+        if (p->source.plan)
+            api_text_format(&d.out, "%s ", pe_plan_scheme(p->source.plan)->name);
+        api_text_format(&d.out, "%s ", p->output->name);
+        api_text_shape(&d.out, p->output->shape, p->output->rank);
+        for (unsigned i = 0; i + 2 < p->output->rank; i++)
+            api_text_put(&d.out, i ? ",0" : " at [0");
+        api_text_put(&d.out, p->output->rank > 2 ? "]" : "");
+        api_text_format(&d.out, ", %s", pe_dtype_name(p->output->dtype));
+        put_steps(&d);
+        if (p->has_range)
+            api_text_format(&d.out, ", from %.6g to %.6g\n", p->low, p->high);
+        else
+            api_text_put(&d.out, ", nothing finite\n");
+        fine = api_picture_check(&d.picture, &request->problem);
     }
     api_picture_drop(&d.picture);
     free(d.upper);
     free(d.lower);
     if (fine)
-        return api_body_keep(opening, &d.out, problem);
+        return api_body_keep(request, &d.out);
     api_text_drop(&d.out);
     return false;
 }
@@ -167,10 +157,9 @@ const struct api_format api_format_text = {
 
 /* ---- TeX: of derivations alone, which print it themselves (api/endpoints/derive.c) ---- */
 
-static bool refuse_tex(struct api_opening *opening, struct api_problem *problem)
+static bool refuse_tex(struct api_request *request)
 {
-    (void)opening;
-    return api_fail(problem, 406, "/format", "tex has the steps of /derive; tensors have no such form");
+    return api_fail(&request->problem, 406, "/format", "tex has the steps of /derive; tensors have no such form");
 }
 
 const struct api_format api_format_tex;

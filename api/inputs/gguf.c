@@ -89,7 +89,7 @@ static bool need(struct head *h, uint64_t n) { return has(h, n) || fail_cut(h, n
 
 static uint64_t take(struct head *h, unsigned n)
 {
-    uint64_t x = api_gguf_integer(h->bytes + h->at, n);
+    uint64_t x = api_little_endian(h->bytes + h->at, n);
     h->at += n;
     return x;
 }
@@ -131,21 +131,6 @@ static bool is_wanted(const char *name, size_t n)
 /* The client has disconnected, so this refusal is not sent. */
 static bool is_left_at(struct head *h, uint64_t step) { return pe_is_cancelled_at(step) && !fail_cut(h, UINT64_MAX); }
 
-static bool skip_strings(struct head *h, uint64_t count)
-{
-    if (!need(h, count > UINT64_MAX / 8 ? UINT64_MAX : 8 * count))
-        return false;
-    for (uint64_t i = 0; i < count; i++) {
-        if (!need(h, 8) || is_left_at(h, i))
-            return false;
-        uint64_t n = take(h, 8);
-        if (!need(h, n))
-            return false;
-        h->at += (size_t)n;
-    }
-    return true;
-}
-
 static bool check_booleans(struct head *h, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
@@ -163,8 +148,19 @@ static bool skip_array(struct head *h, bool is_kept)
         return fail_item(h, "has a type above 12");
     if (type == API_GGUF_ARRAY)
         return fail_item(h, "is an array of arrays");
-    if (type == API_GGUF_STRING)
-        return skip_strings(h, count);
+    if (type == API_GGUF_STRING) {
+        if (!need(h, count > UINT64_MAX / 8 ? UINT64_MAX : 8 * count))
+            return false;
+        for (uint64_t i = 0; i < count; i++) {
+            if (!need(h, 8) || is_left_at(h, i))
+                return false;
+            uint64_t n = take(h, 8);
+            if (!need(h, n))
+                return false;
+            h->at += (size_t)n;
+        }
+        return true;
+    }
     if (!need(h, count > UINT64_MAX / 8 ? UINT64_MAX : count * api_gguf_size(type)))
         return false;
     if (is_kept && count > ELEMENTS_MAX)
@@ -187,23 +183,6 @@ static bool skip_string(struct head *h, bool is_kept)
     if (is_kept && !api_gguf_is_text(h->bytes + h->at, (size_t)n))
         return fail_item(h, "is a string that is not UTF-8");
     h->at += (size_t)n;
-    return true;
-}
-
-static bool skip_value(struct head *h, bool is_kept)
-{
-    if (!need(h, 4))
-        return false;
-    uint64_t type = take(h, 4);
-    if (type >= API_GGUF_N_TYPES)
-        return fail_item(h, "has a type above 12");
-    if (type == API_GGUF_STRING)
-        return skip_string(h, is_kept);
-    if (type == API_GGUF_ARRAY)
-        return skip_array(h, is_kept);
-    if (!need(h, api_gguf_size(type)) || (type == API_GGUF_BOOL && !check_booleans(h, 1)))
-        return false;
-    h->at += api_gguf_size(type);
     return true;
 }
 
@@ -233,7 +212,19 @@ static bool walk_key(struct head *h)
         return fail(h, "a key is not UTF-8");
     if (is_kept)
         h->kept[h->n_kept++] = (struct kept){name, (uint32_t)n, hash_of(name, (size_t)n)};
-    return skip_value(h, is_kept);
+    if (!need(h, 4))
+        return false;
+    uint64_t type = take(h, 4);
+    if (type >= API_GGUF_N_TYPES)
+        return fail_item(h, "has a type above 12");
+    if (type == API_GGUF_STRING)
+        return skip_string(h, is_kept);
+    if (type == API_GGUF_ARRAY)
+        return skip_array(h, is_kept);
+    if (!need(h, api_gguf_size(type)) || (type == API_GGUF_BOOL && !check_booleans(h, 1)))
+        return false;
+    h->at += api_gguf_size(type);
+    return true;
 }
 
 static int by_name(const void *left, const void *right)
@@ -293,9 +284,9 @@ static bool read_alignment(struct head *h)
     const char *value = key->name + key->n;
     h->item = key->name;
     h->n_item = key->n;
-    if (api_gguf_integer(value, 4) != API_GGUF_U32)
+    if (api_little_endian(value, 4) != API_GGUF_U32)
         return fail_item(h, "is not a u32");
-    h->alignment = (uint32_t)api_gguf_integer(value + 4, 4);
+    h->alignment = (uint32_t)api_little_endian(value + 4, 4);
     bool is_power = h->alignment && !(h->alignment & (h->alignment - 1));
     return is_power || fail_item(h, "is no power of two");
 }
@@ -341,8 +332,8 @@ static bool fail_tensor(struct head *h, int i, const char *what)
     char pointer[PE_POINTER_MAX];
     snprintf(pointer, sizeof pointer, "%s", h->pointer);
     api_pointer_push(pointer, "tensors", 7);
-    api_pointer_push(pointer, pe_gguf_tensor_names[i], strlen(pe_gguf_tensor_names[i]));
-    return api_fail(h->problem, 422, pointer, "%s %s", pe_gguf_tensor_names[i], pe_text(what));
+    return api_fail_at(h->problem, 422, pointer, pe_gguf_tensor_names[i], "%s %s", pe_gguf_tensor_names[i],
+                       pe_text(what));
 }
 
 static bool keep_tensor(struct head *h, int i, uint64_t n_dimensions, uint64_t count, uint64_t type, uint64_t offset)

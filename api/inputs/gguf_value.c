@@ -17,7 +17,7 @@ static const struct {
 
 unsigned api_gguf_size(uint64_t type) { return types[type].n_bytes; }
 
-uint64_t api_gguf_integer(const char *bytes, unsigned n)
+uint64_t api_little_endian(const char *bytes, unsigned n)
 {
     uint64_t x = 0;
     for (unsigned i = 0; i < n; i++)
@@ -68,10 +68,10 @@ static void print_type(uint64_t type, bool is_array, char out[API_GGUF_TYPE_BYTE
 bool api_gguf_is_stored_as(const char *value, unsigned allowed, char is[API_GGUF_TYPE_BYTES],
                            char names[API_GGUF_TYPES_BYTES])
 {
-    uint64_t type = api_gguf_integer(value, 4);
+    uint64_t type = api_little_endian(value, 4);
     bool is_array = type == API_GGUF_ARRAY, fits = false;
     size_t used = 0;
-    type = is_array ? api_gguf_integer(value + 4, 4) : type;
+    type = is_array ? api_little_endian(value + 4, 4) : type;
     print_type(type, is_array, is);
     names[0] = '\0';
     for (size_t i = 0; i < sizeof readable / sizeof *readable; i++) {
@@ -89,7 +89,7 @@ bool api_gguf_is_stored_as(const char *value, unsigned allowed, char is[API_GGUF
 
 static double real_at(const char *bytes, uint64_t type)
 {
-    uint64_t bits = api_gguf_integer(bytes, api_gguf_size(type));
+    uint64_t bits = api_little_endian(bytes, api_gguf_size(type));
     uint32_t low = (uint32_t)bits;
     float single;
     double x;
@@ -109,13 +109,13 @@ static struct pe_value scalar_at(const char *bytes, uint64_t type)
     if (type == API_GGUF_BOOL)
         return (struct pe_value){.kind = PE_BOOLEAN, .boolean = *bytes != 0};
     if (type == API_GGUF_U32)
-        return (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)api_gguf_integer(bytes, 4)};
+        return (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)api_little_endian(bytes, 4)};
     return (struct pe_value){.kind = PE_REAL, .real = real_at(bytes, type)};
 }
 
 static bool array_at(struct api_arena *arena, const char *bytes, struct pe_value *value, struct api_problem *problem)
 {
-    uint64_t type = api_gguf_integer(bytes, 4), count = api_gguf_integer(bytes + 4, 8);
+    uint64_t type = api_little_endian(bytes, 4), count = api_little_endian(bytes + 4, 8);
     *value = (struct pe_value){.kind = PE_NULL};
     if (type == API_GGUF_STRING) /* no key is one */
         return true;
@@ -131,7 +131,7 @@ static bool array_at(struct api_arena *arena, const char *bytes, struct pe_value
 
 bool api_gguf_value(struct api_arena *arena, const char *bytes, struct pe_value *value, struct api_problem *problem)
 {
-    uint64_t type = api_gguf_integer(bytes, 4);
+    uint64_t type = api_little_endian(bytes, 4);
     if (type == API_GGUF_ARRAY)
         return array_at(arena, bytes + 4, value, problem);
     if (type != API_GGUF_STRING) {
@@ -139,7 +139,7 @@ bool api_gguf_value(struct api_arena *arena, const char *bytes, struct pe_value 
         return true;
     }
     *value = (struct pe_value){.kind = PE_STRING};
-    value->string = api_arena_string(arena, bytes + 12, (size_t)api_gguf_integer(bytes + 4, 8));
+    value->string = api_arena_string(arena, bytes + 12, (size_t)api_little_endian(bytes + 4, 8));
     return value->string || api_fail_memory(problem);
 }
 

@@ -33,6 +33,12 @@ struct api_taking {
     const char *variants;    /* the field of a configuration that lists variants of it, objects; NULL: none */
     bool shows_unread;       /* the answer names what a text cuts; else it is refused */
 };
+/* For endpoints that take no tensor: as for most others, one without a name is q, which is then refused by name. */
+static inline const char *api_tensor_is_q(const struct pe_tensor *tensor)
+{
+    (void)tensor;
+    return "q";
+}
 
 /* The form of an answer: dtype, format, digits, outputs, slice, reduce, data, and the look of pictures. An absent word
  * is -1, an absent integer PE_UNSET_INT, an absent real NaN. */
@@ -70,7 +76,7 @@ enum { API_ETAG_MAX = 40 };
 /* Numbers drawn from seeds. */
 struct api_drawing {
     uint64_t n, max;      /* so far, and at most */
-    uint64_t max_at_once; /* more than so many, drawn while the request is read, are left to a worker */
+    uint64_t max_at_once; /* more than so many are not drawn while the request is read, but by a worker */
     uint64_t n_waiting;   /* of n: not drawn yet */
 };
 
@@ -86,6 +92,41 @@ struct api_waiting {
     double std;
 };
 
+/* Where the tensors of an answer come from: a plan that computes their elements on demand, or memory that already holds
+ * them (the curves of an analysis). */
+struct api_source {
+    const struct pe_plan *plan; /* NULL: the tensors are in memory */
+    const struct api_held *held;
+    size_t n_held;
+};
+
+/* A tensor in memory: its shape, and its elements in row-major order, aligned to one of them. Borrowed as long as the
+ * answer is sent. */
+struct api_held {
+    struct pe_output output;
+    const void *elements;
+};
+
+/* A member of an answer beside its tensors. */
+struct api_member {
+    const char *name, *json;
+    size_t n; /* bytes of json */
+};
+
+/* What a format opens: the tensors, and what is beside them. */
+struct api_opening {
+    struct api_source source;
+    const char *config; /* of a plan: its resolved configuration as JSON text */
+    size_t config_bytes;
+    const struct api_member *members; /* of an answer without a plan: what JSON and safetensors contain besides tensors,
+                                         in this order; borrowed until the format is open */
+    size_t n_members;
+    bool keeps_order;             /* a file has the tensors in the order of the source, where a format has its own */
+    struct api_plan_body *stream; /* formats/body.c; the format adds its segments */
+    const char *header;           /* one more header of the answer, NULL if none */
+    const char *header_value;     /* in the arena */
+};
+
 /* One owner: api_request_drop frees the plan and everything that the fields point to, except slices of the received
  * body, which are borrowed from the caller until then, and gives back what is reserved. */
 struct api_request {
@@ -98,11 +139,13 @@ struct api_request {
     bool (*check_head)(const struct api_host *host, const struct api_call *call, const struct api_route *route,
                        uint64_t n, struct api_problem *problem);
     struct api_path path;
-    struct api_problem problem; /* why it is refused, if it is */
-    bool is_late;               /* refused only because must_not_block: it should be answered by a worker */
-    bool is_long;               /* building its answer takes long, or may wait: a worker does it */
-    void *own;                  /* the endpoint's own state: api_steps.own_bytes */
-    bool is_refused;            /* by the host, while the core has called admit(): the problem is set */
+    struct api_problem problem;   /* why it is refused, if it is */
+    bool is_late;                 /* the next step would have to wait, but must_not_block: it is a worker's */
+    bool is_long;                 /* building its answer takes long, or may wait: a worker does it */
+    bool is_checked, draws_first; /* by its last step; its check reads tensors that wait */
+    unsigned n_read_steps;        /* taken of api_steps.read */
+    void *own;                    /* the endpoint's own state: api_steps.own_bytes */
+    bool is_refused;              /* by the host, while the core has called admit(): the problem is set */
 
     /* ---- What it asks for ---- */
     enum pe_operation_id operation;
@@ -119,7 +162,7 @@ struct api_request {
     size_t n_completing; /* the first of them, which another of the same name replaces: api_call.is_completed */
     const struct api_stored_file *stored; /* the file that its field `weights` named, held by the arena; NULL: none */
     const struct api_store *presets;      /* api_host.presets */
-    bool has_kept_preset;                 /* it names a stored preset: api_preset_take */
+    bool has_stored_preset;               /* it names a stored preset: api_preset_take */
     size_t stored_bytes;                  /* of the stored tensors that it uses */
     const char *pasted;                   /* JSON: what texts in its fields were taken for; NULL: there were none */
     const char *const *unread;            /* names of keys that a text cuts, ends with NULL; NULL: none */
@@ -127,14 +170,22 @@ struct api_request {
     enum pe_lang lang; /* of its errors and of the answer's texts */
     struct api_form form;
     const struct api_format *format;
-    void *about;          /* further data for a format: api_opening.about */
+    void *about; /* further data for a format of a single endpoint; else NULL */
+    struct api_opening opening;
     struct pe_plan *plan; /* of the fields, from which it borrows; owned; NULL: none yet */
 
-    /* ---- Whether the answer may be kept ---- */
-    bool is_kept;      /* the method allows caching of the answer, so the answer has a validator */
+    /* ---- Whether the answer is cacheable ---- */
+    bool is_cacheable; /* the method allows caching of the answer, so the answer has a validator */
     bool is_unchanged; /* and the client's cached answer is still valid */
     const char *key;   /* a key of a store, with its own tag and without Accept; NULL: none */
     char etag[API_ETAG_MAX];
+    /* What its tag names besides: the endpoint of an answer that no operation gives, NULL: none; whether its bytes may
+     * differ between machines (pe_machine_fuses), and between instruction sets of one machine; the requests of several
+     * configurations. */
+    const char *tagged_as;
+    bool is_of_machine, is_of_kernels;
+    struct api_request *const *parts;
+    size_t n_parts;
 
     /* What it has reserved of the memory for all requests: requests/memory.c. */
     uint64_t n_taken;           /* by the host */
@@ -146,7 +197,7 @@ struct api_request {
 /* Whether the same request means the same as long as this process runs: it names nothing that a client may change. */
 static inline bool api_request_is_lasting(const struct api_request *request)
 {
-    return !request->stored && !request->has_kept_preset;
+    return !request->stored && !request->has_stored_preset;
 }
 
 void api_request_init(struct api_request *request, enum pe_operation_id operation);
@@ -201,6 +252,16 @@ static inline const struct pe_value *api_request_find(const struct api_request *
             return &request->fields[i].value;
     return NULL;
 }
+/* Is it one of the names, NULL-terminated? */
+static inline bool api_is_among(const char *const *names, const char *name)
+{
+    while (*names && strcmp(*names, name) != 0)
+        names++;
+    return *names;
+}
+/* The first of these names that a field has, and its pointer; NULL: none. */
+const char *api_request_first(const struct api_request *request, const char *const *names,
+                              char pointer[PE_POINTER_MAX]);
 /* A member of an object; NULL: it has none of this name. */
 static inline const struct pe_value *api_member_find(const struct pe_value *object, const char *name)
 {
@@ -210,18 +271,22 @@ static inline const struct pe_value *api_member_find(const struct pe_value *obje
     return NULL;
 }
 
+/* Holds a file that was found until the request ends; if it cannot, the file is released. */
+bool api_request_hold_file(struct api_request *request, const struct api_store *store,
+                           const struct api_stored_file *file);
+
 /* ---- weights_in.c: names of stored files ------------------------------------------------------------------------- */
 
 /* Refusals that concern stored files of any kind. */
 
-bool api_fail_kept_name(struct api_problem *problem, const char *pointer, const struct api_contents *contents,
-                        const char *name);
+bool api_fail_stored_name(struct api_problem *problem, const char *pointer, const struct api_contents *contents,
+                          const char *name);
 /* For API_FOUND_UNKNOWN and what follows it. */
-bool api_fail_kept_unknown(struct api_problem *problem, const char *pointer, const struct api_store *store,
-                           enum api_found found, const char *name);
+bool api_fail_stored_unknown(struct api_problem *problem, const char *pointer, const struct api_store *store,
+                             enum api_found found, const char *name);
 /* "the limit --max-weights of this server" */
 enum { API_LIMIT_BYTES = 64 };
-void api_kept_limit(const struct api_store *store, char *text, size_t room);
+void api_stored_limit(const struct api_store *store, char *text, size_t room);
 
 /* ---- json_in.c and the readers of list.h ------------------------------------------------------------------------- */
 
@@ -320,7 +385,7 @@ enum { API_GGUF_TYPE_BYTES = 16, API_GGUF_TYPES_BYTES = 80 }; /* the name of a t
 /* Bytes of one; 0: of a string or an array. */
 unsigned api_gguf_size(uint64_t type);
 /* Of n bytes, at most 8, the lowest first. */
-uint64_t api_gguf_integer(const char *bytes, unsigned n);
+uint64_t api_little_endian(const char *bytes, unsigned n);
 /* Are the n bytes UTF-8 without a NUL? */
 bool api_gguf_is_text(const char *text, size_t n);
 
@@ -435,7 +500,7 @@ void api_tensors_print(const struct api_tensors *tensors, struct api_window *win
 struct api_text;
 
 /* One that has been read. */
-struct api_kept_preset {
+struct api_stored_preset {
     struct pe_preset preset; /* without its name */
     const char *members;     /* as api_preset_members writes them */
 };
@@ -449,7 +514,7 @@ struct api_preset_members {
 void api_preset_members(struct api_text *text, const struct api_preset_members *members);
 
 /* The members of one that is stored, under a name: an entry of GET /presets. */
-void api_preset_kept(struct api_text *text, const char *name, const struct api_kept_preset *kept);
+void api_preset_stored(struct api_text *text, const char *name, const struct api_stored_preset *kept);
 
 /* The name that is nearest, built in or stored; buffer has API_WEIGHT_NAME_MAX + 1 bytes. NULL: none is near. presets
  * may be NULL. */

@@ -66,16 +66,6 @@ static const struct api_lifted *lifted_of(const struct reader *r, const json_t *
     return &r->scan->lifted[k];
 }
 
-static bool put_array(struct reader *r, const struct api_lifted *lifted, struct pe_value *value)
-{
-    *value = (struct pe_value){.kind = PE_ARRAY, .from_text = true};
-    value->array = (struct pe_tensor){.dtype = PE_F64, .rank = lifted->rank, .data = r->numbers + lifted->first};
-    memcpy(value->array.shape, lifted->shape, sizeof value->array.shape);
-    return !api_takes_prints(r->request) ||
-           api_print_of_json(&r->request->arena, r->text + lifted->text_at, lifted->text_bytes, &value->print) ||
-           api_fail_memory(r->problem);
-}
-
 static bool has_parts(const json_t *json) { return json_is_object(json) || json_is_array(json); }
 
 /* The place of the value with this name. A scalar's place is never needed. */
@@ -94,8 +84,14 @@ static bool convert_at(struct reader *r, const char *name, const json_t *json, s
 static bool convert_list(struct reader *r, const json_t *list, struct pe_value *value)
 {
     const struct api_lifted *lifted = lifted_of(r, list);
-    if (lifted)
-        return put_array(r, lifted, value);
+    if (lifted) {
+        *value = (struct pe_value){.kind = PE_ARRAY, .from_text = true};
+        value->array = (struct pe_tensor){.dtype = PE_F64, .rank = lifted->rank, .data = r->numbers + lifted->first};
+        memcpy(value->array.shape, lifted->shape, sizeof value->array.shape);
+        return !api_takes_prints(r->request) ||
+               api_print_of_json(&r->request->arena, r->text + lifted->text_at, lifted->text_bytes, &value->print) ||
+               api_fail_memory(r->problem);
+    }
     size_t n = json_array_size(list);
     struct pe_value *items = api_arena_array(&r->request->arena, n, sizeof *items);
     if (!items)
@@ -413,17 +409,6 @@ static bool is_text(const struct api_request *request, const struct api_received
     return *text == '{' ? api_pasted_is_config(text, length) || (is_type && api_pasted_is_dict(text, length)) : is_type;
 }
 
-static bool add_text(struct api_request *request, const struct api_received *body, struct api_problem *problem)
-{
-    struct pe_value value = {.kind = PE_STRING};
-    if (memchr(body->bytes, '\0', body->n) || !api_gguf_is_text(body->bytes, body->n))
-        return api_fail(problem, 400, "", "the body is no text in UTF-8");
-    value.string = api_arena_string(&request->arena, body->bytes, body->n);
-    if (!value.string)
-        return api_fail_memory(problem);
-    return api_request_add(request, "said", &value, problem);
-}
-
 /* Without this check, tensors sent with a meaningless type (curl's default is that of a form) would give unhelpful JSON
  * errors. */
 bool api_json_body_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)
@@ -437,8 +422,15 @@ bool api_json_body_read(struct api_request *request, const struct api_received *
             problem, "", "the body is a safetensors file but its Content-Type is not application/vnd.safetensors");
     if (api_gguf_looks_like(body->bytes, body->n))
         return fail_media_type(problem, "", "the body is a GGUF file but its Content-Type is not application/x-gguf");
-    if (is_text(request, body))
-        return add_text(request, body, problem);
+    if (is_text(request, body)) {
+        struct pe_value value = {.kind = PE_STRING};
+        if (memchr(body->bytes, '\0', body->n) || !api_gguf_is_text(body->bytes, body->n))
+            return api_fail(problem, 400, "", "the body is no text in UTF-8");
+        value.string = api_arena_string(&request->arena, body->bytes, body->n);
+        if (!value.string)
+            return api_fail_memory(problem);
+        return api_request_add(request, "said", &value, problem);
+    }
     return api_json_read(request, body->bytes, body->n, "", problem);
 }
 

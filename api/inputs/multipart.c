@@ -212,13 +212,6 @@ static bool is_text(const struct part *part)
     return part->n && !memchr(part->bytes, '\0', part->n) && api_gguf_is_text(part->bytes, part->n);
 }
 
-/* A tensor as a program prints it, which becomes one when all fields are read. */
-static bool read_print(struct api_request *request, const struct part *part, struct api_problem *problem)
-{
-    struct pe_value text = {.kind = PE_STRING, .string = api_arena_string(&request->arena, part->bytes, part->n)};
-    return text.string ? api_request_add(request, part->name, &text, problem) : api_fail_memory(problem);
-}
-
 static bool read_tensor(struct api_request *request, const struct part *part, const char *pointer,
                         struct api_problem *problem)
 {
@@ -226,8 +219,11 @@ static bool read_tensor(struct api_request *request, const struct part *part, co
     snprintf(what, sizeof what, pe_text("part \"%.64s\""), part->name);
     struct api_npy_file file = {.bytes = part->bytes, .n = part->n, .what = what, .pointer = pointer};
     struct pe_tensor tensor;
-    if (!api_npy_looks_like(part->bytes, part->n) && api_takes_prints(request) && is_text(part))
-        return read_print(request, part, problem);
+    if (!api_npy_looks_like(part->bytes, part->n) && api_takes_prints(request) && is_text(part)) {
+        /* A tensor as a program prints it, which becomes one when all fields are read. */
+        struct pe_value text = {.kind = PE_STRING, .string = api_arena_string(&request->arena, part->bytes, part->n)};
+        return text.string ? api_request_add(request, part->name, &text, problem) : api_fail_memory(problem);
+    }
     if (!api_npy_looks_like(part->bytes, part->n))
         return api_fail(
             problem, 415, pointer,
@@ -271,7 +267,6 @@ static bool read_gguf(struct api_request *request, const struct part *part, cons
 static bool place(struct api_request *request, const struct named_file *file, struct api_problem *problem)
 {
     const struct pe_value *configs = api_request_find(request, "configs");
-    char pointer[PE_POINTER_MAX] = "";
     bool is_placed = false;
     for (size_t i = 0; configs && configs->kind == PE_LIST && i < configs->list.n; i++) {
         const struct pe_value *config = &configs->list.items[i];
@@ -284,19 +279,10 @@ static bool place(struct api_request *request, const struct named_file *file, st
             is_placed = true;
         }
     }
-    api_pointer_push(pointer, file->name, strlen(file->name));
-    return is_placed || api_fail(problem, 422, pointer,
-                                 "part \"%.64s\" is a GGUF file; name it gguf, or in an entry of configs: "
-                                 "{\"gguf\":\"%.64s\"}",
-                                 file->name, file->name);
-}
-
-static bool place_all(struct api_request *request, const struct named_file *files, struct api_problem *problem)
-{
-    for (const struct named_file *file = files; file; file = file->next)
-        if (!place(request, file, problem))
-            return false;
-    return true;
+    return is_placed || api_fail_at(problem, 422, "", file->name,
+                                    "part \"%.64s\" is a GGUF file; name it gguf, or in an entry of configs: "
+                                    "{\"gguf\":\"%.64s\"}",
+                                    file->name, file->name);
 }
 
 static bool read_part(struct api_request *request, struct part *part, bool *has_request,
@@ -352,5 +338,8 @@ bool api_multipart_read(struct api_request *request, const struct api_received *
     }
     if (mark != MARK_END)
         return fail_body(problem, "its closing boundary is missing; the body is cut short or has no CRLF line ends");
-    return place_all(request, files, problem);
+    for (const struct named_file *file = files; file; file = file->next)
+        if (!place(request, file, problem))
+            return false;
+    return true;
 }

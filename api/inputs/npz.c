@@ -41,18 +41,11 @@ static bool fail_archive(const struct archive *a, const char *what)
 
 static bool fail_entry(const struct archive *a, int status, const struct entry *entry, const char *what)
 {
-    char pointer[PE_POINTER_MAX] = "";
-    api_pointer_push(pointer, entry->name, strlen(entry->name));
-    return api_fail(a->problem, status, pointer, "\"%.64s.npy\" in the .npz file %s", entry->name, pe_text(what));
+    return api_fail_at(a->problem, status, "", entry->name, "\"%.64s.npy\" in the .npz file %s", entry->name,
+                       pe_text(what));
 }
 
-static uint32_t load(const char *p, size_t n_bytes)
-{
-    uint32_t value = 0;
-    for (size_t i = n_bytes; i-- > 0;)
-        value = value << 8 | (unsigned char)p[i];
-    return value;
-}
+static uint32_t load(const char *p, unsigned n_bytes) { return (uint32_t)api_little_endian(p, n_bytes); }
 
 /* ---- The directory ---- */
 
@@ -99,9 +92,16 @@ static bool read_name(struct api_request *request, const struct archive *a, cons
     return entry->name || api_fail_memory(a->problem);
 }
 
-/* Header and data come before the directory, and the header must repeat the directory's name. */
-static bool find_data(const struct archive *a, const char *central, struct entry *entry)
+static bool read_entry(struct api_request *request, const struct archive *a, const char *central, struct entry *entry)
 {
+    if (!read_name(request, a, central, entry))
+        return false;
+    if (load(central + 8, 2) & FLAG_ENCRYPTED)
+        return fail_entry(a, 415, entry, "is encrypted");
+    if (load(central + 10, 2) != METHOD_STORED)
+        return fail_entry(a, 415, entry, "is compressed; np.savez stores it as it is, np.savez_compressed does not");
+    entry->crc = load(central + 16, 4);
+    /* Header and data come before the directory, and the header must repeat the directory's name. */
     size_t size = load(central + 24, 4), n_name = load(central + 28, 2), at = load(central + 42, 4);
     if (size == ZIP64_MARK || at == ZIP64_MARK)
         return fail_entry(a, 415, entry, "has a zip64 size; below 4 GiB none is needed");
@@ -120,18 +120,6 @@ static bool find_data(const struct archive *a, const char *central, struct entry
     entry->begin = at;
     entry->end = at + n_head + size;
     return true;
-}
-
-static bool read_entry(struct api_request *request, const struct archive *a, const char *central, struct entry *entry)
-{
-    if (!read_name(request, a, central, entry))
-        return false;
-    if (load(central + 8, 2) & FLAG_ENCRYPTED)
-        return fail_entry(a, 415, entry, "is encrypted");
-    if (load(central + 10, 2) != METHOD_STORED)
-        return fail_entry(a, 415, entry, "is compressed; np.savez stores it as it is, np.savez_compressed does not");
-    entry->crc = load(central + 16, 4);
-    return find_data(a, central, entry);
 }
 
 static bool read_directory(struct api_request *request, struct archive *a)

@@ -7,7 +7,7 @@
 
 /* What was read lies in the arena. */
 struct kept {
-    struct api_kept_preset face; /* must be first: api.h's contents */
+    struct api_stored_preset face; /* must be first: api.h's contents */
     struct pe_preset_layer layer;
     struct api_arena arena;
 };
@@ -35,10 +35,9 @@ void api_preset_members(struct api_text *text, const struct api_preset_members *
     add_stored(text, "stored_at", members->stored_at);
 }
 
-void api_preset_kept(struct api_text *text, const char *name, const struct api_kept_preset *kept)
+void api_preset_stored(struct api_text *text, const char *name, const struct api_stored_preset *kept)
 {
-    api_text_put(text, "\"name\":");
-    api_text_string(text, name);
+    api_text_named(text, "\"name\":", name);
     api_text_put(text, ",");
     api_text_put(text, kept->members);
 }
@@ -60,25 +59,17 @@ static const char *word_of(const struct api_request *file, const char *name)
     return value && value->kind == PE_STRING ? value->string : NULL;
 }
 
-static const struct pe_value *member(const struct pe_value *object, const char *name)
-{
-    for (size_t i = 0; i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return &object->object.fields[i].value;
-    return NULL;
-}
-
 /* Whether it fits this release is checked when a request uses it. */
 static bool check_config(const struct pe_value *config, struct api_problem *problem)
 {
     static const char *const names[] = {"preset", "hf_config", "gguf", "said", "layer_type", "fps"};
     if (!config || config->kind != PE_OBJECT)
         return api_fail(problem, 422, "/config", "it has no config, an object as {\"scheme\":\"rope\"}");
-    const struct pe_value *scheme = member(config, "scheme");
+    const struct pe_value *scheme = api_member_find(config, "scheme");
     if (!scheme || scheme->kind != PE_STRING || !pe_scheme_find(scheme->string))
         return api_fail(problem, 422, "/config/scheme", "its config names no scheme of this server");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (member(config, names[i]))
+        if (api_member_find(config, names[i]))
             return api_fail(problem, 422, "/config", "its config has %s, which a stored one has resolved", names[i]);
     return config->object.n <= API_FIELDS_MAX / 2 ||
            api_fail(problem, 422, "/config", "its config has more than %d names", API_FIELDS_MAX / 2);
@@ -183,33 +174,18 @@ bool api_fail_preset(const struct api_store *presets, const struct pe_preset_nam
 
 /* ---- In a request ---- */
 
-/* What the request holds. */
-struct taken {
-    const struct api_store *store;
-    const struct api_stored_file *file;
-    struct pe_preset preset; /* that of the file, with its name */
-};
-
-static void let_go(void *self)
-{
-    const struct taken *taken = self;
-    taken->store->release(taken->store->self, taken->file);
-}
-
 static bool put(struct api_request *request, struct pe_value *value, const struct api_stored_file *file,
                 struct api_problem *problem)
 {
-    const struct api_store *store = request->presets;
-    struct taken *taken = api_arena_alloc(&request->arena, sizeof *taken);
-    if (!taken) {
-        store->release(store->self, file);
+    bool is_held = api_request_hold_file(request, request->presets, file);
+    struct pe_preset *preset = is_held ? api_arena_alloc(&request->arena, sizeof *preset) : NULL;
+    if (!preset)
         return api_fail_memory(problem);
-    }
-    *taken = (struct taken){.store = store, .file = file, .preset = file->preset->preset};
-    taken->preset.name = taken->preset.label = file->name;
-    *value = (struct pe_value){.kind = PE_PRESET, .preset = &taken->preset};
-    request->has_kept_preset = true;
-    return api_arena_own(&request->arena, taken, let_go) || api_fail_memory(problem);
+    *preset = file->preset->preset;
+    preset->name = preset->label = file->name;
+    *value = (struct pe_value){.kind = PE_PRESET, .preset = preset};
+    request->has_stored_preset = true;
+    return true;
 }
 
 /* None is stored under this name: a name that people have for a model of the program, or none. */
@@ -228,14 +204,11 @@ static bool look_up(struct api_request *request, struct pe_value *value, struct 
     enum api_found found = store->find(store->self, &wanted, &file);
     switch (found) {
     case API_FOUND: return put(request, value, file, problem);
-    case API_FOUND_LATER:
-        request->is_late = true;
-        return api_fail(problem, 503, "/preset", "looking for \"%.64s\" takes longer than this thread has",
-                        value->string);
+    case API_FOUND_LATER: return !(request->is_late = true);
     case API_FOUND_UNKNOWN:
     case API_FOUND_TOO_LARGE:
     case API_FOUND_NO_ROOM:
-    case API_FOUND_BUSY: return api_fail_kept_unknown(problem, "/preset", store, found, value->string);
+    case API_FOUND_BUSY: return api_fail_stored_unknown(problem, "/preset", store, found, value->string);
     default: return take_name(request, value->string, problem);
     }
 }
@@ -275,8 +248,7 @@ bool api_preset_take_within(struct api_request *request, const char *name, const
 
 static void add_source(struct api_text *text, const struct pe_preset *preset)
 {
-    api_text_put(text, "\"name\":");
-    api_text_string(text, preset->name);
+    api_text_named(text, "\"name\":", preset->name);
     if (preset->source)
         api_text_member(text, "source", preset->source);
     if (pe_certainty_name(preset->certainty))

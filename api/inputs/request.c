@@ -2,6 +2,7 @@
 #include "api/inputs/inputs.h"
 #include "api/api.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->call = NULL;
     request->route = NULL;
     request->problem.status = 0;
-    request->is_late = request->is_long = request->is_refused = false;
+    request->is_late = request->is_long = request->is_refused = request->is_checked = request->draws_first = false;
+    request->n_read_steps = 0;
     request->own = NULL;
     request->operation = operation;
     request->taking = NULL;
@@ -24,7 +26,7 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->n_fields = request->n_completing = 0;
     request->stored = NULL;
     request->presets = NULL;
-    request->has_kept_preset = false;
+    request->has_stored_preset = false;
     request->lang = PE_EN;
     request->stored_bytes = 0;
     request->pasted = NULL;
@@ -33,9 +35,12 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->form = (struct api_form){.n_outputs = 0};
     request->format = NULL;
     request->about = NULL;
+    request->opening = (struct api_opening){.config = NULL};
     request->plan = NULL;
-    request->is_kept = request->is_unchanged = false;
-    request->key = NULL;
+    request->is_cacheable = request->is_unchanged = request->is_of_machine = request->is_of_kernels = false;
+    request->key = request->tagged_as = NULL;
+    request->parts = NULL;
+    request->n_parts = 0;
     *request->etag = '\0';
     request->n_taken = request->n_read = request->body_bytes = 0;
     request->refusal.status = 0;
@@ -97,11 +102,10 @@ bool api_request_add(struct api_request *request, const char *name, const struct
         field->value = *value;
         return true;
     }
-    char pointer[PE_POINTER_MAX] = "";
-    api_pointer_push(pointer, name, strlen(name));
     if (!is_known)
-        return api_fail(problem, 422, pointer, "the request has more than %d names", API_FIELDS_MAX);
-    return api_fail(problem, 400, pointer, "\"%.64s\" is given twice; give it once, in the body or in the query", name);
+        return api_fail_at(problem, 422, "", name, "the request has more than %d names", API_FIELDS_MAX);
+    return api_fail_at(problem, 400, "", name, "\"%.64s\" is given twice; give it once, in the body or in the query",
+                       name);
 }
 
 void api_request_remove(struct api_request *request, const bool *taken)
@@ -111,6 +115,37 @@ void api_request_remove(struct api_request *request, const bool *taken)
         if (!taken[i])
             request->fields[n++] = request->fields[i];
     request->n_fields = n;
+}
+
+const char *api_request_first(const struct api_request *request, const char *const *names, char pointer[PE_POINTER_MAX])
+{
+    while (*names && !api_request_find(request, *names))
+        names++;
+    snprintf(pointer, PE_POINTER_MAX, "/%s", *names ? *names : "");
+    return *names;
+}
+
+struct hold {
+    const struct api_store *store;
+    const struct api_stored_file *file;
+};
+
+static void let_go(void *self)
+{
+    const struct hold *hold = self;
+    hold->store->release(hold->store->self, hold->file);
+}
+
+bool api_request_hold_file(struct api_request *request, const struct api_store *store,
+                           const struct api_stored_file *file)
+{
+    struct hold *hold = api_arena_alloc(&request->arena, sizeof *hold);
+    if (!hold) {
+        store->release(store->self, file);
+        return false;
+    }
+    *hold = (struct hold){store, file};
+    return api_arena_own(&request->arena, hold, let_go);
 }
 
 /* ---- Tensors that wait ---- */
@@ -164,6 +199,7 @@ void api_request_fill(struct api_request *request)
             pe_seed_fill(w->seed, w->name, w->std, 0, w->n, w->to);
     request->waiting = NULL;
     request->drawing.n_waiting = 0;
+    request->draws_first = false;
 }
 
 /* ---- Tensors of the received bytes ---- */

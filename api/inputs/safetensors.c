@@ -26,14 +26,6 @@ struct file {
     struct api_problem *problem;
 };
 
-static uint64_t read_length(const char *bytes)
-{
-    uint64_t length = 0;
-    for (unsigned i = PREFIX; i-- > 0;)
-        length = length << 8 | (unsigned char)bytes[i];
-    return length;
-}
-
 static bool fail_file(const struct file *f, const char *what)
 {
     return api_fail(f->problem, 400, "", "not a safetensors file: %s", pe_text(what));
@@ -41,9 +33,8 @@ static bool fail_file(const struct file *f, const char *what)
 
 static bool fail_entry(const struct file *f, int status, const char *name, const char *what)
 {
-    char pointer[PE_POINTER_MAX] = "";
-    api_pointer_push(pointer, name, strlen(name));
-    return api_fail(f->problem, status, pointer, "tensor \"%.64s\" of the safetensors file: %s", name, pe_text(what));
+    return api_fail_at(f->problem, status, "", name, "tensor \"%.64s\" of the safetensors file: %s", name,
+                       pe_text(what));
 }
 
 /* ---- One entry ---- */
@@ -167,7 +158,7 @@ static bool find_header(struct file *f, const char *bytes, size_t n)
     if (n < PREFIX)
         return fail_file(f, "it has less than 8 bytes");
     f->header = bytes + PREFIX;
-    f->header_bytes = read_length(bytes);
+    f->header_bytes = api_little_endian(bytes, PREFIX);
     if (f->header_bytes > n - PREFIX)
         return fail_file(f, "it ends within its header");
     if (f->header_bytes > API_SAFETENSORS_HEADER_MAX)

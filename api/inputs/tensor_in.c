@@ -40,10 +40,7 @@ bool api_tensor_is(const struct pe_value *object, const char *pointer)
 
 static bool fail_member(const struct draft *d, const char *member, const char *what)
 {
-    char pointer[PE_POINTER_MAX];
-    snprintf(pointer, sizeof pointer, "%s", d->pointer);
-    api_pointer_push(pointer, member, strlen(member));
-    return api_fail(d->problem, 422, pointer, "%s", pe_text(what));
+    return api_fail_at(d->problem, 422, d->pointer, member, "%s", pe_text(what));
 }
 
 static bool fail_unknown(const struct draft *d, const char *name)
@@ -289,17 +286,6 @@ static bool draw_later(const struct draft *d, struct api_request *request, const
     return true;
 }
 
-/* Now, or by a worker that reads the request again. */
-static bool draw_now(const struct draft *d, struct api_request *request, const struct api_waiting *all)
-{
-    if (request->drawing.n - request->drawing.n_waiting > request->drawing.max_at_once) {
-        request->is_late = true;
-        return api_fail(d->problem, 503, "", "the tensors take longer to draw than this thread has");
-    }
-    pe_seed_fill(all->seed, d->name, all->std, 0, all->n, all->to);
-    return true;
-}
-
 static bool check_drawn(const struct draft *d)
 {
     if (d->members[DTYPE])
@@ -325,8 +311,12 @@ static bool read_drawn(const struct draft *d, struct api_request *request, struc
     all.to = api_arena_array(&request->arena, all.n, sizeof(float));
     if (!all.to)
         return api_fail_memory(d->problem);
-    if (!(waits ? draw_later(d, request, &all) : draw_now(d, request, &all)))
+    bool is_late = request->drawing.n - request->drawing.n_waiting > request->drawing.max_at_once;
+    if (!waits && !is_late)
+        pe_seed_fill(all.seed, d->name, all.std, 0, all.n, all.to);
+    else if (!draw_later(d, request, &all))
         return false;
+    request->draws_first |= !waits && is_late;
     tensor.dtype = PE_F32;
     tensor.data = all.to;
     *value = (struct pe_value){.kind = PE_ARRAY, .array = tensor};
@@ -360,49 +350,41 @@ static size_t decode(const char *text, size_t n, char *out, size_t *n_out)
     return i == n_digits ? n : i;
 }
 
-/* The elements are moved to the beginning of the memory, which is aligned, where their place in the file is not. */
-static const void *align(char *memory, const struct pe_tensor *tensor)
-{
-    size_t size = pe_dtype_size(tensor->dtype);
-    uint64_t count = 0;
-    pe_shape_count(tensor->shape, tensor->rank, &count);
-    return (uintptr_t)tensor->data % size ? memmove(memory, tensor->data, (size_t)count * size) : tensor->data;
-}
-
-static bool read_npy(const struct draft *d, struct api_request *request, struct pe_value *value)
-{
-    const struct pe_value *text = d->members[NPY];
-    struct api_npy_file file = {.what = "npy", .pointer = d->pointer};
-    struct pe_tensor tensor;
-    if (text->kind != PE_STRING)
-        return fail_member(d, "npy", "npy must be a string: the bytes of a .npy file in base64");
-    size_t n = strlen(text->string);
-    char *bytes = api_arena_array(&request->arena, n / 4 * 3 + 3, 1);
-    if (!bytes)
-        return api_fail_memory(d->problem);
-    size_t fine = decode(text->string, n, bytes, &file.n);
-    file.bytes = bytes;
-    if (fine < n || n % 4) {
-        char what[96];
-        snprintf(what, sizeof what, pe_text("npy: not base64 at character %zu"), fine + 1);
-        fail_member(d, "npy", what);
-        d->problem->status = 400;
-        return false;
-    }
-    if (!api_npy_parse(&request->arena, &file, &tensor, d->problem))
-        return false;
-    tensor.data = align(bytes, &tensor);
-    *value = (struct pe_value){.kind = PE_ARRAY, .array = tensor};
-    return true;
-}
-
 bool api_tensor_read(struct api_request *request, const char *name, struct pe_value *value, const char *pointer,
                      struct api_problem *problem)
 {
     struct draft d = {.name = name, .pointer = pointer, .problem = problem};
     if (!find_members(&d, value))
         return false;
-    if (d.members[NPY])
-        return read_npy(&d, request, value);
+    if (d.members[NPY]) {
+        const struct pe_value *text = d.members[NPY];
+        struct api_npy_file file = {.what = "npy", .pointer = d.pointer};
+        struct pe_tensor tensor;
+        if (text->kind != PE_STRING)
+            return fail_member(&d, "npy", "npy must be a string: the bytes of a .npy file in base64");
+        size_t n = strlen(text->string);
+        char *bytes = api_arena_array(&request->arena, n / 4 * 3 + 3, 1);
+        if (!bytes)
+            return api_fail_memory(d.problem);
+        size_t fine = decode(text->string, n, bytes, &file.n);
+        file.bytes = bytes;
+        if (fine < n || n % 4) {
+            char what[96];
+            snprintf(what, sizeof what, pe_text("npy: not base64 at character %zu"), fine + 1);
+            fail_member(&d, "npy", what);
+            d.problem->status = 400;
+            return false;
+        }
+        if (!api_npy_parse(&request->arena, &file, &tensor, d.problem))
+            return false;
+        /* The elements are moved to the beginning of the memory, which is aligned, where their place in the file is
+         * not. */
+        size_t size = pe_dtype_size(tensor.dtype);
+        uint64_t count = 0;
+        pe_shape_count(tensor.shape, tensor.rank, &count);
+        tensor.data = (uintptr_t)tensor.data % size ? memmove(bytes, tensor.data, (size_t)count * size) : tensor.data;
+        *value = (struct pe_value){.kind = PE_ARRAY, .array = tensor};
+        return true;
+    }
     return d.members[DATA] ? read_written(&d, request, value) : read_drawn(&d, request, value);
 }

@@ -72,33 +72,10 @@ static bool read_field(struct adding *a, const struct pe_value *value)
     if (!a->name)
         return fail_form(a->problem, "/weights");
     return api_weight_name_is_valid(a->name) ||
-           api_fail_kept_name(a->problem, a->pointer, &api_contents_weights, a->name);
+           api_fail_stored_name(a->problem, a->pointer, &api_contents_weights, a->name);
 }
 
 /* ---- The file ---- */
-
-struct hold {
-    const struct api_store *store;
-    const struct api_stored_file *weights;
-};
-
-static void let_go(void *self)
-{
-    const struct hold *hold = self;
-    hold->store->release(hold->store->self, hold->weights);
-}
-
-/* Held until the request ends, and so as long as its answer is being computed. */
-static bool keep(struct adding *a)
-{
-    struct hold *hold = api_arena_alloc(&a->request->arena, sizeof *hold);
-    if (hold) {
-        *hold = (struct hold){.store = a->store, .weights = a->weights};
-        return api_arena_own(&a->request->arena, hold, let_go) || api_fail_memory(a->problem);
-    }
-    a->store->release(a->store->self, a->weights);
-    return api_fail_memory(a->problem);
-}
 
 static bool fail_absent(const struct adding *a)
 {
@@ -113,13 +90,11 @@ static bool fail_absent(const struct adding *a)
 static bool fail_found(const struct adding *a, enum api_found found)
 {
     switch (found) {
-    case API_FOUND_LATER:
-        a->request->is_late = true;
-        return api_fail(a->problem, 503, a->pointer, "looking for \"%s\" takes longer than this thread has", a->name);
+    case API_FOUND_LATER: return !(a->request->is_late = true);
     case API_FOUND_UNKNOWN:
     case API_FOUND_TOO_LARGE:
     case API_FOUND_NO_ROOM:
-    case API_FOUND_BUSY: return api_fail_kept_unknown(a->problem, a->pointer, a->store, found, a->name);
+    case API_FOUND_BUSY: return api_fail_stored_unknown(a->problem, a->pointer, a->store, found, a->name);
     default: return fail_absent(a);
     }
 }
@@ -130,8 +105,8 @@ static bool find_file(struct adding *a)
     enum api_found found = a->store ? a->store->find(a->store->self, &wanted, &a->weights) : API_FOUND_NOTHING;
     if (found != API_FOUND)
         return fail_found(a, found);
-    if (!keep(a))
-        return false;
+    if (!api_request_hold_file(a->request, a->store, a->weights))
+        return api_fail_memory(a->problem);
     a->request->stored = a->weights;
     if (a->sha256 && strcasecmp(a->sha256, a->weights->sha256) != 0)
         return api_fail(a->problem, 412, "/weights/sha256", "the stored weights \"%s\" have the sha256 %s", a->name,
@@ -335,12 +310,6 @@ static bool add_by_name(struct adding *a)
 
 /* ---- The whole ---- */
 
-static void remove_field(struct api_request *request, size_t i)
-{
-    request->n_fields--;
-    memmove(&request->fields[i], &request->fields[i + 1], (request->n_fields - i) * sizeof *request->fields);
-}
-
 bool api_weights_find(const struct api_store *store, struct api_request *request, size_t *n_bytes,
                       struct api_problem *problem)
 {
@@ -349,8 +318,12 @@ bool api_weights_find(const struct api_store *store, struct api_request *request
     while (!api_is(request->fields[i].name, "weights"))
         i++;
     struct pe_value value = request->fields[i].value;
-    remove_field(request, i);
-    if (!read_field(&a, &value) || !find_file(&a) || !find_takes(&a) || !(a.map ? add_by_map(&a) : add_by_name(&a)))
+    if (!read_field(&a, &value) ||
+        !find_file(&a)) /* a worker may take this step again: up to here nothing is changed */
+        return false;
+    request->n_fields--;
+    memmove(&request->fields[i], &request->fields[i + 1], (request->n_fields - i) * sizeof *request->fields);
+    if (!find_takes(&a) || !(a.map ? add_by_map(&a) : add_by_name(&a)))
         return false;
     *n_bytes = a.n_bytes;
     return true;
@@ -366,8 +339,8 @@ bool api_weight_name_is_valid(const char *name)
     return n >= 1 && n <= API_WEIGHT_NAME_MAX && !name[n] && strchr(LETTERS_AND_DIGITS, name[0]);
 }
 
-bool api_fail_kept_name(struct api_problem *problem, const char *pointer, const struct api_contents *contents,
-                        const char *name)
+bool api_fail_stored_name(struct api_problem *problem, const char *pointer, const struct api_contents *contents,
+                          const char *name)
 {
     return api_fail(problem, 422, pointer,
                     "\"%.140s\" cannot be a name of stored %s; allowed: 1 to %d letters, digits, '.', '_', '-', "
@@ -375,7 +348,7 @@ bool api_fail_kept_name(struct api_problem *problem, const char *pointer, const 
                     name, contents->what, API_WEIGHT_NAME_MAX);
 }
 
-void api_kept_limit(const struct api_store *store, char *text, size_t room)
+void api_stored_limit(const struct api_store *store, char *text, size_t room)
 {
     if (store->limit)
         snprintf(text, room, pe_text("the limit %s of this server"), store->limit);
@@ -383,12 +356,12 @@ void api_kept_limit(const struct api_store *store, char *text, size_t room)
         snprintf(text, room, "%s", pe_text("a limit of this program"));
 }
 
-bool api_fail_kept_unknown(struct api_problem *problem, const char *pointer, const struct api_store *store,
-                           enum api_found found, const char *name)
+bool api_fail_stored_unknown(struct api_problem *problem, const char *pointer, const struct api_store *store,
+                             enum api_found found, const char *name)
 {
     const char *what = store->contents->what;
     char limit[API_LIMIT_BYTES];
-    api_kept_limit(store, limit, sizeof limit);
+    api_stored_limit(store, limit, sizeof limit);
     if (found == API_FOUND_TOO_LARGE)
         return api_fail(problem, 413, pointer,
                         "\"%.140s\" is among the stored %s, but with it this server would have more than %" PRIu64

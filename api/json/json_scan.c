@@ -125,15 +125,6 @@ static void count(struct scanner *s, size_t n)
     pointer_print(s, s->overflow_pointer);
 }
 
-/* Copies the text before an extracted list, and writes the stand-in. */
-static void replace(struct scanner *s, const char *list, const char *behind, const char *stand_in)
-{
-    struct api_text *replaced = &s->scan->replaced;
-    api_text_add(replaced, s->kept, (size_t)(list - s->kept));
-    api_text_put(replaced, stand_in);
-    s->kept = behind;
-}
-
 static void finish(struct scanner *s)
 {
     struct api_scan *scan = s->scan;
@@ -168,7 +159,11 @@ static bool record(struct scanner *s, struct api_lifted lifted, const char *behi
     lifted.skeleton_bytes = (size_t)snprintf(stand_in, sizeof stand_in, "[%zu]", scan->n_lifted);
     scan->lifted[scan->n_lifted++] = lifted;
     count(s, lifted.skeleton_bytes);
-    replace(s, s->p, behind, stand_in);
+    /* Copies the text before an extracted list, and writes the stand-in. */
+    struct api_text *replaced = &s->scan->replaced;
+    api_text_add(replaced, s->kept, (size_t)(s->p - s->kept));
+    api_text_put(replaced, stand_in);
+    s->kept = behind;
     return true;
 }
 
@@ -293,19 +288,6 @@ static bool pass_next(struct scanner *s, struct api_problem *problem)
     }
 }
 
-static bool check_full(struct scanner *s, struct api_problem *problem)
-{
-    if (!s->is_full)
-        return s->scan->replaced.state == API_TEXT_FINE || api_fail_memory(problem);
-    if (s->depth || s->in_string)
-        return fail_here(s, 400, "not JSON: the text ends before it is complete", problem);
-    return api_fail(
-        problem, 413, s->overflow_pointer,
-        "%sthe JSON beside its lists of numbers is over %d bytes; a list with anything but numbers in it, or with a "
-        "number no double can hold, counts here",
-        s->where, API_SKELETON_MAX);
-}
-
 bool api_scan_text(struct api_scan *scan, const char *text, size_t n, const char *where, struct api_problem *problem)
 {
     struct scanner s = {
@@ -316,7 +298,15 @@ bool api_scan_text(struct api_scan *scan, const char *text, size_t n, const char
     if (pe_was_cancelled())
         return api_fail_memory(problem); /* any refusal will do, because it is not read */
     finish(&s);
-    return check_full(&s, problem);
+    if (!s.is_full)
+        return s.scan->replaced.state == API_TEXT_FINE || api_fail_memory(problem);
+    if (s.depth || s.in_string)
+        return fail_here(&s, 400, "not JSON: the text ends before it is complete", problem);
+    return api_fail(
+        problem, 413, s.overflow_pointer,
+        "%sthe JSON beside its lists of numbers is over %d bytes; a list with anything but numbers in it, or with a "
+        "number no double can hold, counts here",
+        s.where, API_SKELETON_MAX);
 }
 
 /* ---- jansson ---- */
@@ -387,21 +377,6 @@ static size_t feed(void *place, size_t room, void *caller)
     return n;
 }
 
-/* The caller owns load: variables that the function of setjmp keeps in registers would be lost. */
-static void parse(struct load *load, size_t flags, json_error_t *error)
-{
-    current = load;
-    pe_outside_reads(load->p, (size_t)(load->end - load->p));
-    pe_outside_begins();
-    if (setjmp(load->out) == 0) {
-        load->root = json_load_callback(feed, load, flags | JSON_REJECT_DUPLICATES, error);
-        load->outcome = READ;
-    }
-    pe_outside_ends();
-    pe_outside_wrote(error, sizeof *error);
-    current = NULL;
-}
-
 static int status_of(enum json_error_code code)
 {
     bool cannot_hold =
@@ -414,7 +389,17 @@ json_t *api_json_load(struct api_arena *arena, const char *text, size_t n, size_
     struct load load = {
         .arena = arena, .n_max = arena->n_bytes + API_TREE_FACTOR * n + API_TREE_MIN, .p = text, .end = text + n};
     json_error_t *library = &error->library;
-    parse(&load, flags, library);
+    /* The caller owns load: variables that the function of setjmp keeps in registers would be lost. */
+    current = &load;
+    pe_outside_reads(load.p, (size_t)(load.end - load.p));
+    pe_outside_begins();
+    if (setjmp(load.out) == 0) {
+        load.root = json_load_callback(feed, &load, flags | JSON_REJECT_DUPLICATES, library);
+        load.outcome = READ;
+    }
+    pe_outside_ends();
+    pe_outside_wrote(library, sizeof *library);
+    current = NULL;
     error->no_memory = load.outcome == NO_MEMORY;
     if (load.root || error->no_memory)
         return load.root;

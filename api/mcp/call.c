@@ -161,21 +161,6 @@ static const struct api_route *route_of(const struct api_request *request, const
     return NULL;
 }
 
-static void set_inner(struct api_mcp_call *call, const struct api_route *route)
-{
-    const struct api_call *outer = call->request->call;
-    call->inner = *outer;
-    call->inner.method = "POST";
-    call->inner.path = call->tool.route->pattern;
-    call->inner.query = NULL;
-    call->inner.content_type = api_json_type;
-    call->inner.accept = call->tool.kind == API_MCP_PICTURE ? "image/png" : api_json_type;
-    call->inner.if_match = call->inner.if_none_match = call->inner.if_range = call->inner.range = NULL;
-    call->inner.last_event_id = NULL;
-    call->inner.body_is_ours = false;
-    call->inner.route = route;
-}
-
 /* Steps of the endpoint see its own call, route and state. */
 struct outer {
     const struct api_call *call;
@@ -201,11 +186,6 @@ static void leave(struct api_mcp_call *call, const struct outer *outer)
     call->request->own = outer->own;
 }
 
-static const struct api_steps *steps_of(const struct api_route *route)
-{
-    return route->steps ? route->steps : &api_operate;
-}
-
 /* An answer is JSON, or the picture; other formats are what the url is for. An experiment has no format. */
 static bool choose_format(struct api_mcp_call *call)
 {
@@ -229,13 +209,16 @@ static bool choose_format(struct api_mcp_call *call)
 
 static bool read_request(struct api_mcp_call *call)
 {
-    const struct api_steps *steps = steps_of(call->tool.route);
+    const struct api_steps *steps = api_steps_of(call->tool.route);
     struct api_request *request = call->request;
     call->inner_own = api_arena_alloc(&request->arena, steps->own_bytes + 16);
     if (!call->inner_own)
         return api_fail_memory(&request->problem);
     struct outer outer = enter(call);
-    bool fine = steps->read(request) && choose_format(call) && (!steps->check || steps->check(request));
+    bool fine = true;
+    for (size_t i = 0; fine && steps->read[i]; i++)
+        fine = steps->read[i](request);
+    fine = fine && choose_format(call) && (!steps->check || steps->check(request));
     leave(call, &outer);
     return fine;
 }
@@ -248,18 +231,14 @@ static bool check_argument(struct api_mcp_call *call, const char *name, const st
     static const char *const of_presets[] = {"query", "scheme", "limit", "lang", NULL};
     const char *const *names = call->tool.kind == API_MCP_SCHEMES ? of_schemes : of_presets;
     struct api_problem *problem = &call->request->problem;
-    char pointer[PE_POINTER_MAX] = "";
-    size_t i = 0;
-    while (names[i] && strcmp(names[i], name) != 0)
-        i++;
-    api_pointer_push(pointer, name, strlen(name));
-    const char *nearest = names[i] ? NULL : pe_nearest(name, names);
-    if (nearest)
-        return api_fail(problem, 422, pointer, "unknown field \"%.64s\"; nearest: \"%s\"", name, nearest);
-    if (!names[i])
-        return api_fail(problem, 422, pointer, "unknown field \"%.64s\"", name);
+    bool is_known = api_is_among(names, name);
+    const char *nearest = is_known ? NULL : pe_nearest(name, names);
+    if (!is_known)
+        return api_fail_at(problem, 422, "", name,
+                           nearest ? "unknown field \"%.64s\"; nearest: \"%s\"" : "unknown field \"%.64s\"", name,
+                           nearest);
     bool may_be_number = strcmp(name, "limit") == 0 && value->kind != PE_LIST && value->kind != PE_OBJECT;
-    return value->kind == PE_STRING || may_be_number || api_fail(problem, 422, pointer, "%s is not a string", name);
+    return value->kind == PE_STRING || may_be_number || api_fail_at(problem, 422, "", name, "%s is not a string", name);
 }
 
 static void put_pair(struct api_text *query, const char *name, const struct pe_value *value)
@@ -319,8 +298,9 @@ static bool read_catalogue(struct api_mcp_call *call)
     call->inner.body = NULL;
     call->inner.body_bytes = 0;
     call->inner.query = copied;
-    call->inner.lang = request->lang = api_lang_of(&call->inner);
-    pe_speak_in(call->inner.lang);
+    call->inner.has_lang = false;
+    api_speak(&call->inner);
+    request->lang = call->inner.lang;
     if (*request->path.name)
         call->tool.route = route_of(request, "/schemes/{name}");
     return copied || (fine && api_fail_memory(&request->problem));
@@ -349,7 +329,17 @@ bool api_mcp_call_read(struct api_mcp_call *call)
 {
     struct api_request *request = call->request;
     request->problem.status = 0;
-    set_inner(call, call->tool.route);
+    const struct api_call *outer = call->request->call;
+    call->inner = *outer;
+    call->inner.method = "POST";
+    call->inner.path = call->tool.route->pattern;
+    call->inner.query = NULL;
+    call->inner.content_type = api_json_type;
+    call->inner.accept = call->tool.kind == API_MCP_PICTURE ? "image/png" : api_json_type;
+    call->inner.if_match = call->inner.if_none_match = call->inner.if_range = call->inner.range = NULL;
+    call->inner.last_event_id = NULL;
+    call->inner.body_is_ours = false;
+    call->inner.route = call->tool.route;
     return set_request(call) &&
            request->check_head(request->host, &call->inner, call->tool.route, call->inner.body_bytes,
                                &request->problem) &&
@@ -418,8 +408,7 @@ static void put_schemes(struct api_text *text)
     api_text_put(text, "\"schemes\":[");
     for (size_t i = 0; i < pe_n_schemes(); i++) {
         const struct pe_scheme_info *info = pe_scheme_at(i);
-        api_text_put(text, i ? ",{\"name\":" : "{\"name\":");
-        api_text_string(text, info->name);
+        api_text_named(text, i ? ",{\"name\":" : "{\"name\":", info->name);
         api_text_member(text, "family", info->family);
         api_text_member(text, "summary", pe_summary_in(pe_spoken(), &info->about));
         api_text_put(text, ",\"outputs\":[");
@@ -436,14 +425,6 @@ static void put_schemes(struct api_text *text)
     api_text_put(text, "]");
 }
 
-static const char *fits_of(const struct api_reply *reply)
-{
-    for (size_t i = 0; i < reply->n_headers; i++)
-        if (strcmp(reply->headers[i].name, "Posenc-Fits") == 0)
-            return strcmp(reply->headers[i].value, "?1") == 0 ? "true" : "false";
-    return NULL;
-}
-
 /* The members of the endpoint's JSON object, as they are. */
 static void put_answer(struct api_text *text, const struct api_mcp_call *call, const struct api_reply *reply,
                        const char *bytes, size_t n)
@@ -453,7 +434,7 @@ static void put_answer(struct api_text *text, const struct api_mcp_call *call, c
     struct api_json_error error;
     const json_t *answer =
         call->tool.kind == API_MCP_SCHEMES ? NULL : api_json_load(&call->request->arena, bytes, n, 0, &error);
-    const char *fits = json_object_get(answer, "fits") ? NULL : fits_of(reply);
+    const char *fits = json_object_get(answer, "fits") ? NULL : api_reply_find(reply, "Posenc-Fits");
     api_text_init(&summary, API_TEXT_MAX);
     if (!answer && call->tool.kind != API_MCP_SCHEMES)
         text->state = API_TEXT_NO_MEMORY;
@@ -465,7 +446,7 @@ static void put_answer(struct api_text *text, const struct api_mcp_call *call, c
     api_text_put(text, "\"summary\":");
     api_text_string_n(text, summary.bytes, summary.n);
     if (fits)
-        api_text_format(text, ",\"fits\":%s", fits);
+        api_text_format(text, ",\"fits\":%s", strcmp(fits, "?1") == 0 ? "true" : "false");
     api_text_put(text, ",");
     if (call->tool.kind != API_MCP_SCHEMES) {
         api_text_add(text, bytes + 1, n - 2);
@@ -578,7 +559,7 @@ struct api_reply *api_mcp_call_build(struct api_mcp_call *call)
         struct outer outer = enter(call);
         if (call->tool.kind == API_MCP_SCHEMES)
             call->request->problem.status = 0;
-        reply = route->handle ? route->handle(request) : steps_of(route)->build(request);
+        reply = route->handle ? route->handle(request) : api_steps_of(route)->build(request);
         leave(call, &outer);
     }
     if (pe_was_cancelled()) {

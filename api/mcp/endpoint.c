@@ -119,10 +119,8 @@ static const struct method *find(struct api_mcp_message *message)
     }
     names[n] = NULL;
     const char *nearest = pe_nearest(message->method, names);
-    if (nearest)
-        api_mcp_fail(message, API_MCP_NO_METHOD, "no method \"%.64s\"; nearest: \"%s\"", message->method, nearest);
-    else
-        api_mcp_fail(message, API_MCP_NO_METHOD, "no method \"%.64s\"", message->method);
+    api_mcp_fail(message, API_MCP_NO_METHOD, nearest ? "no method \"%.64s\"; nearest: \"%s\"" : "no method \"%.64s\"",
+                 message->method, nearest);
     return NULL;
 }
 
@@ -142,9 +140,10 @@ static bool find_tool(struct own *own)
         return api_mcp_fail(message, API_MCP_NO_PARAMS, "tools/call needs name, a string");
     if (!api_mcp_tool_find(call->request, name, &call->tool)) {
         const char *nearest = api_mcp_tool_nearest(call->request, name);
-        if (nearest)
-            return api_mcp_fail(message, API_MCP_NO_PARAMS, "unknown tool \"%.64s\"; nearest: \"%s\"", name, nearest);
-        return api_mcp_fail(message, API_MCP_NO_PARAMS, "unknown tool \"%.64s\"; tools/list lists them", name);
+        return api_mcp_fail(message, API_MCP_NO_PARAMS,
+                            nearest ? "unknown tool \"%.64s\"; nearest: \"%s\""
+                                    : "unknown tool \"%.64s\"; tools/list lists them",
+                            name, nearest);
     }
     if (message->has_wrong_arguments) {
         api_mcp_count(call->tool.number, API_MCP_ERROR);
@@ -213,7 +212,7 @@ static struct api_reply *mcp_build(struct api_request *request)
                                 own->call.is_tool ? own->call.tool.name : NULL);
 }
 
-const struct api_steps api_mcp = {mcp_read, NULL, mcp_build, sizeof(struct own)};
+const struct api_steps api_mcp = {{mcp_read}, NULL, mcp_build, sizeof(struct own)};
 
 /* A page of another origin: the check comes before anything is read, so there is no id. */
 struct api_reply *api_mcp_foreign(const char *detail)

@@ -270,7 +270,6 @@ struct api_reply *api_mcp_live(struct api_mcp_call *call, struct api_reply *inne
     api_text_init(&x->out, API_TEXT_MAX);
     bool has_last = api_text_room(&x->out, LAST_BYTES + call->message.id_bytes) != NULL;
     struct api_reply *reply = api_reply_of(200, is_events ? type : api_json_type, &x->body, 0);
-    bool fine = has_last && api_reply_header(reply, "Cache-Control", "no-store") &&
-                api_reply_header(reply, "X-Accel-Buffering", "no"); /* nginx would wait for a full buffer */
-    return fine ? api_reply_set_format(reply, is_events ? "events" : "json") : api_reply_without_memory(reply);
+    reply = has_last ? api_reply_unbuffered(reply) : api_reply_without_memory(reply);
+    return api_reply_set_format(reply, is_events ? "events" : "json");
 }

@@ -142,7 +142,7 @@ char *api_mcp_url(const struct api_mcp_call *call, const char *format, struct ap
 void api_mcp_put_picture(struct api_text *text, const struct api_mcp_call *call, const struct api_reply *reply,
                          const char *url);
 
-extern const struct api_format api_mcp_tensors; /* result.c; its api_opening.about is the api_mcp_call */
+extern const struct api_format api_mcp_tensors; /* result.c; its request->about is the api_mcp_call */
 /* `tensors` of an answer: dtype, shape, bytes, and the first numbers of each. *complete: all of them. */
 void api_mcp_put_tensors(struct api_text *text, const struct api_source *source, int64_t values, int digits,
                          bool *complete, uint64_t *bytes);

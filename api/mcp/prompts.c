@@ -53,14 +53,12 @@ void api_mcp_prompts_print(struct api_text *text)
     api_text_put(text, "\"prompts\":[");
     for (size_t i = 0; i < N_PROMPTS; i++) {
         const struct prompt *p = &prompts[i];
-        api_text_put(text, i ? ",{\"name\":" : "{\"name\":");
-        api_text_string(text, p->name);
+        api_text_named(text, i ? ",{\"name\":" : "{\"name\":", p->name);
         api_text_member(text, "title", p->title);
         api_text_member(text, "description", p->description);
         api_text_put(text, ",\"arguments\":[");
         for (size_t k = 0; p->arguments[k].name; k++) {
-            api_text_put(text, k ? ",{\"name\":" : "{\"name\":");
-            api_text_string(text, p->arguments[k].name);
+            api_text_named(text, k ? ",{\"name\":" : "{\"name\":", p->arguments[k].name);
             api_text_member(text, "description", p->arguments[k].about);
             api_text_format(text, ",\"required\":%s}", p->arguments[k].is_needed ? "true" : "false");
         }
@@ -79,10 +77,10 @@ static const struct prompt *find(struct api_mcp_message *message)
     }
     names[N_PROMPTS] = NULL;
     const char *nearest = name ? pe_nearest(name, names) : NULL;
-    if (nearest)
-        api_mcp_fail(message, API_MCP_NO_PARAMS, "unknown prompt \"%.64s\"; nearest: \"%s\"", name, nearest);
-    else
-        api_mcp_fail(message, API_MCP_NO_PARAMS, "unknown prompt \"%.64s\"; prompts/list lists them", name ? name : "");
+    api_mcp_fail(message, API_MCP_NO_PARAMS,
+                 nearest ? "unknown prompt \"%.64s\"; nearest: \"%s\""
+                         : "unknown prompt \"%.64s\"; prompts/list lists them",
+                 name ? name : "", nearest);
     return NULL;
 }
 

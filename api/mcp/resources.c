@@ -291,8 +291,7 @@ bool api_mcp_resource_read(struct api_text *text, struct api_request *request, s
         api_text_drop(&markdown);
         return fail_uri(request, uri, message);
     }
-    api_text_put(text, "\"contents\":[{\"uri\":");
-    api_text_string(text, uri);
+    api_text_named(text, "\"contents\":[{\"uri\":", uri);
     api_text_put(text, ",\"mimeType\":\"text/markdown\",\"text\":");
     api_text_string_n(text, markdown.bytes, markdown.n);
     api_text_put(text, "}]");

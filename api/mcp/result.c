@@ -60,14 +60,6 @@ static bool print_shown(struct api_text *text, const struct api_source *source, 
     return numbers && place;
 }
 
-static void put_stops(struct api_text *text, const uint64_t *stops, unsigned rank)
-{
-    api_text_put(text, ",\"shown\":[");
-    for (unsigned axis = 0; axis < rank; axis++)
-        api_text_format(text, "%s[0,%" PRIu64 "]", axis ? "," : "", stops[axis]);
-    api_text_put(text, "]");
-}
-
 void api_mcp_put_tensors(struct api_text *text, const struct api_source *source, int64_t values, int digits,
                          bool *complete, uint64_t *bytes)
 {
@@ -87,7 +79,10 @@ void api_mcp_put_tensors(struct api_text *text, const struct api_source *source,
         api_text_shape(text, output->shape, output->rank);
         api_text_format(text, ",\"bytes\":%" PRIu64, n_bytes);
         if (n) {
-            put_stops(text, stops, output->rank);
+            api_text_put(text, ",\"shown\":[");
+            for (unsigned axis = 0; axis < output->rank; axis++)
+                api_text_format(text, "%s[0,%" PRIu64 "]", axis ? "," : "", stops[axis]);
+            api_text_put(text, "]");
             api_text_put(text, ",\"data\":");
             if (!print_shown(text, source, i, stops, n, digits))
                 text->state = API_TEXT_NO_MEMORY;
@@ -204,8 +199,7 @@ static void put_base64(struct api_text *text, const unsigned char *bytes, size_t
 
 static void put_link(struct api_text *text, const struct api_mcp_link *link)
 {
-    api_text_put(text, ",{\"type\":\"resource_link\",\"uri\":");
-    api_text_string(text, link->url);
+    api_text_named(text, ",{\"type\":\"resource_link\",\"uri\":", link->url);
     api_text_member(text, "name", link->name);
     api_text_member(text, "mimeType", link->media_type);
     if (link->bytes)
@@ -265,14 +259,14 @@ void api_mcp_result_problem(struct api_text *text, const struct api_mcp_message 
 /* ---- Tensors ---- */
 
 /* The sentences of an analysis, a line each. */
-static bool put_details(struct api_text *text, const struct api_opening *opening)
+static bool put_details(struct api_text *text, struct api_request *request)
 {
     struct api_json_error error;
     size_t begin = text->n;
-    for (size_t i = 0; i < opening->n_members; i++) {
-        const struct api_member *member = &opening->members[i];
+    for (size_t i = 0; i < request->opening.n_members; i++) {
+        const struct api_member *member = &request->opening.members[i];
         json_t *results = strcmp(member->name, "results") == 0
-                              ? api_json_load(opening->arena, member->json, member->n, 0, &error)
+                              ? api_json_load(&request->arena, member->json, member->n, 0, &error)
                               : NULL;
         for (size_t k = 0; k < json_array_size(results); k++) {
             const char *metric;
@@ -285,16 +279,16 @@ static bool put_details(struct api_text *text, const struct api_opening *opening
             }
         }
     }
-    api_text_add(text, "\n", text->n > begin && api_source_count(&opening->source) > 0);
+    api_text_add(text, "\n", text->n > begin && api_source_count(&request->opening.source) > 0);
     return text->n > begin;
 }
 
-static void put_summary(struct api_text *text, const struct api_mcp_call *call, const struct api_opening *opening,
+static void put_summary(struct api_text *text, const struct api_mcp_call *call, struct api_request *request,
                         const char *url, bool complete, uint64_t bytes)
 {
-    const struct api_source *source = &opening->source;
+    const struct api_source *source = &request->opening.source;
     size_t n = api_source_count(source);
-    if (!call->request->plan && put_details(text, opening) && !n)
+    if (!call->request->plan && put_details(text, request) && !n)
         return;
     api_text_put(text, call->request->plan ? pe_plan_scheme(call->request->plan)->name : call->tool.name);
     api_text_put(text, ":");
@@ -321,24 +315,18 @@ static void put_summary(struct api_text *text, const struct api_mcp_call *call, 
 }
 
 /* The members beside the tensors, as JSON has them. */
-static void put_members(struct api_text *text, const struct api_opening *opening)
+static void put_members(struct api_text *text, const struct api_request *request)
 {
-    const struct pe_plan *plan = opening->source.plan;
-    const char *names[PE_TERMS_MAX];
-    uint64_t empty_rows;
+    const struct pe_plan *plan = request->opening.source.plan;
     if (plan) {
         api_text_put(text, ",");
-        api_json_plan(text, opening);
+        api_json_plan(text, request);
     }
-    for (size_t i = 0; i < opening->n_members; i++) {
-        api_text_format(text, ",\"%s\":", opening->members[i].name);
-        api_text_add(text, opening->members[i].json, opening->members[i].n);
+    for (size_t i = 0; i < request->opening.n_members; i++) {
+        api_text_format(text, ",\"%s\":", request->opening.members[i].name);
+        api_text_add(text, request->opening.members[i].json, request->opening.members[i].n);
     }
-    if (plan && pe_plan_empty_rows(plan, &empty_rows))
-        api_text_format(text, ",\"empty_rows\":%" PRIu64, empty_rows);
-    size_t n = plan ? pe_plan_terms(plan, names) : 0;
-    for (size_t i = 0; i < n; i++)
-        api_text_format(text, "%s\"%s\"%s", i ? "," : ",\"terms\":[", names[i], i + 1 < n ? "" : "]");
+    api_json_end_of_plan(text, plan);
 }
 
 /* npy holds one tensor, and NumPy has no bf16. */
@@ -348,11 +336,11 @@ static const char *file_of(const struct api_source *source)
     return is_one && api_source_output(source, 0)->dtype != PE_BF16 ? "npy" : "safetensors";
 }
 
-static bool open_tensors(struct api_opening *opening, struct api_problem *problem)
+static bool open_tensors(struct api_request *request)
 {
-    const struct api_mcp_call *call = opening->about ? opening->about : opening->request->about;
-    const char *file = file_of(&opening->source);
-    int digits = (int)api_form_integer(opening->form->digits, API_DIGITS_SHORTEST);
+    const struct api_mcp_call *call = request->about ? request->about : request->about;
+    const char *file = file_of(&request->opening.source);
+    int digits = (int)api_form_integer(request->form.digits, API_DIGITS_SHORTEST);
     struct api_text tensors, summary, whole, text;
     bool complete;
     uint64_t bytes;
@@ -361,13 +349,13 @@ static bool open_tensors(struct api_opening *opening, struct api_problem *proble
     struct api_text *all[] = {&tensors, &summary, &whole, &text};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         api_text_init(all[i], API_TEXT_MAX);
-    link.url = api_source_count(&opening->source) ? api_mcp_url(call, file, &text) : NULL;
-    api_mcp_put_tensors(&tensors, &opening->source, opening->form->data ? call->own.values : 0, digits, &complete,
-                        &bytes);
-    put_summary(&summary, call, opening, link.url, complete, bytes);
+    link.url = api_source_count(&request->opening.source) ? api_mcp_url(call, file, &text) : NULL;
+    api_mcp_put_tensors(&tensors, &request->opening.source, request->form.data ? call->own.values : 0, digits,
+                        &complete, &bytes);
+    put_summary(&summary, call, request, link.url, complete, bytes);
     api_text_put(&whole, "\"summary\":");
     api_text_string_n(&whole, summary.bytes, summary.n);
-    put_members(&whole, opening);
+    put_members(&whole, request);
     api_text_put(&whole, ",");
     api_text_add(&whole, tensors.bytes, tensors.n);
     api_text_format(&whole, ",\"complete\":%s,\"url\":", complete ? "true" : "false");
@@ -379,7 +367,7 @@ static bool open_tensors(struct api_opening *opening, struct api_problem *proble
     text.state = tensors.state ? tensors.state : whole.state ? whole.state : summary.state ? summary.state : text.state;
     for (size_t i = 0; i + 1 < sizeof all / sizeof *all; i++)
         api_text_drop(all[i]);
-    return api_body_take(opening, &text, problem);
+    return api_body_take(request, &text);
 }
 
 static const char *const fields[] = {"digits", "data", NULL};

@@ -144,8 +144,7 @@ static const char *type_of(enum pe_type type)
 /* With its label alone: the tool schemas has the sentence. Words and bounds only where all schemes agree. */
 static void print_short(struct api_text *text, const struct pe_param *row, bool agree)
 {
-    api_text_put(text, "{\"description\":");
-    api_text_string(text, pe_label_in(PE_EN, &row->about));
+    api_text_named(text, "{\"description\":", pe_label_in(PE_EN, &row->about));
     if (type_of(row->type))
         api_text_member(text, "type", type_of(row->type));
     for (size_t i = 0; agree && row->type == PE_T_WORD && row->words[i]; i++) {
@@ -162,8 +161,7 @@ static void print_short(struct api_text *text, const struct pe_param *row, bool 
 static void put_object(struct schema *s, const struct pe_param *row)
 {
     const struct pe_param *type = pe_param_find(row->fields, "type");
-    api_text_put(s->text, "{\"type\":\"object\",\"description\":");
-    api_text_string(s->text, pe_summary_in(PE_EN, &row->about));
+    api_text_named(s->text, "{\"type\":\"object\",\"description\":", pe_summary_in(PE_EN, &row->about));
     if (type) {
         api_text_put(s->text, ",\"properties\":{\"type\":");
         print_short(s->text, type, true);
@@ -190,17 +188,6 @@ static void put_rows(struct schema *s, const struct pe_param *rows)
             put_row(s, rows);
 }
 
-/* Rarer ways of giving a sequence have their labels alone, since every tool has them. */
-static void put_sequence(struct schema *s)
-{
-    for (const struct pe_param *row = pe_sequence_params(); row->name; row++) {
-        if (pe_param_is_basic(row))
-            put_row(s, row);
-        else if (row->group != PE_G_SEGMENTS && row->level != PE_MORE && begin_property(s, row->name))
-            print_short(s->text, row, true);
-    }
-}
-
 static void put_property(struct schema *s, const char *name, const char *type, const char *about)
 {
     if (!begin_property(s, name))
@@ -208,8 +195,7 @@ static void put_property(struct schema *s, const char *name, const char *type, c
     api_text_put(s->text, "{");
     if (type)
         api_text_format(s->text, "\"type\":\"%s\",", type);
-    api_text_put(s->text, "\"description\":");
-    api_text_string(s->text, about);
+    api_text_named(s->text, "\"description\":", about);
     api_text_put(s->text, "}");
 }
 
@@ -308,7 +294,13 @@ static void put_request(struct schema *s, const struct api_mcp_tool *tool)
     put_schemes(s, route);
     put_property(s, "preset", "string", "a model by name; the tool presets finds it");
     put_property(s, "hf_config", "object", "a Hugging Face config.json");
-    put_sequence(s);
+    /* Rarer ways of giving a sequence have their labels alone, since every tool has them. */
+    for (const struct pe_param *row = pe_sequence_params(); row->name; row++) {
+        if (pe_param_is_basic(row))
+            put_row(s, row);
+        else if (row->group != PE_G_SEGMENTS && row->level != PE_MORE && begin_property(s, row->name))
+            print_short(s->text, row, true);
+    }
     if (tool->kind == API_MCP_TENSORS || tool->kind == API_MCP_PICTURE)
         put_property(s, "outputs", "array", "names of outputs");
     if (tool->kind == API_MCP_TENSORS)
@@ -439,8 +431,7 @@ static void put_output_schema(struct api_text *text, const struct api_mcp_tool *
 
 static void put_tool(struct api_text *text, const struct api_mcp_tool *tool)
 {
-    api_text_put(text, "{\"name\":");
-    api_text_string(text, tool->name);
+    api_text_named(text, "{\"name\":", tool->name);
     api_text_member(text, "title", tool->title);
     api_text_member(text, "description", tool->description);
     api_text_put(text, ",\"inputSchema\":");

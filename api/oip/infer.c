@@ -124,15 +124,6 @@ static bool name_output(struct inference *inference, size_t i, enum pe_operation
     return fail_output(inference, i, what);
 }
 
-static bool name_outputs(struct inference *inference, enum pe_operation_id operation)
-{
-    inference->request->form.n_outputs = inference->oip.n_outputs;
-    for (size_t i = 0; i < inference->oip.n_outputs; i++)
-        if (!name_output(inference, i, operation))
-            return false;
-    return true;
-}
-
 /* ---- From bytes to a plan ---- */
 
 static bool is_under(const char *pointer, const char *name, size_t *n)
@@ -164,33 +155,35 @@ static bool relocate(struct inference *inference)
     return false;
 }
 
-static bool take_preset(struct inference *inference)
-{
-    struct api_request *request = inference->request;
-    return (api_pasted_take(request, &request->problem) && api_preset_take(request, &request->problem)) ||
-           relocate(inference);
-}
-
-static bool read(struct inference *inference)
-{
-    struct api_request *request = inference->request;
-    struct api_problem *problem = &request->problem;
-    struct pe_value scheme = {.kind = PE_STRING, .string = inference->model.scheme->name};
-    size_t n_json;
-    return api_oip_json_bytes(request->call, &n_json, problem) && api_memory_for_json(request, n_json) &&
-           api_oip_read(request, request->call, n_json, &inference->oip, problem) && take_preset(inference) &&
-           api_request_add(request, "scheme", &scheme, problem) && choose_operation(inference, request);
-}
-
-static bool infer_read(struct api_request *request)
+static bool infer_body(struct api_request *request)
 {
     struct inference *inference = request->own;
+    struct api_problem *problem = &request->problem;
+    size_t n_json;
     *inference = (struct inference){.request = request};
-    if (!api_oip_find(request, &inference->model) || !read(inference))
+    return api_oip_find(request, &inference->model) && api_oip_json_bytes(request->call, &n_json, problem) &&
+           api_memory_for_json(request, n_json) &&
+           api_oip_read(request, request->call, n_json, &inference->oip, problem);
+}
+
+static bool infer_preset(struct api_request *request)
+{
+    return (api_pasted_take(request, &request->problem) && api_take_preset(request)) || relocate(request->own);
+}
+
+static bool infer_form(struct api_request *request)
+{
+    struct inference *inference = request->own;
+    struct pe_value scheme = {.kind = PE_STRING, .string = inference->model.scheme->name};
+    if (!api_request_add(request, "scheme", &scheme, &request->problem) || !choose_operation(inference, request))
         return false;
     if (!api_form_read(request, &request->form, &request->problem))
         return relocate(inference);
-    return name_outputs(inference, request->operation);
+    inference->request->form.n_outputs = inference->oip.n_outputs;
+    for (size_t i = 0; i < inference->oip.n_outputs; i++)
+        if (!name_output(inference, i, request->operation))
+            return false;
+    return true;
 }
 
 /* Of some outputs in JSON and others as bytes, the JSON is computed before the answer begins. */
@@ -206,29 +199,23 @@ static bool infer_check(struct api_request *request)
 
 /* ---- The answer ---- */
 
-static struct api_reply *answer(struct inference *inference, const struct api_opening *opening)
+static struct api_reply *infer_build(struct api_request *request)
 {
-    bool has_tail = inference->answer.has_tail;
-    struct api_reply *reply =
-        api_reply_stream(opening->stream, has_tail ? opening->header : NULL, has_tail ? opening->header_value : NULL);
+    struct inference *inference = request->own;
+    inference->answer = (struct api_oip_answer){.model = &inference->model, .request = &inference->oip};
+    request->about = &inference->answer;
+    if (!api_compute(request)) {
+        relocate(inference);
+        return NULL;
+    }
+    struct api_reply *reply = api_reply_stream(request);
     if (reply->status != 200)
         return reply;
     reply->timeout_us = inference->oip.timeout_us;
-    if (!has_tail)
+    if (!inference->answer.has_tail)
         reply->content_type = api_json_type;
     return reply;
 }
 
-static struct api_reply *infer_build(struct api_request *request)
-{
-    struct inference *inference = request->own;
-    struct api_opening opening;
-    inference->answer = (struct api_oip_answer){.model = &inference->model, .request = &inference->oip};
-    request->about = &inference->answer;
-    if (api_compute(request, &opening))
-        return answer(inference, &opening);
-    relocate(inference);
-    return NULL;
-}
-
-const struct api_steps api_oip_infer = {infer_read, infer_check, infer_build, sizeof(struct inference)};
+const struct api_steps api_oip_infer = {
+    {infer_body, infer_preset, infer_form}, infer_check, infer_build, sizeof(struct inference)};

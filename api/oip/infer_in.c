@@ -27,23 +27,12 @@ static bool fail_at(const struct object *object, const char *member, const char 
     return api_fail(object->problem, 422, pointer, "%s: %s", pointer, pe_text(what));
 }
 
-static const struct pe_value *find(const struct pe_value *object, const char *name)
-{
-    for (size_t i = 0; i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return &object->object.fields[i].value;
-    return NULL;
-}
-
 /* A member without a meaning here is refused, because its sender expects an effect. */
 static bool check_names(const struct object *object, const char *const *known)
 {
     for (size_t i = 0; i < object->value->object.n; i++) {
         const char *name = object->value->object.fields[i].name;
-        size_t k = 0;
-        while (known[k] && strcmp(known[k], name) != 0)
-            k++;
-        if (known[k])
+        if (api_is_among(known, name))
             continue;
         const char *nearest = pe_nearest(name, known);
         char what[192];
@@ -57,7 +46,7 @@ static bool check_names(const struct object *object, const char *const *known)
 
 static bool read_string(const struct object *object, const char *name, const char **string)
 {
-    const struct pe_value *value = find(object->value, name);
+    const struct pe_value *value = api_member_find(object->value, name);
     if (!value || value->kind != PE_STRING || !*value->string)
         return fail_at(object, name, value ? "must be a string that is not empty" : "is missing; needed: a string");
     *string = value->string;
@@ -68,7 +57,7 @@ static bool read_string(const struct object *object, const char *name, const cha
 static bool find_parameters(const struct object *object, struct object *parameters)
 {
     static const struct pe_value none = {.kind = PE_OBJECT};
-    const struct pe_value *value = find(object->value, "parameters");
+    const struct pe_value *value = api_member_find(object->value, "parameters");
     if (value && value->kind != PE_OBJECT)
         return fail_at(object, "parameters", "must be an object");
     *parameters = (struct object){.value = value ? value : &none, .problem = object->problem};
@@ -78,7 +67,7 @@ static bool find_parameters(const struct object *object, struct object *paramete
 
 static bool read_flag(const struct object *parameters, const char *name, enum api_oip_wish *wish)
 {
-    const struct pe_value *value = find(parameters->value, name);
+    const struct pe_value *value = api_member_find(parameters->value, name);
     *wish = !value ? API_OIP_UNSAID : value->kind == PE_BOOLEAN && value->boolean ? API_OIP_BINARY : API_OIP_JSON;
     return !value || value->kind == PE_BOOLEAN || fail_at(parameters, name, "must be true or false");
 }
@@ -98,21 +87,21 @@ static bool read_whole(const struct pe_value *value, uint64_t *count)
 
 static bool read_count(const struct object *parameters, const char *name, uint64_t *count)
 {
-    const struct pe_value *value = find(parameters->value, name);
+    const struct pe_value *value = api_member_find(parameters->value, name);
     *count = 0;
     return !value || read_whole(value, count) || fail_at(parameters, name, "must be an integer of at least 0");
 }
 
 static bool refuse_parameter(const struct object *parameters, const char *name, const char *what)
 {
-    return !find(parameters->value, name) || fail_at(parameters, name, what);
+    return !api_member_find(parameters->value, name) || fail_at(parameters, name, what);
 }
 
 /* The list of objects under a name, NULL if absent; its length; its i-th object. */
 static bool find_list(const struct object *root, const char *name, size_t max, const struct pe_value **list, size_t *n)
 {
     char what[128];
-    *list = find(root->value, name);
+    *list = api_member_find(root->value, name);
     *n = *list && (*list)->kind == PE_LIST ? (*list)->list.n : 0;
     snprintf(what, sizeof what, pe_text("must be a list of at most %zu objects"), max);
     return (*list ? (*list)->kind == PE_LIST && *n <= max : true) || fail_at(root, name, what);
@@ -127,15 +116,6 @@ static bool item_at(const struct object *root, const char *name, const struct pe
            api_fail(root->problem, 422, item->pointer, "an entry of %s must be an object with a name", name);
 }
 
-/* This protocol has its own words for the form of an answer, except for dtype. */
-static bool is_form(const char *name)
-{
-    const char *const *form = api_form_names;
-    while (*form && strcmp(*form, name) != 0)
-        form++;
-    return *form;
-}
-
 /* ---- Inputs ---- */
 
 static bool read_axis(double x, uint64_t *axis)
@@ -148,7 +128,7 @@ static bool read_axis(double x, uint64_t *axis)
 
 static bool read_shape(const struct object *object, struct pe_tensor *tensor)
 {
-    const struct pe_value *shape = find(object->value, "shape");
+    const struct pe_value *shape = api_member_find(object->value, "shape");
     const char *what = pe_text("must be a list of at most 8 integers of at least 0");
     *tensor = (struct pe_tensor){0};
     if (shape && shape->kind == PE_LIST && shape->list.n == 0)
@@ -180,10 +160,10 @@ static bool read_input(const struct object *object, struct api_oip_input *input)
         !find_parameters(object, &parameters) || !read_count(&parameters, "binary_data_size", &input->n_bytes) ||
         !refuse_parameter(&parameters, "shared_memory_region", "there is no shared memory here; send data or bytes"))
         return false;
-    if (is_form(input->name) || strcmp(input->name, "scheme") == 0)
+    if (api_is_among(api_form_names, input->name) || strcmp(input->name, "scheme") == 0)
         return fail_input_name(object, input->name);
-    input->data = find(object->value, "data");
-    input->is_binary = find(parameters.value, "binary_data_size");
+    input->data = api_member_find(object->value, "data");
+    input->is_binary = api_member_find(parameters.value, "binary_data_size");
     if (input->is_binary && input->data)
         return fail_at(object, "data", "data and binary_data_size are both there; give one");
     return input->is_binary || input->data || fail_at(object, "data", "data or parameters.binary_data_size is missing");
@@ -239,17 +219,14 @@ static bool read_outputs(const struct object *root, struct api_oip_request *oip)
 static bool is_reserved(const char *name)
 {
     /* content_type belongs to MLServer: it tells its codecs how to read tensors. */
-    static const char *const names[] = {"sequence_id", "sequence_start",     "sequence_end", "priority",
-                                        "headers",     "binary_data_output", "timeout",      "content_type"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return strncmp(name, "triton_", 7) == 0;
+    static const char *const names[] = {"sequence_id",        "sequence_start", "sequence_end", "priority", "headers",
+                                        "binary_data_output", "timeout",        "content_type", NULL};
+    return api_is_among(names, name) || strncmp(name, "triton_", 7) == 0;
 }
 
 static bool check_parameter(const struct object *parameters, const char *name)
 {
-    if (is_form(name) && strcmp(name, "dtype") != 0)
+    if (api_is_among(api_form_names, name) && strcmp(name, "dtype") != 0)
         return fail_at(parameters, name, "does not belong to /v2; of the fields that shape an answer only dtype does");
     return strcmp(name, "scheme") != 0 || fail_at(parameters, name, "the model is the scheme; leave it out");
 }
@@ -274,7 +251,7 @@ static bool read_root(struct api_request *request, const struct object *root, st
     /* Some clients repeat the model, which the path already names. */
     static const char *const known[] = {"id", "parameters", "inputs", "outputs", "model_name", "model_version", NULL};
     struct object parameters;
-    const struct pe_value *id = find(root->value, "id");
+    const struct pe_value *id = api_member_find(root->value, "id");
     if (id && id->kind != PE_STRING)
         return fail_at(root, "id", "must be a string");
     oip->id = id ? id->string : NULL;

@@ -28,18 +28,17 @@ const struct api_format *api_oip_format(const struct api_oip_request *request, b
 
 /* ---- The JSON ---- */
 
-static void begin_answer(const struct api_opening *opening, struct api_text *text)
+static void begin_answer(const struct api_request *request, struct api_text *text)
 {
-    const struct api_oip_answer *answer = opening->about;
+    const struct api_oip_answer *answer = request->about;
     char name[API_OIP_NAME_MAX];
     uint64_t empty_rows;
     api_oip_name_print(answer->model, name);
-    api_text_put(text, "{\"model_name\":");
-    api_text_string(text, name);
+    api_text_named(text, "{\"model_name\":", name);
     api_text_put(text, ",\"model_version\":\"" API_OIP_VERSION "\"");
     if (answer->request->id)
         api_text_member(text, "id", answer->request->id);
-    if (pe_plan_empty_rows(opening->source.plan, &empty_rows))
+    if (pe_plan_empty_rows(request->opening.source.plan, &empty_rows))
         api_text_format(text, ",\"parameters\":{\"empty_rows\":%" PRIu64 "}", empty_rows);
     api_text_put(text, ",\"outputs\":[");
 }
@@ -50,8 +49,7 @@ static void begin_output(struct api_text *text, const struct pe_output *output, 
     char name[64];
     bool is_rotated = strcmp(output->name, "q") == 0 || strcmp(output->name, "k") == 0;
     snprintf(name, sizeof name, "%s%s", output->name, is_rotated ? "_out" : "");
-    api_text_put(text, i ? ",{\"name\":" : "{\"name\":");
-    api_text_string(text, name);
+    api_text_named(text, i ? ",{\"name\":" : "{\"name\":", name);
     api_text_member(text, "datatype", api_dtype_name(API_OIP, output->dtype));
     api_text_put(text, ",\"shape\":");
     api_text_shape(text, output->shape, output->rank);
@@ -67,24 +65,24 @@ static struct api_elements elements_of(const struct pe_output *output)
     return elements;
 }
 
-static bool open_json(struct api_opening *opening, struct api_problem *problem)
+static bool open_json(struct api_request *request)
 {
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
-    begin_answer(opening, &text);
-    for (size_t i = 0; i < pe_plan_n_outputs(opening->source.plan); i++) {
-        const struct pe_output *output = pe_plan_output(opening->source.plan, i);
+    begin_answer(request, &text);
+    for (size_t i = 0; i < pe_plan_n_outputs(request->opening.source.plan); i++) {
+        const struct pe_output *output = pe_plan_output(request->opening.source.plan, i);
         begin_output(&text, output, i);
         api_text_put(&text, count_of(output) ? ",\"data\":" : ",\"data\":[]");
         if (count_of(output)) {
-            if (!api_body_take(opening, &text, problem))
+            if (!api_body_take(request, &text))
                 return false;
-            api_body_output(opening->stream, i);
+            api_body_output(request->opening.stream, i);
         }
         api_text_put(&text, "}");
     }
     api_text_put(&text, "]}");
-    return api_body_take(opening, &text, problem);
+    return api_body_take(request, &text);
 }
 
 /* The values of a piece are stored behind its text until they are printed. */
@@ -109,14 +107,13 @@ static size_t print_json(const struct api_plan_body *stream, const struct api_se
 
 /* The thread that computes the numbers serves no other client meanwhile. So a request that takes long, or gives a large
  * text, is refused. */
-static bool check_numbers(const struct api_opening *opening, const struct pe_output *output, size_t width,
-                          struct api_problem *problem)
+static bool check_numbers(struct api_request *request, const struct pe_output *output, size_t width)
 {
     uint64_t count = count_of(output);
-    size_t max = pe_plan_pace(opening->source.plan) == PE_QUICK ? API_TEXT_MAX : API_BESIDE_SLOW_BYTES;
-    if (count <= max / width && pe_plan_work(opening->source.plan) <= API_BESIDE_WORK_MAX)
+    size_t max = pe_plan_pace(request->opening.source.plan) == PE_QUICK ? API_TEXT_MAX : API_BESIDE_SLOW_BYTES;
+    if (count <= max / width && pe_plan_work(request->opening.source.plan) <= API_BESIDE_WORK_MAX)
         return true;
-    return api_fail(problem, 413, "/outputs",
+    return api_fail(&request->problem, 413, "/outputs",
                     "output %s (%" PRIu64 " elements) takes too long or is too large to stand as JSON beside others as "
                     "bytes; set binary_data for it too, or for none",
                     output->name, count);
@@ -132,52 +129,47 @@ static uint64_t step_of(const struct pe_output *output)
     return step < count ? step : count;
 }
 
-static uint64_t step_at(const struct pe_output *output, uint64_t at)
-{
-    uint64_t step = step_of(output), period = output->unit ? output->period : count_of(output);
-    uint64_t left = period - at % period;
-    return left < step ? left : step;
-}
-
 /* The header states the length of the JSON, so its numbers must be printed before the first byte is sent. */
-static bool add_numbers(struct api_opening *opening, struct api_text *text, size_t i, struct api_problem *problem)
+static bool add_numbers(struct api_request *request, struct api_text *text, size_t i)
 {
-    const struct pe_output *output = pe_plan_output(opening->source.plan, i);
+    const struct pe_output *output = pe_plan_output(request->opening.source.plan, i);
     struct api_elements elements = elements_of(output);
     uint64_t count = count_of(output);
-    if (!check_numbers(opening, output, elements.width, problem))
+    if (!check_numbers(request, output, elements.width))
         return false;
     api_text_put(text, count ? ",\"data\":" : ",\"data\":[]");
     size_t room = (size_t)count * elements.width + (size_t)step_of(output) * pe_dtype_size(output->dtype);
-    if (!api_arena_reserve(opening->arena, text->n + room))
-        return api_fail_memory(problem);
+    if (!api_arena_reserve(&request->arena, text->n + room))
+        return api_fail_memory(&request->problem);
     char *dst = count ? api_text_room(text, (size_t)count * elements.width) : NULL;
     if (!count || text->state)
         return true; /* a failure of the text is noticed when it is taken */
     void *values = malloc((size_t)step_of(output) * pe_dtype_size(output->dtype));
     if (!values)
-        return api_fail_memory(problem);
+        return api_fail_memory(&request->problem);
     for (uint64_t at = 0, n; at < count && !pe_is_cancelled(); at += n) {
-        n = step_at(output, at);
-        pe_fill(opening->source.plan, i, at, (size_t)n, values);
+        uint64_t step = step_of(output), period = output->unit ? output->period : count_of(output);
+        uint64_t left = period - at % period;
+        n = left < step ? left : step;
+        pe_fill(request->opening.source.plan, i, at, (size_t)n, values);
         size_t n_bytes = api_elements_print(&elements, values, at, (size_t)n, dst);
         text->n += n_bytes;
         dst += n_bytes;
     }
     free(values);
-    return !pe_was_cancelled() || api_fail_left(problem);
+    return !pe_was_cancelled() || api_fail_left(&request->problem);
 }
 
-static bool add_outputs(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
+static bool add_outputs(struct api_request *request, struct api_text *text)
 {
-    const struct api_oip_answer *answer = opening->about;
-    for (size_t i = 0; i < pe_plan_n_outputs(opening->source.plan); i++) {
-        const struct pe_output *output = pe_plan_output(opening->source.plan, i);
+    const struct api_oip_answer *answer = request->about;
+    for (size_t i = 0; i < pe_plan_n_outputs(request->opening.source.plan); i++) {
+        const struct pe_output *output = pe_plan_output(request->opening.source.plan, i);
         begin_output(text, output, i);
         if (is_binary(answer->request, i))
             api_text_format(text, ",\"parameters\":{\"binary_data_size\":%" PRIu64 "}",
                             count_of(output) * pe_dtype_size(output->dtype));
-        else if (!add_numbers(opening, text, i, problem))
+        else if (!add_numbers(request, text, i))
             return false;
         api_text_put(text, "}");
     }
@@ -185,33 +177,30 @@ static bool add_outputs(struct api_opening *opening, struct api_text *text, stru
     return true;
 }
 
-static void add_tail(struct api_opening *opening)
-{
-    struct api_oip_answer *answer = opening->about;
-    for (size_t i = 0; i < pe_plan_n_outputs(opening->source.plan); i++)
-        if (is_binary(answer->request, i) && count_of(pe_plan_output(opening->source.plan, i))) {
-            api_body_output(opening->stream, i);
-            answer->has_tail = true;
-        }
-}
-
-static bool open_binary(struct api_opening *opening, struct api_problem *problem)
+static bool open_binary(struct api_request *request)
 {
     struct api_text text;
     char length[24];
     api_text_init(&text, API_TEXT_MAX);
-    begin_answer(opening, &text);
-    if (!add_outputs(opening, &text, problem)) {
+    begin_answer(request, &text);
+    if (!add_outputs(request, &text)) {
         api_text_drop(&text);
         return false;
     }
     int n = snprintf(length, sizeof length, "%zu", text.n);
-    if (!api_body_take(opening, &text, problem))
+    if (!api_body_take(request, &text))
         return false;
-    add_tail(opening);
-    opening->header = "Inference-Header-Content-Length";
-    opening->header_value = api_arena_string(opening->arena, length, (size_t)n);
-    return opening->header_value || api_fail_memory(problem);
+    struct api_oip_answer *answer = request->about;
+    for (size_t i = 0; i < pe_plan_n_outputs(request->opening.source.plan); i++)
+        if (is_binary(answer->request, i) && count_of(pe_plan_output(request->opening.source.plan, i))) {
+            api_body_output(request->opening.stream, i);
+            answer->has_tail = true;
+        }
+    if (!((const struct api_oip_answer *)request->about)->has_tail)
+        return true;
+    request->opening.header = "Inference-Header-Content-Length";
+    request->opening.header_value = api_arena_string(&request->arena, length, (size_t)n);
+    return request->opening.header_value || api_fail_memory(&request->problem);
 }
 
 const struct api_format api_oip_json = {

@@ -54,22 +54,6 @@ static void add_outputs(struct tensors *tensors, const struct pe_scheme_info *sc
             add(tensors, rows->name, rows->shape, rows->dtype == PE_DTYPE_NONE ? PE_F32 : rows->dtype);
 }
 
-static void find_inputs(const struct api_oip_model *model, struct tensors *inputs)
-{
-    inputs->n = 0;
-    add(inputs, "positions", "n", PE_I64);
-    add_inputs(inputs, model, model->scheme->inputs);
-    if (model->scheme->is_additive && api_oip_can(model, PE_ENCODE))
-        add(inputs, "x", "batch,n,dim", PE_F32);
-    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
-        if (!api_oip_can(model, id))
-            continue;
-        add_inputs(inputs, model, pe_operation_at(id)->inputs);
-        if (api_operations[id].takes_tokens)
-            add(inputs, "tokens", "n", PE_DTYPE_NONE);
-    }
-}
-
 static void add_renamed(struct tensors *tensors, const struct api_renamed *rows)
 {
     for (; rows->name; rows++)
@@ -94,12 +78,6 @@ static void find_outputs(const struct api_oip_model *model, struct tensors *outp
 
 /* ---- Writing ---- */
 
-/* The protocol's BYTES is STRING in Triton's configuration. */
-static const char *datatype_of(const struct tensor *tensor, const char *words)
-{
-    return tensor->dtype == PE_DTYPE_NONE ? words : api_dtype_name(API_OIP, tensor->dtype);
-}
-
 /* A number is a fixed length; any other expression means a variable length. */
 static void add_shape(struct api_text *text, const char *shape)
 {
@@ -114,29 +92,26 @@ static void add_shape(struct api_text *text, const char *shape)
     api_text_put(text, "]");
 }
 
-static void add_tensors(struct api_text *text, const char *name, const struct tensors *tensors)
-{
-    api_text_format(text, ",\"%s\":[", name);
-    for (size_t i = 0; i < tensors->n; i++) {
-        const struct tensor *tensor = &tensors->items[i];
-        api_text_format(text, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":", i ? "," : "", tensor->name,
-                        datatype_of(tensor, "BYTES"));
-        add_shape(text, tensor->shape);
-        api_text_put(text, "}");
-    }
-    api_text_put(text, "]");
-}
+/* The words of the protocol for a tensor, or Triton's, whose inputs are all optional, because sizes may be parameters.
+ */
+struct wording {
+    const char *datatype, *words, *shape, *end; /* words: the datatype of those */
+};
+static const struct wording of_protocol = {"datatype\":\"", "BYTES", "shape", "}"},
+                            of_input = {"data_type\":\"TYPE_", "STRING", "dims", ",\"optional\":true}"},
+                            of_output = {"data_type\":\"TYPE_", "STRING", "dims", "}"};
 
-/* Triton's words: TYPE_…, dims; every input is optional, because sizes may be parameters. */
-static void add_config(struct api_text *text, const char *name, const struct tensors *tensors, const char *end)
+static void add_tensors(struct api_text *text, const char *name, const struct tensors *tensors,
+                        const struct wording *wording)
 {
     api_text_format(text, ",\"%s\":[", name);
     for (size_t i = 0; i < tensors->n; i++) {
         const struct tensor *tensor = &tensors->items[i];
-        api_text_format(text, "%s{\"name\":\"%s\",\"data_type\":\"TYPE_%s\",\"dims\":", i ? "," : "", tensor->name,
-                        datatype_of(tensor, "STRING"));
+        bool has_words = tensor->dtype == PE_DTYPE_NONE;
+        api_text_format(text, "%s{\"name\":\"%s\",\"%s%s\",\"%s\":", i ? "," : "", tensor->name, wording->datatype,
+                        has_words ? wording->words : api_dtype_name(API_OIP, tensor->dtype), wording->shape);
         add_shape(text, tensor->shape);
-        api_text_put(text, end);
+        api_text_put(text, wording->end);
     }
     api_text_put(text, "]");
 }
@@ -145,8 +120,8 @@ static void add_metadata_text(struct api_text *text, const char *name, const str
                               const struct tensors *outputs)
 {
     api_text_format(text, "{\"name\":\"%s\",\"versions\":[\"" API_OIP_VERSION "\"],\"platform\":\"posenc\"", name);
-    add_tensors(text, "inputs", inputs);
-    add_tensors(text, "outputs", outputs);
+    add_tensors(text, "inputs", inputs, &of_protocol);
+    add_tensors(text, "outputs", outputs, &of_protocol);
     api_text_put(text, "}");
 }
 
@@ -157,8 +132,8 @@ static void add_config_text(struct api_text *text, const char *name, const struc
                     "{\"name\":\"%s\",\"platform\":\"posenc\",\"backend\":\"posenc\",\"version_policy\":{\"latest\":{"
                     "\"num_versions\":1}},\"max_batch_size\":0",
                     name);
-    add_config(text, "input", inputs, ",\"optional\":true}");
-    add_config(text, "output", outputs, "}");
+    add_tensors(text, "input", inputs, &of_input);
+    add_tensors(text, "output", outputs, &of_output);
     api_text_put(text, "}");
 }
 
@@ -173,7 +148,18 @@ static struct api_reply *describe(struct api_request *request, print_function *p
     char name[API_OIP_NAME_MAX];
     if (!api_oip_find(request, &model))
         return NULL;
-    find_inputs(&model, &inputs);
+    inputs.n = 0;
+    add(&inputs, "positions", "n", PE_I64);
+    add_inputs(&inputs, &model, model.scheme->inputs);
+    if (model.scheme->is_additive && api_oip_can(&model, PE_ENCODE))
+        add(&inputs, "x", "batch,n,dim", PE_F32);
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
+        if (!api_oip_can(&model, id))
+            continue;
+        add_inputs(&inputs, &model, pe_operation_at(id)->inputs);
+        if (api_operations[id].takes_tokens)
+            add(&inputs, "tokens", "n", PE_DTYPE_NONE);
+    }
     find_outputs(&model, &outputs);
     api_oip_name_print(&model, name);
     api_text_init(&text, API_TEXT_MAX);

@@ -4,15 +4,6 @@
 
 #include <string.h>
 
-/* The current state, which no cache may store. */
-static struct api_reply *uncached(struct api_reply *reply)
-{
-    if (reply->status >= 400 || api_reply_header(reply, "Cache-Control", "no-store"))
-        return reply;
-    api_reply_free(reply);
-    return api_reply_bytes(503, api_json_type, NULL, 0);
-}
-
 static struct api_reply *fixed(const char *json)
 {
     struct api_text text;
@@ -34,7 +25,7 @@ struct api_reply *api_oip_server(struct api_request *request)
 struct api_reply *api_oip_live(struct api_request *request)
 {
     (void)request;
-    return uncached(fixed("{\"live\":true}"));
+    return api_reply_uncached(fixed("{\"live\":true}"));
 }
 
 static bool check_ready(struct api_request *request)
@@ -45,7 +36,7 @@ static bool check_ready(struct api_request *request)
 
 struct api_reply *api_oip_ready(struct api_request *request)
 {
-    return check_ready(request) ? uncached(fixed("{\"ready\":true}")) : NULL;
+    return check_ready(request) ? api_reply_uncached(fixed("{\"ready\":true}")) : NULL;
 }
 
 struct api_reply *api_oip_model_ready(struct api_request *request)
@@ -58,7 +49,7 @@ struct api_reply *api_oip_model_ready(struct api_request *request)
     api_oip_name_print(&model, name);
     api_text_init(&text, API_TEXT_MAX);
     api_text_format(&text, "{\"name\":\"%s\",\"ready\":true}", name);
-    return uncached(api_reply_text(200, api_json_type, &text));
+    return api_reply_uncached(api_reply_text(200, api_json_type, &text));
 }
 
 /* ---- Lists ---- */

@@ -148,19 +148,13 @@ static bool add_binary(struct api_request *request, const struct api_oip_input *
 
 /* ---- Words: BYTES, for tokens alone ---- */
 
-static uint32_t read_u32(const char *p)
-{
-    const unsigned char *b = (const unsigned char *)p;
-    return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-}
-
 /* Each word is its length, then its bytes. Counts the words, and copies them unless items is NULL. */
 static bool read_words(struct api_request *request, const char *p, const char *end, struct pe_value *items, size_t *n)
 {
     for (*n = 0; p < end; ++*n) {
-        if (end - p < 4 || read_u32(p) > (uint64_t)(end - p) - 4)
+        uint64_t length = end - p < 4 ? UINT64_MAX : api_little_endian(p, 4);
+        if (length > (uint64_t)(end - p) - 4)
             return false;
-        uint32_t length = read_u32(p);
         if (memchr(p + 4, '\0', length))
             return false;
         if (items) {
@@ -249,13 +243,6 @@ bool api_oip_add_tensor(struct api_request *request, const struct api_oip_input 
 
 /* ---- Parameters ---- */
 
-static bool fail_parameter(const char *name, struct api_problem *problem, const char *what)
-{
-    char pointer[PE_POINTER_MAX] = "/parameters";
-    api_pointer_push(pointer, name, strlen(name));
-    return api_fail(problem, 422, pointer, "parameter \"%.64s\": %s", name, pe_text(what));
-}
-
 /* A place within the text is reported under /parameters of the client's request. */
 static bool relocate(struct api_problem *problem)
 {
@@ -298,7 +285,7 @@ bool api_oip_add_parameter(struct api_request *request, const char *name, const 
     case PE_REAL: return api_request_add(request, name, value, problem);
     default: break;
     }
-    return fail_parameter(name, problem,
-                          "parameters are strings, numbers and booleans; write lists and objects as JSON text in a "
-                          "string");
+    return api_fail_at(problem, 422, "/parameters", name, "parameter \"%.64s\": %s", name,
+                       pe_text("parameters are strings, numbers and booleans; write lists and objects as JSON text in "
+                               "a string"));
 }

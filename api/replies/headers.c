@@ -176,17 +176,6 @@ static char *put_hex(char *to, uint64_t x)
     return to;
 }
 
-/* Parts are added one by one, so that their order counts. */
-static void add_endpoint(struct hash *h, const struct api_named *named)
-{
-    add_string(h, named->route);
-    add_string(h, named->lang ? named->lang : "");
-    for (size_t i = 0; i < named->n_parts; i++) {
-        struct hash fields = fields_of(named->parts[i]);
-        add(h, &fields, sizeof fields);
-    }
-}
-
 static void print(struct hash h, char *etag)
 {
     *etag++ = '"';
@@ -201,26 +190,34 @@ void api_etag_of_bytes(const char *bytes, size_t n, char *etag)
     print(h, etag);
 }
 
-void api_etag_print(const struct api_named *named, char *etag)
+/* A release may correct a value. Parts are added one by one, so that their order counts. */
+void api_etag_print(struct api_request *request, const char *config, size_t n)
 {
-    struct hash h = {0xcbf29ce484222325, 0x84222325cbf29ce4}, fields = fields_of(named->request);
+    struct hash h = {0xcbf29ce484222325, 0x84222325cbf29ce4}, fields = fields_of(request);
+    const char *commit = request->host->commit, *endpoint = request->key ? request->key : request->tagged_as;
     add_string(&h, PE_VERSION);
-    add_string(&h, named->commit ? named->commit : "");
-    add_number(&h, (int64_t)named->request->operation);
-    add_string(&h, named->format->name);
-    add_string(&h, named->format->maker ? named->format->maker() : "");
-    add(&h, named->config, named->config_bytes);
+    add_string(&h, commit ? commit : "");
+    add_number(&h, (int64_t)request->operation);
+    add_string(&h, request->format->name);
+    add_string(&h, request->format->maker ? request->format->maker() : "");
+    add(&h, config, n);
     add(&h, &fields, sizeof fields);
-    if (named->request->pasted)
-        add_string(&h, named->request->pasted);
-    add_form(&h, named->form);
-    if (named->route)
-        add_endpoint(&h, named);
-    if (named->is_of_machine)
+    if (request->pasted)
+        add_string(&h, request->pasted);
+    add_form(&h, &request->form);
+    if (endpoint) {
+        add_string(&h, endpoint);
+        add_string(&h, request->parts ? api_lang_words[request->lang] : "");
+    }
+    for (size_t i = 0; i < request->n_parts; i++) {
+        fields = fields_of(request->parts[i]);
+        add(&h, &fields, sizeof fields);
+    }
+    if (request->is_of_machine)
         add_string(&h, pe_machine_fuses() ? "fused" : "");
-    if (named->is_of_kernels)
+    if (request->is_of_kernels)
         add_string(&h, pe_isa_name(pe_isa()));
-    print(h, etag);
+    print(h, request->etag);
 }
 
 bool api_etag_is_among(const char *list, const char *etag)
@@ -290,13 +287,13 @@ enum api_range_kind api_range_asked(const struct api_call *call, const char *eta
     return is_same && strcmp(call->method, "GET") == 0 ? read_range(call->range, length, range) : API_RANGE_NONE;
 }
 
-bool api_range_add(struct api_reply *reply, enum api_range_kind kind, const struct api_range *range, uint64_t length)
+struct api_reply *api_range_add(struct api_reply *reply, enum api_range_kind kind, const struct api_range *range,
+                                uint64_t length)
 {
     char text[96];
-    if (!api_reply_header(reply, "Accept-Ranges", "bytes"))
-        return false;
+    reply = api_reply_header(reply, "Accept-Ranges", "bytes");
     if (kind != API_RANGE_PART || reply->status != 200)
-        return true;
+        return reply;
     snprintf(text, sizeof text, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range->first, range->last, length);
     reply->status = 206;
     return api_reply_header(reply, "Content-Range", text);
@@ -368,28 +365,27 @@ struct api_reply *api_cors(struct api_reply *reply, const struct api_host *host,
     bool is_any = is_among(host->cors_origins, "*");
     if (!host->cors_origins || !*host->cors_origins)
         return reply;
-    bool fine = is_any || api_reply_vary(reply, "Origin");
-    if (is_any || api_cors_allows(host, call))
-        fine = fine && api_reply_header(reply, "Access-Control-Allow-Origin", is_any ? "*" : call->origin) &&
-               (is_preflight(call) || api_reply_header(reply, "Access-Control-Expose-Headers",
-                                                       is_inference(call) ? EXPOSED INFERENCE_HEADER : EXPOSED));
-    (void)fine; /* if memory runs out, the page cannot read the answer; other clients can */
-    return reply;
+    if (!is_any)
+        reply = api_reply_vary(reply, "Origin");
+    if (!is_any && !api_cors_allows(host, call))
+        return reply;
+    reply = api_reply_header(reply, "Access-Control-Allow-Origin", is_any ? "*" : call->origin);
+    return is_preflight(call) ? reply
+                              : api_reply_header(reply, "Access-Control-Expose-Headers",
+                                                 is_inference(call) ? EXPOSED INFERENCE_HEADER : EXPOSED);
 }
 
 /* A preflight request always gets the headers that it asks for: they permit nothing that a client without a browser
  * could not do. */
 struct api_reply *api_options(const struct api_call *call, const char *allowed)
 {
-    struct api_reply *reply = api_reply_empty(204);
-    bool fine = api_reply_header(reply, "Allow", allowed);
-    if (is_preflight(call)) {
-        const char *headers = call->access_headers;
-        if (!are_names(headers))
-            headers = is_inference(call) ? "Content-Type" INFERENCE_HEADER : "Content-Type";
-        fine = fine && api_reply_header(reply, "Access-Control-Allow-Methods", allowed) &&
-               api_reply_header(reply, "Access-Control-Allow-Headers", headers) &&
-               api_reply_header(reply, "Access-Control-Max-Age", "86400");
-    }
-    return fine ? reply : api_reply_without_memory(reply);
+    const char *headers = call->access_headers;
+    struct api_reply *reply = api_reply_header(api_reply_empty(204), "Allow", allowed);
+    if (!is_preflight(call))
+        return reply;
+    if (!are_names(headers))
+        headers = is_inference(call) ? "Content-Type" INFERENCE_HEADER : "Content-Type";
+    reply = api_reply_header(reply, "Access-Control-Allow-Methods", allowed);
+    reply = api_reply_header(reply, "Access-Control-Allow-Headers", headers);
+    return api_reply_header(reply, "Access-Control-Max-Age", "86400");
 }

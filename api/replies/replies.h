@@ -45,8 +45,8 @@ struct api_reply *api_reply_problem(const struct api_problem *problem);
 /* A reply with this body, which it takes (NULL: a failed allocation), and which holds so many bytes of reserved
  * memory. */
 struct api_reply *api_reply_of(int status, const char *content_type, struct api_body *body, uint64_t memory);
-/* A 200 reply with a body of tensors. */
-struct api_reply *api_reply_stream(struct api_plan_body *stream, const char *header, const char *header_value);
+/* A 200 reply with a body of tensors, that of request->opening, and its header. */
+struct api_reply *api_reply_stream(struct api_request *request);
 
 /* An answer without a body. */
 struct api_reply *api_reply_empty(int status);
@@ -54,8 +54,13 @@ struct api_reply *api_reply_empty(int status);
 /* Frees a reply to which a header could not be added, and returns the reply for that error. */
 struct api_reply *api_reply_without_memory(struct api_reply *reply);
 
-/* Adds a header. If memory runs out, returns false and changes nothing. value is copied. */
-bool api_reply_header(struct api_reply *reply, const char *name, const char *value);
+/* Adds a header, whose value is copied. Returns reply or, here and below, the reply for a lack of memory in its place.
+ */
+struct api_reply *api_reply_header(struct api_reply *reply, const char *name, const char *value);
+struct api_reply *api_reply_uncached(struct api_reply *reply);   /* no cache may store it */
+struct api_reply *api_reply_unbuffered(struct api_reply *reply); /* nor wait for a full buffer, as nginx does */
+/* One whose coding is chosen by Accept-Encoding. */
+struct api_reply *api_reply_tagged(struct api_reply *reply, const char *etag, const char *cache_control);
 
 /* Each sets the route, the format or the scheme for log and metrics, a constant string; they return reply. */
 struct api_reply *api_reply_set_route(struct api_reply *reply, const char *route);
@@ -66,12 +71,11 @@ struct api_reply *api_reply_set_method(struct api_reply *reply, const char *meth
 
 extern const char api_json_type[]; /* "application/json" */
 
-/* Adds the name of a request header to the reply's Vary, which may have names already. If memory runs out, returns
- * false and changes nothing. */
-bool api_reply_vary(struct api_reply *reply, const char *name);
+/* Adds the name of a request header to the reply's Vary, which may have names already. */
+struct api_reply *api_reply_vary(struct api_reply *reply, const char *name);
 
 /* States the language of the reply's texts: Content-Language, and Accept-Language in Vary. A refusal stays as it is:
- * api_reply_problem states its language. Returns reply, or the reply for a lack of memory. */
+ * api_reply_problem states its language. */
 struct api_reply *api_reply_set_language(struct api_reply *reply, enum pe_lang lang);
 
 /* ---- headers.c: other origins ------------------------------------------------------------------------------------ */
@@ -93,22 +97,10 @@ struct api_reply *api_options(const struct api_call *call, const char *allowed);
 
 /* Caching and ranges: ETag, If-None-Match, Range (RFC 9110 §8.8, §13, §14). */
 
-/* An entity tag is a strong validator: a name for the bytes of an answer, known before any byte is computed. */
-struct api_named {
-    const struct api_request *request; /* the planned request, without the fields of the form */
-    const struct api_form *form;
-    const struct api_format *format;
-    bool is_of_machine; /* its bytes may differ between machines: pe_machine_fuses */
-    bool is_of_kernels; /* … and between instruction sets of one machine */
-    const char *commit; /* of the program, because a release may correct a value */
-    const char *config; /* resolved, as JSON text */
-    size_t config_bytes;
-    /* Of answers that no operation gives: the endpoint, the language, and the requests of several configurations. */
-    const char *route, *lang; /* NULL: none */
-    struct api_request *const *parts;
-    size_t n_parts;
-};
-void api_etag_print(const struct api_named *named, char *etag); /* "\"…\"" */
+/* An entity tag is a strong validator: a name for the bytes of an answer, known before any byte is computed. Sets
+ * request->etag, "\"…\"", from all that determines them: the planned request without the fields of the form, its form
+ * and format, and config, of n bytes: what was resolved, as JSON text. */
+void api_etag_print(struct api_request *request, const char *config, size_t n);
 /* The same of bytes that exist already. */
 void api_etag_of_bytes(const char *bytes, size_t n, char *etag);
 
@@ -132,8 +124,9 @@ enum api_range_kind { API_RANGE_NONE, API_RANGE_PART, API_RANGE_UNSATISFIABLE };
 enum api_range_kind api_range_asked(const struct api_call *call, const char *etag, uint64_t length,
                                     struct api_range *range);
 
-/* Turns the reply of a part into a 206, and adds Accept-Ranges. False: no memory. */
-bool api_range_add(struct api_reply *reply, enum api_range_kind kind, const struct api_range *range, uint64_t length);
+/* Turns the reply of a part into a 206, and adds Accept-Ranges. */
+struct api_reply *api_range_add(struct api_reply *reply, enum api_range_kind kind, const struct api_range *range,
+                                uint64_t length);
 
 struct api_reply *api_range_refusal(uint64_t length); /* 416 */
 

@@ -36,7 +36,7 @@ static struct bytes_body bytes_body_of(const char *bytes, size_t n, char *owned)
 }
 
 struct reply {
-    struct api_reply face;    /* must be first: the server holds its address */
+    struct api_reply base;    /* must be first: the server holds its address */
     atomic_int n_more_owners; /* owners besides the first; they may be in several threads */
     struct bytes_body bytes;  /* its body, once that is finished */
 };
@@ -51,7 +51,7 @@ static char one_second[] = "1", no_store[] = "no-store";
 
 static struct reply no_memory; /* which names itself */
 static struct reply no_memory = {
-    .face = {.status = 503,
+    .base = {.status = 503,
              .content_type = problem_type,
              .headers = {{"Retry-After", one_second}, {"Cache-Control", no_store}},
              .n_headers = 2,
@@ -74,13 +74,14 @@ static struct reply *reply_new(int status, const char *content_type)
     if (!reply)
         return NULL;
     reply->bytes = bytes_body_of(NULL, 0, NULL);
-    reply->face = (struct api_reply){.status = status,
+    reply->base = (struct api_reply){.status = status,
                                      .content_type = content_type,
                                      .body = &reply->bytes.body,
                                      .pace = API_PACE_READY,
                                      .route = "",
                                      .scheme = "",
-                                     .format = "json"};
+                                     .format = "json",
+                                     .lang = pe_spoken()};
     return reply;
 }
 
@@ -91,19 +92,19 @@ struct api_reply *api_reply_bytes(int status, const char *content_type, char *by
     struct reply *reply = bytes ? reply_new(status, content_type) : NULL;
     if (!reply) {
         free(bytes);
-        return &no_memory.face;
+        return &no_memory.base;
     }
     reply->bytes = bytes_body_of(bytes, n, bytes);
-    return &reply->face;
+    return &reply->base;
 }
 
 struct api_reply *api_reply_lasting(int status, const char *content_type, const char *bytes, size_t n)
 {
     struct reply *reply = reply_new(status, content_type);
     if (!reply)
-        return &no_memory.face;
+        return &no_memory.base;
     reply->bytes = bytes_body_of(bytes, n, NULL);
-    return &reply->face;
+    return &reply->base;
 }
 
 struct api_lasting {
@@ -175,7 +176,7 @@ struct api_reply *api_reply_document(struct api_document *document, const void *
     const struct api_lasting *plain = atomic_load(&document->lasting);
     plain = plain ? plain : document_print(document, about);
     if (!plain)
-        return &no_memory.face;
+        return &no_memory.base;
     bool is_asked = call && api_coding_choose(call->accept_encoding) == API_GZIP;
     const struct api_lasting *packed = is_asked ? document_gzip(document, plain) : NULL;
     const struct api_lasting *sent = packed ? packed : plain;
@@ -184,10 +185,9 @@ struct api_reply *api_reply_document(struct api_document *document, const void *
         is_there ? api_reply_empty(304) : api_reply_lasting(200, api_json_type, sent->bytes, sent->n);
     if (!call || reply->status >= 400)
         return reply;
-    bool fine = (!packed || is_there || api_reply_header(reply, "Content-Encoding", "gzip")) &&
-                api_reply_header(reply, "ETag", sent->etag) &&
-                api_reply_header(reply, "Cache-Control", cache_control) && api_reply_vary(reply, "Accept-Encoding");
-    return fine ? reply : api_reply_without_memory(reply);
+    if (packed && !is_there)
+        reply = api_reply_header(reply, "Content-Encoding", "gzip");
+    return api_reply_tagged(reply, sent->etag, cache_control);
 }
 
 /* A list that is longer is not compressed, because it would be in memory as a whole. */
@@ -211,7 +211,7 @@ struct api_reply *api_reply_packed(struct api_body *body, const struct api_call 
                     api_coding_choose(call->accept_encoding) == API_GZIP;
     struct api_lasting *packed = is_asked ? pack(body) : NULL;
     struct reply *made = packed ? reply_new(200, api_json_type) : NULL;
-    struct api_reply *reply = made ? &made->face : api_reply_of(200, api_json_type, body, 0);
+    struct api_reply *reply = made ? &made->base : api_reply_of(200, api_json_type, body, 0);
     if (made) {
         made->bytes = bytes_body_of(packed->bytes, packed->n, (char *)packed);
         body->drop(body);
@@ -220,15 +220,15 @@ struct api_reply *api_reply_packed(struct api_body *body, const struct api_call 
     }
     if (reply->status >= 400)
         return reply;
-    bool fine =
-        (!made || api_reply_header(reply, "Content-Encoding", "gzip")) && api_reply_vary(reply, "Accept-Encoding");
-    return fine ? reply : api_reply_without_memory(reply);
+    if (made)
+        reply = api_reply_header(reply, "Content-Encoding", "gzip");
+    return api_reply_vary(reply, "Accept-Encoding");
 }
 
 struct api_reply *api_reply_empty(int status)
 {
     struct reply *reply = reply_new(status, NULL);
-    return reply ? &reply->face : &no_memory.face;
+    return reply ? &reply->base : &no_memory.base;
 }
 
 const char *api_reply_media_type(const struct api_reply *reply, const char *path)
@@ -256,23 +256,21 @@ struct api_reply *api_reply_problem(const struct api_problem *problem)
     api_problem_print(&text, problem);
     if (text.state) {
         api_text_drop(&text);
-        return &no_memory.face;
+        return &no_memory.base;
     }
     struct api_reply *reply =
         api_reply_set_format(api_reply_bytes(problem->status, problem_type, text.bytes, text.n), "problem");
-    bool fine = api_reply_header(reply, "Cache-Control", "no-store");
-    if (pe_spoken() != PE_EN)
-        fine = fine && api_reply_header(reply, "Content-Language", api_lang_words[pe_spoken()]) &&
-               api_reply_header(reply, "Vary", "Accept-Language");
+    reply = api_reply_uncached(reply);
+    if (pe_spoken() != PE_EN) {
+        reply = api_reply_header(reply, "Content-Language", api_lang_words[pe_spoken()]);
+        reply = api_reply_header(reply, "Vary", "Accept-Language");
+    }
     if (problem->header)
-        fine = fine && api_reply_header(reply, problem->header, problem->header_value);
+        reply = api_reply_header(reply, problem->header, problem->header_value);
     bool has_time = problem->header && strcmp(problem->header, "Retry-After") == 0;
     if ((problem->status == 503 || problem->status == 429) && !has_time)
-        fine = fine && api_reply_header(reply, "Retry-After", "1");
-    if (fine)
-        return reply;
-    api_reply_free(reply);
-    return &no_memory.face;
+        reply = api_reply_header(reply, "Retry-After", "1");
+    return reply;
 }
 
 struct api_reply *api_refusal(int status, const char *detail)
@@ -302,16 +300,16 @@ struct api_reply *api_reply_of(int status, const char *content_type, struct api_
     if (!reply) {
         if (body)
             body->drop(body);
-        return &no_memory.face;
+        return &no_memory.base;
     }
-    reply->face.body = body;
-    reply->face.memory = memory;
-    reply->face.computes = body->n_pieces == UINT64_MAX;
-    if (reply->face.computes)
-        reply->face.pace = API_PACE_LIVE;
+    reply->base.body = body;
+    reply->base.memory = memory;
+    reply->base.computes = body->n_pieces == UINT64_MAX;
+    if (reply->base.computes)
+        reply->base.pace = API_PACE_LIVE;
     else if (body->length > API_LIGHT_BYTES)
-        reply->face.pace = API_PACE_WORKER;
-    return &reply->face;
+        reply->base.pace = API_PACE_WORKER;
+    return &reply->base;
 }
 
 /* A short body may need much memory, e.g. when blocks are reduced or a network runs for each element; that memory is
@@ -321,10 +319,12 @@ static bool is_quickly_made(const struct api_plan_body *stream)
     return stream->request->n_taken <= API_LIGHT_MEMORY && api_source_work(&stream->source) <= API_LIGHT_WORK;
 }
 
-struct api_reply *api_reply_stream(struct api_plan_body *stream, const char *header, const char *header_value)
+struct api_reply *api_reply_stream(struct api_request *request)
 {
+    struct api_plan_body *stream = request->opening.stream;
     const struct api_format *format = stream->format;
-    const struct api_request *request = api_request_hold(stream->request);
+    const char *header = request->opening.header;
+    api_request_hold(request);
     struct api_reply *reply = api_reply_of(200, format->content_type ? format->content_type : format->media_type,
                                            &stream->body, request->n_taken);
     if (reply->status != 200)
@@ -337,37 +337,38 @@ struct api_reply *api_reply_stream(struct api_plan_body *stream, const char *hea
     reply->computes = !format->is_text || !is_quick;
     reply->scheme = request->plan ? pe_plan_scheme(request->plan)->name : "";
     reply->format = format->name;
-    if (!header || api_reply_header(reply, header, header_value))
-        return reply;
-    api_reply_free(reply);
-    return &no_memory.face;
+    return header ? api_reply_header(reply, header, request->opening.header_value) : reply;
 }
 
 /* ---- All replies ---- */
 
-bool api_reply_header(struct api_reply *reply, const char *name, const char *value)
+struct api_reply *api_reply_header(struct api_reply *reply, const char *name, const char *value)
 {
-    if (reply == &no_memory.face)
-        return true; /* the constant reply has all its headers, and never changes */
+    if (reply == &no_memory.base)
+        return reply; /* the constant reply has all its headers, and never changes */
     assert(reply->n_headers < API_HEADERS_MAX);
-    size_t n = strlen(value) + 1;
-    char *copy = malloc(n);
+    char *copy = strdup(value);
     if (!copy)
-        return false;
-    memcpy(copy, value, n);
+        return api_reply_without_memory(reply);
     reply->headers[reply->n_headers++] = (struct api_header){.name = name, .value = copy};
-    return true;
+    return reply;
 }
 
-static struct api_header *find_header(struct api_reply *reply, const char *name)
+static struct api_header *find_header(const struct api_reply *reply, const char *name)
 {
-    for (size_t i = 0; i < reply->n_headers; i++)
-        if (strcmp(reply->headers[i].name, name) == 0)
-            return &reply->headers[i];
-    return NULL;
+    size_t i = 0;
+    while (i < reply->n_headers && strcmp(reply->headers[i].name, name) != 0)
+        i++;
+    return i < reply->n_headers ? (struct api_header *)(uintptr_t)&reply->headers[i] : NULL;
 }
 
-bool api_reply_vary(struct api_reply *reply, const char *name)
+const char *api_reply_find(const struct api_reply *reply, const char *name)
+{
+    const struct api_header *header = find_header(reply, name);
+    return header ? header->value : NULL;
+}
+
+struct api_reply *api_reply_vary(struct api_reply *reply, const char *name)
 {
     struct api_header *vary = find_header(reply, "Vary");
     if (!vary)
@@ -375,46 +376,61 @@ bool api_reply_vary(struct api_reply *reply, const char *name)
     size_t n = strlen(vary->value) + strlen(name) + sizeof ", ";
     char *joined = malloc(n);
     if (!joined)
-        return false;
+        return api_reply_without_memory(reply);
     snprintf(joined, n, "%s, %s", vary->value, name);
     free(vary->value);
     vary->value = joined;
-    return true;
+    return reply;
+}
+
+struct api_reply *api_reply_uncached(struct api_reply *reply)
+{
+    return api_reply_header(reply, "Cache-Control", "no-store");
+}
+
+struct api_reply *api_reply_unbuffered(struct api_reply *reply)
+{
+    return api_reply_header(api_reply_uncached(reply), "X-Accel-Buffering", "no");
+}
+
+struct api_reply *api_reply_tagged(struct api_reply *reply, const char *etag, const char *cache_control)
+{
+    reply = api_reply_header(reply, "ETag", etag);
+    reply = api_reply_header(reply, "Cache-Control", cache_control);
+    return api_reply_vary(reply, "Accept-Encoding");
 }
 
 struct api_reply *api_reply_set_language(struct api_reply *reply, enum pe_lang lang)
 {
     if (reply->status >= 400)
         return reply;
-    bool fine =
-        api_reply_header(reply, "Content-Language", api_lang_words[lang]) && api_reply_vary(reply, "Accept-Language");
-    return fine ? reply : api_reply_without_memory(reply);
+    return api_reply_vary(api_reply_header(reply, "Content-Language", api_lang_words[lang]), "Accept-Language");
 }
 
 struct api_reply *api_reply_set_route(struct api_reply *reply, const char *route)
 {
-    if (reply != &no_memory.face) /* because all threads share it */
+    if (reply != &no_memory.base) /* because all threads share it */
         reply->route = route;
     return reply;
 }
 
 struct api_reply *api_reply_set_format(struct api_reply *reply, const char *format)
 {
-    if (reply != &no_memory.face)
+    if (reply != &no_memory.base)
         reply->format = format;
     return reply;
 }
 
 struct api_reply *api_reply_set_scheme(struct api_reply *reply, const char *scheme)
 {
-    if (reply != &no_memory.face)
+    if (reply != &no_memory.base)
         reply->scheme = scheme;
     return reply;
 }
 
 struct api_reply *api_reply_set_method(struct api_reply *reply, const char *method, const char *tool)
 {
-    if (reply != &no_memory.face) {
+    if (reply != &no_memory.base) {
         reply->method = method;
         reply->tool = tool;
     }
@@ -424,7 +440,7 @@ struct api_reply *api_reply_set_method(struct api_reply *reply, const char *meth
 struct api_reply *api_reply_without_memory(struct api_reply *reply)
 {
     api_reply_free(reply);
-    return &no_memory.face;
+    return &no_memory.base;
 }
 
 void api_reply_finish(struct api_reply *reply, char *body, size_t n)
@@ -438,14 +454,14 @@ void api_reply_finish(struct api_reply *reply, char *body, size_t n)
 
 struct api_reply *api_reply_hold(struct api_reply *reply)
 {
-    if (reply != &no_memory.face)
+    if (reply != &no_memory.base)
         atomic_fetch_add_explicit(&((struct reply *)reply)->n_more_owners, 1, memory_order_relaxed);
     return reply;
 }
 
 void api_reply_free(struct api_reply *reply)
 {
-    if (!reply || reply == &no_memory.face)
+    if (!reply || reply == &no_memory.base)
         return;
     struct reply *r = (struct reply *)reply;
     if (atomic_fetch_sub_explicit(&r->n_more_owners, 1, memory_order_acq_rel) > 0)

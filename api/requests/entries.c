@@ -99,25 +99,19 @@ static bool scheme_takes(const struct api_request *request, const char *name)
 /* `weights` is among the names of the form, and belongs to configurations. */
 static bool is_of_form(const char *name)
 {
-    if (strcmp(name, "weights") == 0)
-        return false;
-    for (const char *const *row = api_form_names; *row; row++)
-        if (strcmp(*row, name) == 0)
-            return true;
-    return strcmp(name, "lang") == 0 || strcmp(name, "configs") == 0;
+    bool is_field = api_is_among(api_form_names, name) && strcmp(name, "weights") != 0;
+    return is_field || strcmp(name, "lang") == 0 || strcmp(name, "configs") == 0;
 }
 
 /* A field of the endpoint is about all configurations, unless the scheme of this one has a field of that name too. */
 static bool check_own(const struct reading *r, const struct api_request *request, const char *pointer, const char *name)
 {
-    char place[PE_POINTER_MAX];
     if (!is_of_form(name) && !is_of_endpoint(r, name))
         return true;
     if (scheme_takes(request, name))
         return true;
-    snprintf(place, sizeof place, "%s", pointer);
-    api_pointer_push(place, name, strlen(name));
-    return api_fail(r->problem, 422, place, "%s is about the whole request; give it beside configs, not within", name);
+    return api_fail_at(r->problem, 422, pointer, name,
+                       "%s is about the whole request; give it beside configs, not within", name);
 }
 
 static bool add_own(const struct reading *r, struct api_request *request, const struct pe_value *object)
@@ -174,26 +168,17 @@ static bool take_variants(const struct reading *r, struct api_request *request, 
     return false;
 }
 
-static bool add_weights(const struct reading *r, struct api_request *request, struct pe_entry *entry)
-{
-    size_t n_bytes;
-    const struct pe_value *weights = api_request_find(request, "weights");
-    bool is_own = weights && weights < &request->fields[entry->n_own].value;
-    if (!api_weights_add(r->store, request, &n_bytes, r->problem)) {
-        if (is_own)
-            prefix_pointer(r->problem, entry->pointer);
-        return false;
-    }
-    entry->n_own -= is_own; /* tensors have taken its place, at the end */
-    if (request->stored)
-        r->whole->stored = request->stored;
-    return true;
-}
-
 /* ---- The whole ---- */
 
-static bool add_fields(const struct reading *r, struct api_request *request, size_t i, struct pe_entry *entry)
+static bool add_entry(const struct reading *r, size_t i)
 {
+    struct pe_entry *entry = &r->entries->at[i];
+    struct api_request *request = request_new(r->whole);
+    char *pointer = api_arena_string(&r->whole->arena, "/configs/0", strlen("/configs/0"));
+    if (!request || !pointer)
+        return api_fail_memory(r->problem);
+    pointer[strlen("/configs/")] = (char)('0' + i);
+    *entry = (struct pe_entry){.pointer = r->list ? pointer : ""};
     if (r->list && (!add_own(r, request, &r->list->list.items[i]) || !take_preset(r, request, entry->pointer)))
         return false;
     entry->n_own = request->n_fields;
@@ -206,21 +191,18 @@ static bool add_fields(const struct reading *r, struct api_request *request, siz
         entry->n_own = request->n_fields;
     if (!take_variants(r, request, entry))
         return false;
-    r->whole->has_kept_preset |= request->has_kept_preset;
-    return add_weights(r, request, entry);
-}
-
-static bool add_entry(const struct reading *r, size_t i)
-{
-    struct pe_entry *entry = &r->entries->at[i];
-    struct api_request *request = request_new(r->whole);
-    char *pointer = api_arena_string(&r->whole->arena, "/configs/0", strlen("/configs/0"));
-    if (!request || !pointer)
-        return api_fail_memory(r->problem);
-    pointer[strlen("/configs/")] = (char)('0' + i);
-    *entry = (struct pe_entry){.pointer = r->list ? pointer : ""};
-    if (!add_fields(r, request, i, entry))
+    r->whole->has_stored_preset |= request->has_stored_preset;
+    size_t n_bytes;
+    const struct pe_value *weights = api_request_find(request, "weights");
+    bool is_own = weights && weights < &request->fields[entry->n_own].value;
+    if (!api_weights_add(r->store, request, &n_bytes, r->problem)) {
+        if (is_own)
+            prefix_pointer(r->problem, entry->pointer);
         return false;
+    }
+    entry->n_own -= is_own; /* tensors have taken its place, at the end */
+    if (request->stored)
+        r->whole->stored = request->stored;
     entry->fields = request->fields;
     entry->n_fields = request->n_fields;
     r->entries->requests[i] = request;

@@ -123,10 +123,7 @@ bool api_form_read(struct api_request *request, struct api_form *form, struct ap
 
 static bool is_used(const struct api_format *format, const char *name)
 {
-    for (const char *const *field = format->fields; field && *field; field++)
-        if (strcmp(*field, name) == 0)
-            return true;
-    return false;
+    return format->fields && api_is_among(format->fields, name);
 }
 
 static bool fail_unused(const char *name, const struct api_format *format, struct api_problem *problem)

@@ -90,9 +90,13 @@ enum pe_lang api_lang_of(const struct api_call *call)
     return lang;
 }
 
-void api_speak(const struct api_call *call)
+void api_speak(struct api_call *call)
 {
-    pe_speak_in(!call ? PE_EN : call->route ? call->lang : api_lang_of(call));
+    if (call && !call->has_lang) {
+        call->lang = api_lang_of(call);
+        call->has_lang = true;
+    }
+    pe_speak_in(call ? call->lang : PE_EN);
 }
 
 bool api_lang_take(struct api_request *request)

@@ -80,17 +80,17 @@ static bool may_grow(void *self, size_t n)
 }
 
 /* Tensors drawn from seeds may be as large as those that a body can hold, and take as long as an answer. */
-static struct api_drawing drawing_of(const struct api_host *host, const struct api_call *call)
+static struct api_drawing drawing_of(const struct api_request *request)
 {
-    uint64_t of_body = host->max_body / sizeof(float), of_work = host->max_work / API_DRAWN_WORK;
+    uint64_t of_body = request->host->max_body / sizeof(float), of_work = request->host->max_work / API_DRAWN_WORK;
     return (struct api_drawing){.max = of_body < of_work ? of_body : of_work,
-                                .max_at_once = call->must_not_block ? API_DRAWN_AT_ONCE : UINT64_MAX};
+                                .max_at_once = request->must_not_block ? API_DRAWN_AT_ONCE : UINT64_MAX};
 }
 
 static bool begin(struct api_request *request, double bytes)
 {
     request->body_bytes = request->call->body_bytes;
-    request->drawing = drawing_of(request->host, request->call);
+    request->drawing = drawing_of(request);
     if (!take(request, "reading the body", bytes, &request->problem))
         return false;
     request->n_read = request->n_taken;
@@ -134,9 +134,7 @@ bool api_memory_fail(struct api_request *request, const struct pe_failure *err)
 
 uint64_t api_memory_for_head(const struct api_host *host, const struct api_call *call, struct api_problem *problem)
 {
-    uint64_t head = 0;
-    for (size_t i = 0; i < sizeof head && i < call->body_bytes; i++)
-        head |= (uint64_t)(unsigned char)call->body[i] << 8 * i;
+    uint64_t head = api_little_endian(call->body, call->body_bytes < 8 ? (unsigned)call->body_bytes : 8);
     uint64_t n = API_TREE_FACTOR * (head < API_SAFETENSORS_HEADER_MAX ? head : 0) + 1; /* longer ones are refused */
     if (!host->take_memory || host->take_memory(n))
         return n;

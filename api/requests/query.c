@@ -234,8 +234,7 @@ static bool names_scheme(const char *name)
     return strcmp(name, "scheme") == 0 || strcmp(name, "preset") == 0 || is_document(name);
 }
 
-/* Reads the pairs that name the scheme (or the other pairs): the scheme comes first, because it decides the types of
- * other names. */
+/* Reads the pairs that name the scheme, or the other pairs. */
 static bool read_pairs(struct api_request *request, const char *query, char *buffer, bool scheme,
                        struct api_problem *problem)
 {
@@ -256,13 +255,14 @@ static bool read_pairs(struct api_request *request, const char *query, char *buf
     return true;
 }
 
-bool api_query_read(struct api_request *request, const char *query, struct api_problem *problem)
+bool api_query_read(struct api_request *request, bool names_scheme)
 {
+    const char *query = request->call->query;
+    if (!query || !*query)
+        return true;
     char *buffer = api_arena_alloc(&request->arena, strlen(query) + 2);
-    if (!buffer)
-        return api_fail_memory(problem);
-    return read_pairs(request, query, buffer, true, problem) && api_preset_take(request, problem) &&
-           read_pairs(request, query, buffer, false, problem);
+    return buffer ? read_pairs(request, query, buffer, names_scheme, &request->problem)
+                  : api_fail_memory(&request->problem);
 }
 
 /* ---- One name ---- */

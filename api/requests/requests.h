@@ -107,7 +107,7 @@ extern const char *const api_form_names[];        /* its field names, NULL-termi
 /* Adds the names of an encoded query (without the ?) to request. Text is taken literally, numbers and booleans as JSON,
  * flat lists as JSON or separated by commas, everything else as JSON; for a known name the parameter row states the
  * type. */
-bool api_query_read(struct api_request *request, const char *query, struct api_problem *problem);
+bool api_query_read(struct api_request *request, bool names_scheme);
 
 /* Sets *value to the decoded value of the query's first pair of that name (made; freed with free), NULL if there is
  * none; other pairs are not checked. query may be NULL. */

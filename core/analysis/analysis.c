@@ -82,19 +82,6 @@ static enum pe_status check_limits(struct pe_analysis *study, struct pe_failure 
 
 /* ---- Opening ---- */
 
-static enum pe_status put_configs(struct pe_analysis *study, struct pe_failure *err)
-{
-    study->configs = pe_values_new();
-    if (!study->configs)
-        return pe_no_memory(err);
-    struct pe_node *list = pe_put_list(pe_values_root(study->configs), "configs");
-    for (size_t i = 0; i < study->n_subjects; i++)
-        pe_put_value(list, NULL, pe_plan_config(study->subjects[i].plan));
-    const struct pe_value *done = pe_values_done(study->configs);
-    study->config_list = done ? &done->object.fields[0].value : NULL;
-    return done ? PE_OK : pe_no_memory(err);
-}
-
 static enum pe_status open_all(struct pe_analysis *study, struct pe_failure *err)
 {
     enum pe_status status = pe_study_read(study, err);
@@ -108,7 +95,17 @@ static enum pe_status open_all(struct pe_analysis *study, struct pe_failure *err
         status = pe_study_tensors(study, err);
     if (!status)
         status = check_limits(study, err);
-    return status ? status : put_configs(study, err);
+    if (status)
+        return status;
+    study->configs = pe_values_new();
+    if (!study->configs)
+        return pe_no_memory(err);
+    struct pe_node *list = pe_put_list(pe_values_root(study->configs), "configs");
+    for (size_t i = 0; i < study->n_subjects; i++)
+        pe_put_value(list, NULL, pe_plan_config(study->subjects[i].plan));
+    const struct pe_value *done = pe_values_done(study->configs);
+    study->config_list = done ? &done->object.fields[0].value : NULL;
+    return done ? PE_OK : pe_no_memory(err);
 }
 
 enum pe_status pe_analysis_open(const struct pe_analysis_request *request, struct pe_analysis **out,
@@ -238,12 +235,16 @@ const struct pe_member pe_analysis_members[] = {
     {.name = NULL},
 };
 
-static enum pe_status compute_all(struct pe_analysis *study, struct pe_failure *err)
+enum pe_status pe_analysis_compute(struct pe_analysis *study, struct pe_failure *err)
 {
+    study->values = pe_values_new();
+    enum pe_status status = study->values ? pe_study_allocate(study, err) : pe_no_memory(err);
+    if (status)
+        return status;
     struct pe_node *root = pe_values_root(study->values);
     pe_put_value(root, "configs", study->config_list);
     struct pe_node *results = pe_put_list(root, "results");
-    enum pe_status status = PE_OK;
+    status = PE_OK;
     for (size_t i = 0; !status && i < study->n_subjects; i++)
         status = compute_entry(study, i, pe_put_object(results, NULL), err);
     if (status)
@@ -251,13 +252,6 @@ static enum pe_status compute_all(struct pe_analysis *study, struct pe_failure *
     study->answer = pe_values_done(study->values);
     pe_study_answer_tensors(study);
     return study->answer ? PE_OK : pe_no_memory(err);
-}
-
-enum pe_status pe_analysis_compute(struct pe_analysis *study, struct pe_failure *err)
-{
-    study->values = pe_values_new();
-    enum pe_status status = study->values ? pe_study_allocate(study, err) : pe_no_memory(err);
-    return status ? status : compute_all(study, err);
 }
 
 enum pe_status pe_analysis_new(const struct pe_analysis_request *request, struct pe_analysis **analysis,

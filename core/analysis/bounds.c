@@ -32,15 +32,6 @@ struct bounds {
     double min, max, norm_min, norm_max;
 };
 
-static void add_row(struct bounds *b, const double *row, size_t n)
-{
-    double norm = sqrt(pe_kernels()->dot_f64(row, row, n));
-    b->norm_min = fmin(b->norm_min, norm);
-    b->norm_max = fmax(b->norm_max, norm);
-    b->min = fmin(b->min, pe_kernels()->least_f64(row, n));
-    b->max = fmax(b->max, pe_kernels()->max_f64(row, n));
-}
-
 static const char *const details[] = {
     "The largest magnitude is {value}; norms of rows lie between {norm_min} and {norm_max}.",
 };
@@ -51,8 +42,14 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     (void)err;
     const struct pe_rows *rows = &subject->rows;
     struct bounds b = {(double)INFINITY, -(double)INFINITY, (double)INFINITY, -(double)INFINITY};
-    for (size_t i = 0; i < rows->n && (i % 16 || !pe_is_cancelled()); i++)
-        add_row(&b, rows->at + i * rows->dim, rows->dim);
+    for (size_t i = 0; i < rows->n && (i % 16 || !pe_is_cancelled()); i++) {
+        const double *row = rows->at + i * rows->dim;
+        double norm = sqrt(pe_kernels()->dot_f64(row, row, rows->dim));
+        b.norm_min = fmin(b.norm_min, norm);
+        b.norm_max = fmax(b.norm_max, norm);
+        b.min = fmin(b.min, pe_kernels()->least_f64(row, rows->dim));
+        b.max = fmax(b.max, pe_kernels()->max_f64(row, rows->dim));
+    }
     pe_put_real(out, "value", rows->largest);
     put_witness(rows, out);
     pe_put_real(out, "min", b.min);
@@ -69,7 +66,6 @@ static void cost(const struct pe_analysis *study, const struct pe_subject *subje
     cost->work = (double)subject->n_rows * (double)subject->dim;
 }
 
-const struct pe_metric pe_metric_bounds;
 const struct pe_metric pe_metric_bounds = {
     .info =
         {

@@ -119,22 +119,6 @@ static void put_witness(const struct pe_rows *rows, const struct found *found, s
         pe_put_null(node, "witness");
 }
 
-/* The headline is that of the last dtype. */
-static void put(enum pe_lang lang, const struct pe_rows *rows, const struct found *found, size_t n, struct pe_node *out)
-{
-    const struct found *last = &found[n - 1];
-    pe_put_integer(out, "value", last->repeated);
-    put_witness(rows, last, out);
-    pe_put_string(out, "dtype", last->word);
-    struct pe_node *dtypes = pe_put_object(out, "dtypes");
-    for (size_t d = 0; d < n; d++) {
-        struct pe_node *node = pe_put_object(dtypes, found[d].word);
-        pe_put_integer(node, "repeated", found[d].repeated);
-        put_witness(rows, &found[d], node);
-    }
-    pe_put_detail(out, lang, details[!last->repeated ? DIFFERENT : rows->distance ? OF_DISTANCES : OF_ROWS]);
-}
-
 static size_t search_all(struct search *s, const struct pe_value *given, struct found *found)
 {
     const char *word;
@@ -166,8 +150,23 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     s.old = s.here ? s.here + rows->dim : NULL;
     enum pe_status status = s.first && s.hash && s.here ? PE_OK : pe_no_memory(err);
     size_t n = status ? 0 : search_all(&s, study->fields.dtypes, found);
-    if (n && !pe_was_cancelled())
-        put(study->request->lang, rows, found, n, out);
+    if (n && !pe_was_cancelled()) {
+        /* The headline is that of the last dtype. */
+        const struct found *last = &found[n - 1];
+        pe_put_integer(out, "value", last->repeated);
+        put_witness(rows, last, out);
+        pe_put_string(out, "dtype", last->word);
+        struct pe_node *dtypes = pe_put_object(out, "dtypes");
+        for (size_t d = 0; d < n; d++) {
+            struct pe_node *node = pe_put_object(dtypes, found[d].word);
+            pe_put_integer(node, "repeated", found[d].repeated);
+            put_witness(rows, &found[d], node);
+        }
+        pe_put_detail(out, study->request->lang,
+                      details[!last->repeated  ? DIFFERENT
+                              : rows->distance ? OF_DISTANCES
+                                               : OF_ROWS]);
+    }
     free(s.first);
     free(s.hash);
     free(s.here);
@@ -190,7 +189,6 @@ static void cost(const struct pe_analysis *study, const struct pe_subject *subje
         (double)count_places(subject->n_rows) * sizeof(int32_t) + n * sizeof(uint64_t) + 2 * dim * sizeof(double);
 }
 
-const struct pe_metric pe_metric_collisions;
 const struct pe_metric pe_metric_collisions = {
     .info =
         {

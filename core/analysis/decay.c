@@ -59,17 +59,6 @@ static const char *const details[] = {
     "in {rises} steps.",
 };
 
-static void put(const struct pe_analysis *study, struct pe_node *out, const double *curve, size_t n)
-{
-    size_t least = pe_first_extreme(curve, n, -1, curve[0]);
-    pe_put_real(out, "value", curve[n - 1] / curve[0]);
-    struct pe_node *witness = pe_put_object(out, "witness");
-    pe_put_integer(witness, "distance", (int64_t)least);
-    pe_put_real(witness, "value", curve[least]);
-    pe_put_integer(out, "rises", count_rises(curve, n));
-    pe_put_detail(out, study->request->lang, details[0]);
-}
-
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
                               struct pe_failure *err)
 {
@@ -83,8 +72,15 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     status = angles && curve ? PE_OK : pe_no_memory(err);
     if (!status)
         fill_curve(subject, waves, angles, curve);
-    if (!status && !pe_was_cancelled())
-        put(study, out, curve, n);
+    if (!status && !pe_was_cancelled()) {
+        size_t least = pe_first_extreme(curve, n, -1, curve[0]);
+        pe_put_real(out, "value", curve[n - 1] / curve[0]);
+        struct pe_node *witness = pe_put_object(out, "witness");
+        pe_put_integer(witness, "distance", (int64_t)least);
+        pe_put_real(witness, "value", curve[least]);
+        pe_put_integer(out, "rises", count_rises(curve, n));
+        pe_put_detail(out, study->request->lang, details[0]);
+    }
     if (!status && tensor)
         memcpy(tensor, curve, n * sizeof *curve);
     free(angles);
@@ -122,7 +118,6 @@ static const struct pe_output_row tensors[] = {
     {.name = NULL},
 };
 
-const struct pe_metric pe_metric_decay;
 const struct pe_metric pe_metric_decay = {
     .info =
         {

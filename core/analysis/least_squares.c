@@ -85,16 +85,6 @@ struct block {
     double *w, *turned; /* [REFLECTED, n] */
 };
 
-static void copy_reflections(struct block *b, const struct columns *a, size_t j0)
-{
-    for (size_t j = 0; j < b->n; j++) {
-        double *v = b->v + j * b->len;
-        memset(v, 0, j * sizeof *v);
-        v[j] = 1;
-        memcpy(v + j + 1, a->at + (j0 + j) * a->stride + j0 + j + 1, (b->len - j - 1) * sizeof *v);
-    }
-}
-
 /* Column j of T: tau_j on the diagonal, and -tau_j·T·(Vᵀ v_j) above. */
 static void make_block_triangle(struct block *b, const double *tau)
 {
@@ -117,7 +107,12 @@ static struct block make_block(const struct columns *a, const double *tau, size_
     b.dots = b.t + n * n;
     b.w = b.dots + n * n;
     b.turned = b.w + REFLECTED * n;
-    copy_reflections(&b, a, j0);
+    for (size_t j = 0; j < b.n; j++) {
+        double *v = b.v + j * b.len;
+        memset(v, 0, j * sizeof *v);
+        v[j] = 1;
+        memcpy(v + j + 1, a->at + (j0 + j) * a->stride + j0 + j + 1, (b.len - j - 1) * sizeof *v);
+    }
     make_block_triangle(&b, tau + j0);
     return b;
 }
@@ -282,17 +277,6 @@ static void make_small(struct solver *s, size_t m)
     s->a.len = s->b.len = s->n;
 }
 
-static void make_triangle(struct solver *s)
-{
-    s->rank = qr_pivoted(&s->a, s->tau, s->order, s->norms, NEGLIGIBLE);
-    reflect(&s->a, s->tau, s->rank, TRANSPOSED, &s->b, s->scratch);
-    s->rows.n = s->rank;
-    for (size_t j = 0; j < s->rank && !pe_is_cancelled(); j++)
-        for (size_t c = 0; c < s->n; c++)
-            s->rows.at[j * s->n + c] = c < j ? 0 : s->a.at[c * s->a.stride + j];
-    qr(&s->rows, s->row_tau, NULL, s->scratch);
-}
-
 /* L_ij, j ≤ i. */
 static double *row_of(const struct solver *s, size_t i) { return s->rows.at + i * s->n; }
 
@@ -300,23 +284,18 @@ static double *row_of(const struct solver *s, size_t i) { return s->rows.at + i 
 
 static double square(double x) { return x * x; }
 
-/* Row i of the inverse, by the rows before it. */
-static void invert_row(const struct solver *s, size_t i)
-{
-    double *to = s->inverse + i * s->rank;
-    const double *row = row_of(s, i);
-    memset(to, 0, s->rank * sizeof *to);
-    for (size_t j = 0; j < i; j++)
-        pe_kernels()->add_f64(to, s->inverse + j * s->rank, j + 1, -row[j] / row[i]);
-    to[i] = 1 / row[i];
-}
-
 /* |L|·|L⁻¹| in Frobenius norms is above the ratio of the largest and the smallest singular value. */
 static bool invert(const struct solver *s)
 {
     double sum = 0, inverse_sum = 0;
     for (size_t i = 0; i < s->rank && !pe_is_cancelled(); i++) {
-        invert_row(s, i);
+        /* Row i of the inverse, by the rows before it. */
+        double *to = s->inverse + i * s->rank;
+        const double *row = row_of(s, i);
+        memset(to, 0, s->rank * sizeof *to);
+        for (size_t j = 0; j < i; j++)
+            pe_kernels()->add_f64(to, s->inverse + j * s->rank, j + 1, -row[j] / row[i]);
+        to[i] = 1 / row[i];
         sum += pe_kernels()->dot_f64(row_of(s, i), row_of(s, i), i + 1);
         inverse_sum += pe_kernels()->dot_f64(s->inverse + i * s->rank, s->inverse + i * s->rank, i + 1);
         if (!(sum * inverse_sum < square(WELL_CONDITIONED)))
@@ -325,27 +304,9 @@ static bool invert(const struct solver *s)
     return true;
 }
 
-/* x = L⁻¹ b, for all right-hand sides. */
-static void solve_by_inverse(const struct solver *s)
-{
-    for (size_t i = 0; i < s->b.n && !pe_is_cancelled(); i += RIGHT_SIDES)
-        pe_gemm_abt_f64(least(s->b.n - i, RIGHT_SIDES), s->rank, s->rank, 1, s->b.at + i * s->b.stride, s->b.stride,
-                        s->inverse, s->rank, 0, s->x.at + i * s->n, s->n);
-}
-
 /* ---- Jacobi ---- */
 
 static double *column_of(const struct solver *s, size_t j) { return s->turned + j * 2 * s->rank; }
-
-static void start_turns(const struct solver *s)
-{
-    memset(s->turned, 0, 2 * s->rank * s->rank * sizeof(double));
-    for (size_t j = 0; j < s->rank; j++) {
-        for (size_t i = j; i < s->rank; i++)
-            column_of(s, j)[i] = row_of(s, i)[j];
-        column_of(s, j)[s->rank + j] = 1;
-    }
-}
 
 static void exchange(const struct solver *s, size_t i, size_t j)
 {
@@ -407,7 +368,12 @@ static void invert_squares(const struct solver *s, double cut)
 static void solve_by_turns(const struct solver *s, double cut)
 {
     bool goes_on = true;
-    start_turns(s);
+    memset(s->turned, 0, 2 * s->rank * s->rank * sizeof(double));
+    for (size_t j = 0; j < s->rank; j++) {
+        for (size_t i = j; i < s->rank; i++)
+            column_of(s, j)[i] = row_of(s, i)[j];
+        column_of(s, j)[s->rank + j] = 1;
+    }
     for (int i = 0; goes_on && i < SWEEPS_MAX && !pe_was_cancelled(); i++)
         goes_on = sweep(s);
     invert_squares(s, cut);
@@ -423,19 +389,6 @@ static void solve_by_turns(const struct solver *s, double cut)
 }
 
 /* ---- The whole ---- */
-
-/* x = P Zᵀ x. */
-static void put_in_place(const struct solver *s)
-{
-    for (size_t i = 0; i < s->x.n; i++)
-        memset(s->x.at + i * s->n + s->rank, 0, (s->n - s->rank) * sizeof(double));
-    reflect(&s->rows, s->row_tau, s->rank, AS_IS, &s->x, s->scratch);
-    for (size_t i = 0; i < s->x.n && !pe_is_cancelled(); i++) {
-        memcpy(s->scratch, s->x.at + i * s->n, s->n * sizeof(double));
-        for (size_t c = 0; c < s->n; c++)
-            s->x.at[i * s->n + s->order[c]] = s->scratch[c];
-    }
-}
 
 /* Numbers of scratch: blocks of reflections, and some right-hand sides. */
 static size_t scratch_room(size_t m, size_t n) { return reflections_room(m > n ? m : n) + RIGHT_SIDES * n; }
@@ -463,25 +416,38 @@ static bool allocate(struct solver *s, size_t m)
     return true;
 }
 
-static void solve(struct solver *s, size_t m, double cut)
-{
-    make_small(s, m);
-    make_triangle(s);
-    bool is_well_conditioned = invert(s);
-    if (s->rank > 0 && is_well_conditioned)
-        solve_by_inverse(s);
-    else if (s->rank > 0 && !pe_was_cancelled())
-        solve_by_turns(s, cut);
-    put_in_place(s);
-}
-
 enum pe_status pe_least_squares(size_t m, size_t n, size_t n_rhs, double *a, double *b, double cut, double *x,
                                 struct pe_failure *err)
 {
     struct solver s = {.n = n, .a = {a, n, m, m}, .b = {b, n_rhs, m, m}, .x = {x, n_rhs, n, n}};
     enum pe_status status = allocate(&s, m) ? PE_OK : pe_no_memory(err);
-    if (!status)
-        solve(&s, m, cut);
+    if (!status) {
+        make_small(&s, m);
+        s.rank = qr_pivoted(&s.a, s.tau, s.order, s.norms, NEGLIGIBLE);
+        reflect(&s.a, s.tau, s.rank, TRANSPOSED, &s.b, s.scratch);
+        s.rows.n = s.rank;
+        for (size_t j = 0; j < s.rank && !pe_is_cancelled(); j++)
+            for (size_t c = 0; c < s.n; c++)
+                s.rows.at[j * s.n + c] = c < j ? 0 : s.a.at[c * s.a.stride + j];
+        qr(&s.rows, s.row_tau, NULL, s.scratch);
+        bool is_well_conditioned = invert(&s);
+        if (s.rank > 0 && is_well_conditioned) {
+            /* x = L⁻¹ b, for all right-hand sides. */
+            for (size_t i = 0; i < s.b.n && !pe_is_cancelled(); i += RIGHT_SIDES)
+                pe_gemm_abt_f64(least(s.b.n - i, RIGHT_SIDES), s.rank, s.rank, 1, s.b.at + i * s.b.stride, s.b.stride,
+                                s.inverse, s.rank, 0, s.x.at + i * s.n, s.n);
+        } else if (s.rank > 0 && !pe_was_cancelled())
+            solve_by_turns(&s, cut);
+        /* x = P Zᵀ x. */
+        for (size_t i = 0; i < s.x.n; i++)
+            memset(s.x.at + i * s.n + s.rank, 0, (s.n - s.rank) * sizeof(double));
+        reflect(&s.rows, s.row_tau, s.rank, AS_IS, &s.x, s.scratch);
+        for (size_t i = 0; i < s.x.n && !pe_is_cancelled(); i++) {
+            memcpy(s.scratch, s.x.at + i * s.n, s.n * sizeof(double));
+            for (size_t c = 0; c < s.n; c++)
+                s.x.at[i * s.n + s.order[c]] = s.scratch[c];
+        }
+    }
     free(s.order);
     free(s.tau);
     free(s.rows.at);

@@ -121,18 +121,6 @@ static const char *const details[] = {
 };
 enum { CHANGED, KEPT };
 
-static void put(const struct pe_analysis *study, const struct turn *t, struct pe_node *out)
-{
-    double value = t->largest[PE_F64];
-    const char *word;
-    pe_put_real(out, "value", value);
-    put_witness(t, value, out);
-    struct pe_node *dtypes = pe_put_object(out, "dtypes");
-    for (size_t i = 0; (word = pe_word_at(study->fields.dtypes, pe_dtypes_by_bits, i)); i++)
-        pe_put_real(dtypes, word, t->largest[pe_dtype_find(word)]);
-    pe_put_detail(out, study->request->lang, details[value <= PE_NOISE * t->rows->largest ? KEPT : CHANGED]);
-}
-
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
                               struct pe_failure *err)
 {
@@ -147,8 +135,16 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     t.changes = room + 3 * n_pairs;
     t.changed = room + 4 * n_pairs;
     change_all(&t, study->fields.dtypes);
-    if (!pe_was_cancelled())
-        put(study, &t, out);
+    if (!pe_was_cancelled()) {
+        double value = t.largest[PE_F64];
+        const char *word;
+        pe_put_real(out, "value", value);
+        put_witness(&t, value, out);
+        struct pe_node *dtypes = pe_put_object(out, "dtypes");
+        for (size_t i = 0; (word = pe_word_at(study->fields.dtypes, pe_dtypes_by_bits, i)); i++)
+            pe_put_real(dtypes, word, t.largest[pe_dtype_find(word)]);
+        pe_put_detail(out, study->request->lang, details[value <= PE_NOISE * t.rows->largest ? KEPT : CHANGED]);
+    }
     free(room);
     return PE_OK;
 }
@@ -173,7 +169,6 @@ static void cost(const struct pe_analysis *study, const struct pe_subject *subje
     cost->bytes = (2 * (double)subject->dim + (double)subject->n_rows) * sizeof(double);
 }
 
-const struct pe_metric pe_metric_norms;
 const struct pe_metric pe_metric_norms = {
     .info =
         {

@@ -248,13 +248,6 @@ static enum pe_status begin(struct work *w, const struct pe_analysis *study, con
     return pe_ladder_waves(subject, w->n, &w->waves, err);
 }
 
-static void end(struct work *w)
-{
-    pe_waves_free(w->waves);
-    free(w->steps);
-    free(w->memory);
-}
-
 static void add_row(struct work *w, size_t r, size_t i, const double *truth)
 {
     struct bench *b = &w->benches[r];
@@ -264,19 +257,6 @@ static void add_row(struct work *w, size_t r, size_t i, const double *truth)
     compute_row(b, pe_position_at(&w->subject->plan->seq.k[0], i), b->row);
     w->curves[r * w->n + i] = error_of(b->row, truth, 2 * w->pairs);
     w->repeats[r] += i > 0 && is_equal(b->row, b->last, 2 * w->pairs);
-}
-
-static void compute_rows(struct work *w)
-{
-    const struct pe_positions *positions = &w->subject->plan->seq.k[0];
-    size_t step = rows_of_step(w->pairs);
-    for (size_t first = 0; first < w->n && !pe_is_cancelled(); first += step) {
-        size_t rows = w->n - first < step ? w->n - first : step;
-        pe_waves_fill(w->waves, PE_F64, positions, first, rows, 0, 2 * w->pairs, w->truth, 2 * w->pairs);
-        for (size_t r = 0; r < w->n_recipes && !pe_is_cancelled(); r++)
-            for (size_t i = 0; i < rows; i++)
-                add_row(w, r, first + i, w->truth + i * 2 * w->pairs);
-    }
 }
 
 /* The pair of the worst error of a row, which is computed again. */
@@ -337,29 +317,36 @@ static const char *const details[] = {
     "Recipe {recipe} is off by {value} at worst, which is only rounding noise.",
 };
 
-static void put(const struct pe_analysis *study, struct work *w, struct pe_node *out)
-{
-    put_recipe(w, out, 0, "value");
-    pe_put_string(out, "recipe", recipe_name(recipe_of(study, 0)));
-    struct pe_node *each = pe_put_object(out, "recipes");
-    for (size_t r = 0; r < w->n_recipes; r++)
-        put_recipe(w, pe_put_object(each, recipe_name(recipe_of(study, r))), r, "worst");
-    pe_put_detail(out, study->request->lang, details[pe_node_child(out, "witness") == NULL]);
-}
-
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
                               struct pe_failure *err)
 {
     struct work w;
     double *tensor = pe_study_tensor(study, subject, "precision");
     enum pe_status status = begin(&w, study, subject, err);
-    if (!status)
-        compute_rows(&w);
-    if (!status && !pe_was_cancelled())
-        put(study, &w, out);
+    if (!status) {
+        const struct pe_positions *positions = &w.subject->plan->seq.k[0];
+        size_t step = rows_of_step(w.pairs);
+        for (size_t first = 0; first < w.n && !pe_is_cancelled(); first += step) {
+            size_t rows = w.n - first < step ? w.n - first : step;
+            pe_waves_fill(w.waves, PE_F64, positions, first, rows, 0, 2 * w.pairs, w.truth, 2 * w.pairs);
+            for (size_t r = 0; r < w.n_recipes && !pe_is_cancelled(); r++)
+                for (size_t i = 0; i < rows; i++)
+                    add_row(&w, r, first + i, w.truth + i * 2 * w.pairs);
+        }
+    }
+    if (!status && !pe_was_cancelled()) {
+        put_recipe(&w, out, 0, "value");
+        pe_put_string(out, "recipe", recipe_name(recipe_of(study, 0)));
+        struct pe_node *each = pe_put_object(out, "recipes");
+        for (size_t r = 0; r < w.n_recipes; r++)
+            put_recipe(&w, pe_put_object(each, recipe_name(recipe_of(study, r))), r, "worst");
+        pe_put_detail(out, study->request->lang, details[pe_node_child(out, "witness") == NULL]);
+    }
     if (!status && tensor)
         memcpy(tensor, w.curves, w.n_recipes * w.n * sizeof *tensor);
-    end(&w);
+    pe_waves_free(w.waves);
+    free(w.steps);
+    free(w.memory);
     return status;
 }
 
@@ -393,7 +380,6 @@ static const struct pe_output_row tensors[] = {
     {.name = NULL},
 };
 
-const struct pe_metric pe_metric_precision;
 const struct pe_metric pe_metric_precision = {
     .info =
         {

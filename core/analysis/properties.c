@@ -39,18 +39,6 @@ static bool is_undefined(enum pe_status status) { return status == PE_INVALID ||
 
 /* ---- unique ---- */
 
-/* The first half of the positions. Where they were given as a length, half the length: a scheme may turn a length into
- * coordinates of its own. */
-static void choose_half(const struct pe_subject *subject, struct pe_run *run, double *list)
-{
-    const struct pe_sequence *seq = &subject->plan->seq;
-    for (size_t i = 0; i < run->n; i++)
-        list[i] = pe_position_at(&seq->k[0], i);
-    if (!pe_field_find(subject->entry->fields, subject->entry->n_fields, "len") &&
-        (seq->k[0].list || seq->piece || seq->n_grid))
-        run->positions = list;
-}
-
 /* Its rows, asked for alone. rows->n = 0: they are not defined. */
 static enum pe_status load_half(struct pe_analysis *study, const struct pe_subject *subject, struct pe_rows *rows,
                                 struct pe_failure *err)
@@ -59,8 +47,16 @@ static enum pe_status load_half(struct pe_analysis *study, const struct pe_subje
     double *list = malloc(run.n * sizeof *list);
     struct pe_plan *plan = NULL;
     enum pe_status status = list ? PE_OK : pe_no_memory(err);
-    if (!status)
-        choose_half(subject, &run, list);
+    if (!status) {
+        /* The first half of the positions. Where they were given as a length, half the length: a scheme may turn a
+         * length into coordinates of its own. */
+        const struct pe_sequence *seq = &subject->plan->seq;
+        for (size_t i = 0; i < run.n; i++)
+            list[i] = pe_position_at(&seq->k[0], i);
+        if (!pe_field_find(subject->entry->fields, subject->entry->n_fields, "len") &&
+            (seq->k[0].list || seq->piece || seq->n_grid))
+            run.positions = list;
+    }
     if (!status)
         status = pe_subject_plan_rows(study, subject, &run, &plan, err);
     *rows = (struct pe_rows){.n = 0};
@@ -435,23 +431,6 @@ static const char *const details[] = {
     "None of the five wishes holds: {value}.",
 };
 
-static void put(const struct pe_analysis *study, struct pe_node *out, const struct wish *found)
-{
-    int64_t n = 0;
-    for (size_t i = 0; i < N_WISHES; i++)
-        n += found[i].holds;
-    pe_put_integer(out, "value", n);
-    pe_put_null(out, "witness");
-    struct pe_node *names = pe_put_list(out, "fulfilled");
-    for (size_t i = 0; i < N_WISHES; i++)
-        if (found[i].holds)
-            pe_put_string(names, NULL, wishes[i].name);
-    struct pe_node *list = pe_put_object(out, "wishes");
-    for (size_t i = 0; i < N_WISHES; i++)
-        put_wish(list, i, &found[i]);
-    pe_put_detail(out, study->request->lang, details[n == 0]);
-}
-
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
                               struct pe_failure *err)
 {
@@ -459,8 +438,21 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     enum pe_status status = PE_OK;
     for (size_t i = 0; !status && i < N_WISHES && !pe_was_cancelled(); i++)
         status = wishes[i].compute(study, subject, &found[i], err);
-    if (!status && !pe_was_cancelled())
-        put(study, out, found);
+    if (!status && !pe_was_cancelled()) {
+        int64_t n = 0;
+        for (size_t i = 0; i < N_WISHES; i++)
+            n += found[i].holds;
+        pe_put_integer(out, "value", n);
+        pe_put_null(out, "witness");
+        struct pe_node *names = pe_put_list(out, "fulfilled");
+        for (size_t i = 0; i < N_WISHES; i++)
+            if (found[i].holds)
+                pe_put_string(names, NULL, wishes[i].name);
+        struct pe_node *list = pe_put_object(out, "wishes");
+        for (size_t i = 0; i < N_WISHES; i++)
+            put_wish(list, i, &found[i]);
+        pe_put_detail(out, study->request->lang, details[n == 0]);
+    }
     return status;
 }
 
@@ -470,7 +462,6 @@ static bool applies(const struct pe_analysis *study, const struct pe_subject *su
     return subject->n_rows > 0 && subject->plan->seq.n_axes == 1;
 }
 
-const struct pe_metric pe_metric_properties;
 const struct pe_metric pe_metric_properties = {
     .info =
         {

@@ -115,16 +115,6 @@ static double mean_distance_of(const struct view *v, double sum)
     return pe_sum(v->terms, v->n_seen);
 }
 
-static void cumulate(const struct view *v, double sum)
-{
-    double so_far = 0;
-    for (size_t i = 0, place = 0; i < v->n_seen; i++) {
-        so_far += v->weights[i];
-        v->mass[place] = so_far / sum;
-        place += i + 1 < v->n_seen && v->keys[i + 1].distance != v->keys[i].distance;
-    }
-}
-
 /* The least distance within which the mass is `share`, but for what rounding may take from it. */
 static double distance_of(const struct view *v, double share)
 {
@@ -143,7 +133,12 @@ static bool reach_of(const struct view *v, size_t head, struct reach *r)
         return false;
     double sum = weigh(v);
     *r = (struct reach){.entropy = entropy_of(v, sum), .mean_distance = mean_distance_of(v, sum)};
-    cumulate(v, sum);
+    double so_far = 0;
+    for (size_t i = 0, place = 0; i < v->n_seen; i++) {
+        so_far += v->weights[i];
+        v->mass[place] = so_far / sum;
+        place += i + 1 < v->n_seen && v->keys[i + 1].distance != v->keys[i].distance;
+    }
     r->half = distance_of(v, .5);
     r->ninety = distance_of(v, .9);
     r->ninety_nine = distance_of(v, .99);
@@ -160,15 +155,6 @@ static struct lists put_lists(struct pe_node *out)
 {
     return (struct lists){pe_put_list(out, "half"), pe_put_list(out, "ninety"), pe_put_list(out, "ninety_nine"),
                           pe_put_list(out, "entropy"), pe_put_list(out, "mean_distance")};
-}
-
-static void add(const struct lists *lists, const struct reach *r)
-{
-    pe_put_length(lists->half, NULL, r->half);
-    pe_put_length(lists->ninety, NULL, r->ninety);
-    pe_put_length(lists->ninety_nine, NULL, r->ninety_nine);
-    pe_put_real(lists->entropy, NULL, r->entropy);
-    pe_put_real(lists->mean_distance, NULL, r->mean_distance);
 }
 
 static const char *const details[] = {
@@ -190,25 +176,6 @@ static void put_widest(const struct view *v, struct pe_node *out)
     pe_put_integer(pe_put_object(out, "witness"), "head", (int64_t)head);
 }
 
-static void put_heads(const struct view *v, struct pe_node *out, double *tensor)
-{
-    struct lists lists = put_lists(out);
-    struct reach r;
-    for (size_t h = 0; h < v->n_heads && reach_of(v, h, &r); h++) {
-        add(&lists, &r);
-        if (tensor)
-            memcpy(tensor + h * v->n_places, v->mass, v->n_places * sizeof *tensor);
-    }
-}
-
-/* The tensor is as wide as there are distances, which is known only now. */
-static void set_width(struct pe_analysis *study, const struct pe_subject *subject, size_t width)
-{
-    for (size_t i = 0; i < study->n_tensors; i++)
-        if (study->tensors[i].entry == subject->index && strcmp(study->tensors[i].row->name, "receptive") == 0)
-            study->tensors[i].shape[1] = width;
-}
-
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
                               struct pe_failure *err)
 {
@@ -218,8 +185,22 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
         return status;
     if (v.n_seen) {
         put_widest(&v, out);
-        put_heads(&v, out, pe_study_tensor(study, subject, "receptive"));
-        set_width(study, subject, v.n_places);
+        double *tensor = pe_study_tensor(study, subject, "receptive");
+        struct lists lists = put_lists(out);
+        struct reach r;
+        for (size_t h = 0; h < v.n_heads && reach_of(&v, h, &r); h++) {
+            pe_put_length(lists.half, NULL, r.half);
+            pe_put_length(lists.ninety, NULL, r.ninety);
+            pe_put_length(lists.ninety_nine, NULL, r.ninety_nine);
+            pe_put_real(lists.entropy, NULL, r.entropy);
+            pe_put_real(lists.mean_distance, NULL, r.mean_distance);
+            if (tensor)
+                memcpy(tensor + h * v.n_places, v.mass, v.n_places * sizeof *tensor);
+        }
+        /* The tensor is as wide as there are distances, which is known only now. */
+        for (size_t i = 0; i < study->n_tensors; i++)
+            if (study->tensors[i].entry == subject->index && strcmp(study->tensors[i].row->name, "receptive") == 0)
+                study->tensors[i].shape[1] = v.n_places;
     } else {
         pe_put_null(out, "value");
         pe_put_null(out, "witness");
@@ -262,7 +243,6 @@ static const struct pe_output_row tensors[] = {
     {.name = NULL},
 };
 
-const struct pe_metric pe_metric_receptive;
 const struct pe_metric pe_metric_receptive = {
     .info =
         {

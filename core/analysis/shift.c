@@ -4,13 +4,161 @@
  *     value = max over i, c of |r_{i+k} - M r_i|
  *
  * Sinusoids and rotations have an exact M. Otherwise M is fitted to the pairs of even i, and judged by those of odd i:
- * M = (X⁺ Y)ᵀ, where the rows of X are r_i, those of Y r_{i+k}. */
+ * M = (X⁺ Y)ᵀ, where the rows of X are r_i, those of Y r_{i+k}.
+ *
+ * The exact M is the addition theorem's:
+ *
+ *     sin(w(p + k)) = cos(wk) sin(wp) + sin(wk) cos(wp),   cos(w(p + k)) = cos(wk) cos(wp) - sin(wk) sin(wp) */
 #include "core/analysis/analysis.h"
 #include "core/numeric/numeric.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- The addition theorem ---- */
+
+/* Row c of the matrix has two numbers: cosine[c] in column c, sine[c] in column partner[c]. */
+struct addition {
+    size_t dim;
+    struct pe_wave *columns; /* [dim] */
+    size_t *partner;         /* [dim]: the column a quarter turn away; dim: a column of zeros */
+    double *cosine, *sine;   /* [dim], of the shift that was set */
+    bool is_float32;         /* frequencies are in radians, not in quarter turns */
+    bool is_identity;        /* no positions at all */
+};
+
+static bool is_scheme(const struct pe_subject *subject, const char *name)
+{
+    return strcmp(pe_plan_scheme(subject->plan)->name, name) == 0;
+}
+
+/* ---- Which columns belong together ---- */
+
+/* The padding of an odd width. */
+static bool is_zero(const struct pe_wave *w) { return w->fh == 0 && w->quarter % 2 == 0; }
+
+static bool is_pair(const struct pe_wave *a, const struct pe_wave *b)
+{
+    return a->fh == b->fh && a->fl == b->fl && a->ah == b->ah && a->al == b->al && a->axis == b->axis;
+}
+
+/* The next column from *c on that is a sine (0), or a cosine (1), of any sign; dim: none is left. */
+static size_t next_column(const struct addition *a, size_t c, int quarter)
+{
+    while (c < a->dim && (is_zero(&a->columns[c]) || a->columns[c].quarter % 2 != quarter))
+        c++;
+    return c;
+}
+
+/* [cos | sin] of all pairs; those that do not turn are pairs too. */
+static bool pair_halves(struct addition *a)
+{
+    size_t half = a->dim / 2;
+    for (size_t c = 0; c < half; c++) {
+        a->partner[c] = half + c;
+        a->partner[half + c] = c;
+    }
+    return true;
+}
+
+/* The i-th sine with the i-th cosine, in whatever order the layout has them. */
+static bool find_partners(struct addition *a)
+{
+    size_t s = next_column(a, 0, 0), c = next_column(a, 0, 1);
+    for (size_t i = 0; i < a->dim; i++)
+        a->partner[i] = a->dim;
+    for (; s < a->dim && c < a->dim; s = next_column(a, s + 1, 0), c = next_column(a, c + 1, 1)) {
+        if (!is_pair(&a->columns[s], &a->columns[c]))
+            return false;
+        a->partner[s] = c;
+        a->partner[c] = s;
+    }
+    return s == a->dim && c == a->dim;
+}
+
+static bool read_columns(struct addition *a, const struct pe_subject *subject)
+{
+    struct pe_rotation rotation;
+    const struct pe_scheme *scheme = subject->plan->scheme;
+    if (subject->family == PE_ROTARY) {
+        scheme->rotate(subject->plan, &rotation, a->columns);
+        return pair_halves(a);
+    }
+    return is_scheme(subject, "sinusoidal") && scheme->columns(subject->plan, 0, a->columns) && find_partners(a);
+}
+
+/* ---- The matrix ---- */
+
+/* Is there such a matrix: for rotary schemes, `none`, and sinusoids with a cosine for every sine? Without memory or
+ * where there is none, *has is false. addition_drop accepts any. */
+static enum pe_status addition_init(struct addition *a, const struct pe_subject *subject, bool *has,
+                                    struct pe_failure *err)
+{
+    size_t dim = subject->dim;
+    *a = (struct addition){.dim = dim, .is_identity = is_scheme(subject, "none")};
+    a->is_float32 = subject->plan->arith != PE_ARITH_EXACT;
+    a->columns = calloc(dim, sizeof *a->columns);
+    a->partner = malloc(dim * sizeof *a->partner);
+    a->cosine = malloc(2 * dim * sizeof *a->cosine);
+    *has = false;
+    if (!a->columns || !a->partner || !a->cosine)
+        return pe_no_memory(err);
+    a->sine = a->cosine + dim;
+    for (size_t c = 0; c < dim; c++)
+        a->partner[c] = dim;
+    *has = a->is_identity || read_columns(a, subject);
+    return PE_OK;
+}
+
+static void addition_drop(struct addition *a)
+{
+    free(a->columns);
+    free(a->partner);
+    free(a->cosine);
+}
+
+/* The same question without the matrix: cheap enough to ask before anything is computed. */
+static bool has_addition(const struct pe_subject *subject)
+{
+    struct addition a;
+    struct pe_failure err;
+    bool has;
+    addition_init(&a, subject, &has, &err);
+    addition_drop(&a);
+    return has;
+}
+
+/* cos and sin of k times the column's frequency. A product of k with a float's radians is exact in a double. */
+static void turn(const struct addition *a, const struct pe_wave *w, double k, double *cosine, double *sine)
+{
+    double twice[] = {k, k}, parts[] = {w->fh, w->fl};
+    if (a->is_float32) {
+        *cosine = cos(k * w->fh);
+        *sine = sin(k * w->fh);
+        return;
+    }
+    struct pe_phase phase = pe_phase_of_products(twice, parts, 2);
+    pe_phases_fill(PE_F64, &phase, 1, sine, 0);
+    phase.whole++;
+    pe_phases_fill(PE_F64, &phase, 1, cosine, 0);
+}
+
+/* Fills cosine and sine for a shift by k. A column of quarter q is turned towards that of quarter q + 1; its partner is
+ * that or its negative. */
+static void set_shift(struct addition *a, int64_t k)
+{
+    for (size_t c = 0; c < a->dim && (c % 256 || !pe_is_cancelled()); c++) {
+        const struct pe_wave *w = &a->columns[c];
+        a->cosine[c] = a->is_identity;
+        a->sine[c] = 0;
+        if (a->partner[c] == a->dim)
+            continue;
+        turn(a, w, (double)k, &a->cosine[c], &a->sine[c]);
+        bool is_next = (a->columns[a->partner[c]].quarter - w->quarter + 4) % 4 == 1;
+        a->sine[c] = is_next ? a->sine[c] : -a->sine[c];
+    }
+}
 
 /* ---- One matrix for each shift ---- */
 
@@ -20,7 +168,7 @@
  * r_{i+k}. */
 struct shift_search {
     const struct pe_rows *rows;
-    struct pe_addition exact;
+    struct addition exact;
     bool is_exact;
     double *worst;  /* [n]: largest residual of each row; NaN: not judged */
     double *a, *b;  /* fit: the transposes of X and Y, [dim, pairs] */
@@ -49,23 +197,13 @@ static double exact_residual(const struct shift_search *s, size_t i, int64_t k, 
 
 static void judge_exact(struct shift_search *s, int64_t k)
 {
-    pe_addition_set(&s->exact, k);
+    set_shift(&s->exact, k);
     for (size_t i = 0; i + (size_t)k < s->rows->n && (i % 64 || !pe_is_cancelled()); i++) {
         s->worst[i] = 0;
         for (size_t c = 0; c < s->rows->dim; c++) {
             double residual = exact_residual(s, i, k, c);
             s->worst[i] = residual > s->worst[i] ? residual : s->worst[i];
         }
-    }
-}
-
-static void write_exact(const struct shift_search *s, double *matrix)
-{
-    size_t dim = s->rows->dim;
-    for (size_t c = 0; c < dim; c++) {
-        matrix[c * dim + c] = s->exact.cosine[c];
-        if (s->exact.partner[c] < dim)
-            matrix[c * dim + s->exact.partner[c]] = s->exact.sine[c];
     }
 }
 
@@ -83,13 +221,6 @@ static void gather_some(const struct shift_search *s, int64_t k, size_t pairs, s
             s->a[c * pairs + t] = from[0];
             s->b[c * pairs + t] = from[(size_t)k * dim];
         }
-}
-
-static void gather(const struct shift_search *s, int64_t k, size_t pairs)
-{
-    enum { SOME = 16 };
-    for (size_t t = 0; t < pairs && !pe_was_cancelled(); t += SOME)
-        gather_some(s, k, pairs, t, pairs - t < SOME ? pairs - t : SOME);
 }
 
 /* Residuals of `count` rows i, i + 2 … */
@@ -119,7 +250,9 @@ static void judge_fit(struct shift_search *s, int64_t k)
 static enum pe_status fit(struct shift_search *s, int64_t k, struct pe_failure *err)
 {
     size_t dim = s->rows->dim, pairs = count_pairs(s->rows->n, k);
-    gather(s, k, pairs);
+    enum { SOME = 16 };
+    for (size_t t = 0; t < pairs && !pe_was_cancelled(); t += SOME)
+        gather_some(s, k, pairs, t, pairs - t < SOME ? pairs - t : SOME);
     enum pe_status status = pe_least_squares(pairs, dim, dim, s->a, s->b, CUT, s->matrix, err);
     if (!status)
         judge_fit(s, k);
@@ -176,25 +309,17 @@ static enum pe_status allocate(struct shift_search *s, size_t pairs, struct pe_f
     return PE_OK;
 }
 
-static void write_matrix(const struct shift_search *s, double *matrix)
-{
-    if (s->is_exact)
-        write_exact(s, matrix);
-    else
-        memcpy(matrix, s->matrix, s->rows->dim * s->rows->dim * sizeof *matrix);
-}
-
 /* Of a subject whose rows are loaded. pe_shift_close afterwards, also after a failure. */
 static enum pe_status open_search(struct shift_search *s, const struct pe_subject *subject, struct pe_failure *err)
 {
     *s = (struct shift_search){.rows = &subject->rows};
-    enum pe_status status = pe_addition_init(&s->exact, subject, &s->is_exact, err);
+    enum pe_status status = addition_init(&s->exact, subject, &s->is_exact, err);
     return status ? status : allocate(s, (subject->rows.n + 1) / 2, err);
 }
 
 static void close_search(struct shift_search *s)
 {
-    pe_addition_drop(&s->exact);
+    addition_drop(&s->exact);
     free(s->worst);
     pe_free_large(s->a, (2 * ((s->rows->n + 1) / 2) + s->rows->dim + JUDGED) * s->rows->dim * sizeof *s->a);
 }
@@ -217,7 +342,7 @@ static double search_bytes(const struct pe_subject *subject)
     double n = (double)subject->n_rows, dim = (double)subject->dim;
     size_t pairs = (subject->n_rows + 1) / 2;
     double bytes = (n + 4 * dim) * sizeof(double) + dim * sizeof(struct pe_wave);
-    if (!pe_addition_has(subject))
+    if (!has_addition(subject))
         bytes +=
             (2 * (double)pairs + dim + JUDGED) * dim * sizeof(double) + pe_least_squares_bytes(pairs, subject->dim);
     return bytes;
@@ -281,26 +406,6 @@ static size_t find_worst(const struct found_shift *found, size_t n, double large
     return worst;
 }
 
-static void put(const struct pe_analysis *study, const struct shift_search *s, const struct found_shift *found,
-                size_t n, struct pe_node *out)
-{
-    struct found_shift none = {(double)NAN, 0, 0};
-    size_t worst = find_worst(found, n, s->rows->largest);
-    const struct found_shift *it = n ? &found[worst] : &none;
-    pe_put_real_or_null(out, "value", it->value);
-    put_witness(s->rows, it, shift_at(study, worst), out);
-    pe_put_string(out, "method", s->is_exact ? "exact" : "fit");
-    struct pe_node *list = pe_put_list(out, "by_k");
-    for (size_t i = 0; i < n; i++)
-        put_one(s->rows, &found[i], shift_at(study, i), pe_put_object(list, NULL));
-    bool is_noise = !(it->value > PE_NOISE * s->rows->largest);
-    pe_put_detail(out, study->request->lang,
-                  details[isnan(it->value) ? TOO_FEW
-                          : is_noise       ? (s->is_exact ? EXACT : FITTED)
-                          : s->is_exact    ? ROUNDED
-                                           : NO_MATRIX]);
-}
-
 /* ---- The metric ---- */
 
 static enum pe_status find_all(struct pe_analysis *study, const struct pe_subject *subject, struct shift_search *s,
@@ -310,8 +415,19 @@ static enum pe_status find_all(struct pe_analysis *study, const struct pe_subjec
     enum pe_status status = PE_OK;
     for (size_t i = 0; !status && i < n && !pe_was_cancelled(); i++) {
         status = find_shift(s, shift_at(study, i), &found[i], err);
-        if (!status && tensor)
-            write_matrix(s, tensor + i * s->rows->dim * s->rows->dim);
+        if (!status && tensor) {
+            double *matrix = tensor + i * s->rows->dim * s->rows->dim;
+            if (s->is_exact) {
+                size_t dim = s->rows->dim;
+                for (size_t c = 0; c < dim; c++) {
+                    matrix[c * dim + c] = s->exact.cosine[c];
+                    if (s->exact.partner[c] < dim)
+                        matrix[c * dim + s->exact.partner[c]] = s->exact.sine[c];
+                }
+            } else {
+                memcpy(matrix, s->matrix, s->rows->dim * s->rows->dim * sizeof *matrix);
+            }
+        }
     }
     return status;
 }
@@ -327,8 +443,23 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
         status = pe_no_memory(err);
     if (!status)
         status = find_all(study, subject, &s, found, n, err);
-    if (!status && !pe_was_cancelled())
-        put(study, &s, found, n, out);
+    if (!status && !pe_was_cancelled()) {
+        struct found_shift none = {(double)NAN, 0, 0};
+        size_t worst = find_worst(found, n, s.rows->largest);
+        const struct found_shift *it = n ? &found[worst] : &none;
+        pe_put_real_or_null(out, "value", it->value);
+        put_witness(s.rows, it, shift_at(study, worst), out);
+        pe_put_string(out, "method", s.is_exact ? "exact" : "fit");
+        struct pe_node *list = pe_put_list(out, "by_k");
+        for (size_t i = 0; i < n; i++)
+            put_one(s.rows, &found[i], shift_at(study, i), pe_put_object(list, NULL));
+        bool is_noise = !(it->value > PE_NOISE * s.rows->largest);
+        pe_put_detail(out, study->request->lang,
+                      details[isnan(it->value) ? TOO_FEW
+                              : is_noise       ? (s.is_exact ? EXACT : FITTED)
+                              : s.is_exact     ? ROUNDED
+                                               : NO_MATRIX]);
+    }
     close_search(&s);
     free(found);
     return status;
@@ -340,7 +471,7 @@ static bool applies(const struct pe_analysis *study, const struct pe_subject *su
 {
     (void)study;
     return subject->is_run && subject->n_rows > 0 && subject->family <= PE_ROTARY &&
-           (subject->dim <= FITTED_DIM_MAX || pe_addition_has(subject));
+           (subject->dim <= FITTED_DIM_MAX || has_addition(subject));
 }
 
 static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_failure *err)
@@ -365,7 +496,7 @@ static void cost(const struct pe_analysis *study, const struct pe_subject *subje
 {
     double n = (double)subject->n_rows, dim = (double)subject->dim, shifts = (double)count_shifts(study, subject);
     double rank = fmin(dim, ceil(n / 2)); /* at most: a fit has n/2 pairs of rows */
-    cost->work = shifts * (pe_addition_has(subject) ? 2 * n * dim : n * dim * dim + 4 * rank * rank * dim);
+    cost->work = shifts * (has_addition(subject) ? 2 * n * dim : n * dim * dim + 4 * rank * rank * dim);
     cost->bytes =
         search_bytes(subject) + shifts * (sizeof(struct found_shift) + 1024); /* an object of the answer for each */
 }
@@ -385,7 +516,6 @@ static const struct pe_output_row tensors[] = {
     {.name = NULL},
 };
 
-const struct pe_metric pe_metric_shift;
 const struct pe_metric pe_metric_shift = {
     .info =
         {

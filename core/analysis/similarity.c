@@ -172,13 +172,6 @@ static void multiply(const struct products *p, size_t j0, size_t m, size_t n)
     }
 }
 
-static void copy_to_gram(const struct products *p, size_t j0, size_t m, size_t i0, size_t n)
-{
-    for (size_t j = 0; j < m; j++)
-        for (size_t i = i0 + n > j0 + j && i0 < j0 + j ? j0 + j - i0 : 0; i < n; i++)
-            p->gram[(i0 + i) * p->rows->n + j0 + j] = p->gram[(j0 + j) * p->rows->n + i0 + i] = p->block[j * BLOCK + i];
-}
-
 /* Distances of the block's numbers count from first: that of its lower left corner, or 0 on the diagonal. */
 static void tally(struct products *p, size_t j0, size_t m, size_t i0, size_t n)
 {
@@ -202,16 +195,10 @@ static void add_block(struct products *p, size_t j0, size_t i0, size_t n)
         return;
     tally(p, j0, m, i0, n);
     if (p->gram)
-        copy_to_gram(p, j0, m, i0, n);
-}
-
-/* From here on sum and most are similarity and spread. */
-static void finish(struct products *p)
-{
-    for (size_t d = 0; d < p->rows->n; d++) {
-        p->sum[d] /= (double)(p->rows->n - d);
-        p->most[d] -= p->least[d];
-    }
+        for (size_t j = 0; j < m; j++)
+            for (size_t i = i0 + n > j0 + j && i0 < j0 + j ? j0 + j - i0 : 0; i < n; i++)
+                p->gram[(i0 + i) * p->rows->n + j0 + j] = p->gram[(j0 + j) * p->rows->n + i0 + i] =
+                    p->block[j * BLOCK + i];
 }
 
 static void multiply_all(struct products *p)
@@ -227,7 +214,11 @@ static void multiply_all(struct products *p)
         for (size_t j0 = 0; j0 <= i0 && !pe_was_cancelled(); j0 += BLOCK)
             add_block(p, j0, i0, at_most(n - i0, BLOCK));
     }
-    finish(p);
+    /* From here on sum and most are similarity and spread. */
+    for (size_t d = 0; d < p->rows->n; d++) {
+        p->sum[d] /= (double)(p->rows->n - d);
+        p->most[d] -= p->least[d];
+    }
 }
 
 /* ---- xPos ---- */
@@ -318,35 +309,6 @@ static void put_witness(const struct products *p, size_t d, double largest, stru
                     d + pe_first_extreme(p->values, n, 1, largest));
 }
 
-static void put_rise(const double *means, size_t n, double largest, struct pe_node *out)
-{
-    size_t d = 1;
-    while (d < n && !(means[d] - means[d - 1] > PE_NOISE * largest))
-        d++;
-    if (d < n)
-        pe_put_integer(out, "rises_at", (int64_t)d);
-    else
-        pe_put_null(out, "rises_at");
-}
-
-static void put(const struct pe_analysis *study, const struct products *p, struct pe_node *out)
-{
-    size_t n = p->rows->n;
-    double largest = largest_magnitude(p->sum, n), value = largest_magnitude(p->most, n);
-    bool is_noise = value <= PE_NOISE * largest;
-    pe_put_real(out, "value", value);
-    if (is_noise)
-        pe_put_null(out, "witness");
-    else
-        put_witness(p, pe_first_extreme(p->most, n, 1, largest), largest, out);
-    pe_put_real(out, "peak", p->sum[0]);
-    struct pe_node *minimum = pe_put_object(out, "minimum");
-    pe_put_integer(minimum, "distance", (int64_t)pe_first_extreme(p->sum, n, -1, largest));
-    pe_put_real(minimum, "value", pe_kernels()->least_f64(p->sum, n));
-    put_rise(p->sum, n, largest, out);
-    pe_put_detail(out, study->request->lang, details[is_noise ? BY_DISTANCE : BY_POSITION]);
-}
-
 static bool is_scaled(const struct pe_subject *subject) { return subject->plan->scheme->magnitude != NULL; }
 
 /* Numbers of all but [n]. */
@@ -397,7 +359,26 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     if (!status && !pe_was_cancelled()) {
         copy_tensor(study, subject, "similarity", p.sum);
         copy_tensor(study, subject, "spread", p.most);
-        put(study, &p, out);
+        size_t n = p.rows->n;
+        double largest = largest_magnitude(p.sum, n), value = largest_magnitude(p.most, n);
+        bool is_noise = value <= PE_NOISE * largest;
+        pe_put_real(out, "value", value);
+        if (is_noise)
+            pe_put_null(out, "witness");
+        else
+            put_witness(&p, pe_first_extreme(p.most, n, 1, largest), largest, out);
+        pe_put_real(out, "peak", p.sum[0]);
+        struct pe_node *minimum = pe_put_object(out, "minimum");
+        pe_put_integer(minimum, "distance", (int64_t)pe_first_extreme(p.sum, n, -1, largest));
+        pe_put_real(minimum, "value", pe_kernels()->least_f64(p.sum, n));
+        size_t d = 1;
+        while (d < n && !(p.sum[d] - p.sum[d - 1] > PE_NOISE * largest))
+            d++;
+        if (d < n)
+            pe_put_integer(out, "rises_at", (int64_t)d);
+        else
+            pe_put_null(out, "rises_at");
+        pe_put_detail(out, study->request->lang, details[is_noise ? BY_DISTANCE : BY_POSITION]);
     }
     pe_rows_drop(&paired);
     free(p.block);
@@ -454,7 +435,6 @@ static const struct pe_output_row tensors[] = {
     {.name = NULL},
 };
 
-const struct pe_metric pe_metric_similarity;
 const struct pe_metric pe_metric_similarity = {
     .info =
         {

@@ -8,15 +8,6 @@
 
 #include <stdlib.h>
 
-static double apart(const struct pe_rows *rows, size_t i, size_t j)
-{
-    const double *a = rows->at + i * rows->dim, *b = rows->at + j * rows->dim;
-    double sum = 0;
-    for (size_t c = 0; c < rows->dim; c++)
-        sum += (a[c] - b[c]) * (a[c] - b[c]);
-    return sqrt(sum);
-}
-
 /* The row before row i on its side of 0, to which 0 itself belongs; i: there is none. */
 static size_t nearer(const struct pe_rows *rows, size_t i)
 {
@@ -36,14 +27,6 @@ static size_t before(const struct pe_subject *subject, size_t i)
     return begins_line ? i + 1 : i;
 }
 
-static void fill(const struct pe_subject *subject, double *step)
-{
-    for (size_t i = 0; i + 1 < subject->rows.n && (i % 64 || !pe_is_cancelled()); i++) {
-        size_t from = before(subject, i);
-        step[i] = from > i ? (double)NAN : apart(&subject->rows, from, i + 1);
-    }
-}
-
 static const char *const details[] = {
     "The largest step between neighbouring rows is {value}, between rows {witness.rows}; the mean is {mean}, the "
     "smallest {min}.",
@@ -54,20 +37,15 @@ static const char *const details[] = {
 };
 enum { OF_ROWS, OF_DISTANCES, EQUAL, ALONE };
 
-static void put_nothing(struct pe_node *out)
-{
-    static const char *const names[] = {"value", "witness", "mean", "min"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        pe_put_null(out, names[i]);
-}
-
 /* kept: the steps that are numbers, n of them. Returns the detail. */
 static size_t put(const struct pe_subject *subject, const double *step, const double *kept, size_t n,
                   struct pe_node *out)
 {
     const struct pe_rows *rows = &subject->rows;
     if (n == 0) {
-        put_nothing(out);
+        static const char *const names[] = {"value", "witness", "mean", "min"};
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+            pe_put_null(out, names[i]);
         return ALONE;
     }
     double largest = -(double)INFINITY, least = (double)INFINITY;
@@ -96,7 +74,10 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     double *tensor = pe_study_tensor(study, subject, "step"), *step = malloc((2 * n + 1) * sizeof *step);
     if (!step)
         return pe_no_memory(err);
-    fill(subject, step);
+    for (size_t i = 0; i + 1 < subject->rows.n && (i % 64 || !pe_is_cancelled()); i++) {
+        size_t from = before(subject, i);
+        step[i] = from > i ? (double)NAN : pe_rows_apart(&subject->rows, from, i + 1);
+    }
     if (pe_was_cancelled()) { /* some steps are not computed */
         free(step);
         return PE_OK;
@@ -135,7 +116,6 @@ static const struct pe_output_row tensors[] = {
     {.name = NULL},
 };
 
-const struct pe_metric pe_metric_step;
 const struct pe_metric pe_metric_step = {
     .info =
         {

@@ -29,15 +29,6 @@ static size_t chunk_at(const struct pe_rows *rows, size_t x)
     return at_most(rows->dim - x, x < SHORTEST ? SHORTEST : at_most(x, LONGEST));
 }
 
-static void pack(const struct search *s, size_t j0, size_t n)
-{
-    const struct pe_rows *rows = s->rows;
-    for (size_t x = 0, k; x < rows->dim; x += k) {
-        k = chunk_at(rows, x);
-        pe_kernels()->pack_f64(rows->at + j0 * rows->dim + x, rows->dim, n, k, s->panels + COLUMNS * x);
-    }
-}
-
 /* Keeps the smallest of row i0 + i, of the block's columns from j0 on: only j > i0 + i. */
 static void keep_least(struct search *s, size_t i, size_t i0, size_t j0, size_t n)
 {
@@ -83,7 +74,11 @@ static void compare_all(struct search *s)
     bool goes_on = true;
     for (size_t j0 = 0; goes_on && j0 < s->rows->n; j0 += COLUMNS) {
         size_t n = at_most(s->rows->n - j0, COLUMNS);
-        pack(s, j0, n);
+        const struct pe_rows *rows = s->rows;
+        for (size_t x = 0, k; x < rows->dim; x += k) {
+            k = chunk_at(rows, x);
+            pe_kernels()->pack_f64(rows->at + j0 * rows->dim + x, rows->dim, n, k, s->panels + COLUMNS * x);
+        }
         for (size_t i0 = 0; goes_on && i0 < j0 + n; i0 += ROWS)
             goes_on = compare(s, i0, at_most(j0 + n - i0, ROWS), j0, n);
     }
@@ -91,22 +86,13 @@ static void compare_all(struct search *s)
 
 /* ---- The witness ---- */
 
-static double distance(const struct pe_rows *rows, size_t i, size_t j)
-{
-    const double *a = rows->at + i * rows->dim, *b = rows->at + j * rows->dim;
-    double sum = 0;
-    for (size_t x = 0; x < rows->dim; x++)
-        sum += (a[x] - b[x]) * (a[x] - b[x]);
-    return sqrt(sum);
-}
-
 /* The first j > i at most that far, else the nearest: this sum may round otherwise than the kernel's. */
 static size_t find_partner(const struct pe_rows *rows, size_t i, double bound)
 {
     size_t nearest = i + 1;
     double least = (double)INFINITY;
     for (size_t j = i + 1; j < rows->n && !pe_was_cancelled(); j++) {
-        double d = distance(rows, i, j);
+        double d = pe_rows_apart(rows, i, j);
         if (j % 64 == 0)
             pe_is_cancelled();
         if (d <= bound)
@@ -199,7 +185,6 @@ static void cost(const struct pe_analysis *study, const struct pe_subject *subje
     cost->bytes = (dim * COLUMNS + ROWS * COLUMNS + n) * sizeof(double);
 }
 
-const struct pe_metric pe_metric_unique;
 const struct pe_metric pe_metric_unique = {
     .info =
         {

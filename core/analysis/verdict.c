@@ -42,29 +42,9 @@ static const struct pe_value *given(const struct pe_subject *side, const char *n
     return pe_field_find(side->entry->fields, side->entry->n_fields, name);
 }
 
-static struct pe_value member(const struct pe_value *object, const char *name)
-{
-    static const struct pe_value none = {.kind = PE_NULL};
-    bool is_object = object && object->kind == PE_OBJECT;
-    const struct pe_value *v = is_object ? pe_field_find(object->object.fields, object->object.n, name) : NULL;
-    return v ? *v : none;
-}
-
-static bool is_word(const struct pe_value *config, const char *name, const char *word)
-{
-    struct pe_value v = member(config, name);
-    return v.kind == PE_STRING && pe_same(v.string, word);
-}
-
 static bool is_number(const struct pe_value *v) { return v->kind == PE_INTEGER || v->kind == PE_REAL; }
 
-static double number(const struct pe_value *v) { return v->kind == PE_INTEGER ? (double)v->integer : v->real; }
-
-static double factor_of(const struct pe_value *config)
-{
-    struct pe_value v = member(config, "attention_factor");
-    return is_number(&v) ? number(&v) : 1;
-}
+static double factor_of(const struct pe_value *config) { return pe_config_number(config, "attention_factor", 1); }
 
 /* Rows that neighbours pair in the file are those that halves pair in the model (core/models/gguf). */
 static size_t permuted_side(const struct pe_analysis *study, const struct pe_subject *subject)
@@ -78,8 +58,8 @@ static size_t permuted_side(const struct pe_analysis *study, const struct pe_sub
     if (is_permuted[0] == is_permuted[1])
         return 2;
     size_t file = is_permuted[1];
-    bool fits = is_word(pe_plan_config(sides[file]->plan), "layout", "interleaved") &&
-                is_word(pe_plan_config(sides[!file]->plan), "layout", "half");
+    bool fits = pe_same(pe_config_word(pe_plan_config(sides[file]->plan), "layout"), "interleaved") &&
+                pe_same(pe_config_word(pe_plan_config(sides[!file]->plan), "layout"), "half");
     return fits ? file : 2;
 }
 
@@ -110,19 +90,6 @@ static double apart(double first, double other)
     return first != 0 ? fabs(other - first) / fabs(first) : 1;
 }
 
-static void compare_frequencies(struct verdict *v)
-{
-    size_t n = n_frequencies(v->sides[0]);
-    v->has_frequencies = n > 0 && n == n_frequencies(v->sides[1]);
-    for (size_t c = 0; v->has_frequencies && c < n; c++) {
-        double rel = apart(frequency(v->sides[0], c), frequency(v->sides[1], c));
-        if (rel > v->max_rel) {
-            v->max_rel = rel;
-            v->pair = c;
-        }
-    }
-}
-
 static bool is_near(double a, double b, double rounding)
 {
     return a == b || fabs(a - b) <= rounding * fmax(fabs(a), fabs(b));
@@ -131,8 +98,8 @@ static bool is_near(double a, double b, double rounding)
 static double rounding_of(const struct verdict *v)
 {
     for (size_t s = 0; s < 2; s++) {
-        struct pe_value scaling = member(v->configs[s], "scaling");
-        if (scaling.kind == PE_OBJECT && member(&scaling, "divisors").kind != PE_NULL)
+        struct pe_value scaling = pe_config_at(v->configs[s], "scaling");
+        if (scaling.kind == PE_OBJECT && pe_config_at(&scaling, "divisors").kind != PE_NULL)
             return list_rounding;
     }
     return f32_rounding;
@@ -152,8 +119,8 @@ static bool are_scaled_alike(const struct verdict *v)
 
 /* ---- Fields ---- */
 
-static void add(struct verdict *v, const char *before, const char *name, const struct pe_value *a,
-                const struct pe_value *b)
+static void add_reason(struct verdict *v, const char *before, const char *name, const struct pe_value *a,
+                       const struct pe_value *b)
 {
     if (v->n_reasons == REASONS_MAX)
         return;
@@ -166,7 +133,7 @@ static void add(struct verdict *v, const char *before, const char *name, const s
 static bool are_unequal(const struct pe_value *a, const struct pe_value *b)
 {
     if (is_number(a) && is_number(b))
-        return !is_near(number(a), number(b), f32_rounding);
+        return !is_near(pe_value_number(a), pe_value_number(b), f32_rounding);
     return !pe_value_same(a, b);
 }
 
@@ -177,13 +144,13 @@ static void walk(struct verdict *v, const struct pe_value *a, const struct pe_va
 {
     for (size_t i = 0; i < a->object.n; i++) {
         const struct pe_field *field = &a->object.fields[i];
-        struct pe_value other = member(b, field->name);
+        struct pe_value other = pe_config_at(b, field->name);
         if (are_unequal(&field->value, &other))
             unequal(v, field->name, &field->value, &other);
     }
     for (size_t i = 0; i < b->object.n; i++) {
         const struct pe_field *field = &b->object.fields[i];
-        struct pe_value first = member(a, field->name);
+        struct pe_value first = pe_config_at(a, field->name);
         if (first.kind == PE_NULL && field->value.kind != PE_NULL)
             unequal(v, field->name, &first, &field->value);
     }
@@ -193,19 +160,19 @@ static void walk(struct verdict *v, const struct pe_value *a, const struct pe_va
 static void add_inner(struct verdict *v, const char *name, const struct pe_value *a, const struct pe_value *b)
 {
     if (!pe_same(name, "convention"))
-        add(v, "scaling.", name, a, b);
+        add_reason(v, "scaling.", name, a, b);
 }
 
 static void add_scaling(struct verdict *v, const struct pe_value *a, const struct pe_value *b)
 {
-    struct pe_value types[2] = {member(a, "type"), member(b, "type")};
+    struct pe_value types[2] = {pe_config_at(a, "type"), pe_config_at(b, "type")};
     size_t n = v->n_reasons;
     if (are_scaled_alike(v))
         return;
     if (types[0].kind == PE_STRING && pe_value_same(&types[0], &types[1]))
         walk(v, a, b, add_inner);
     if (v->n_reasons == n)
-        add(v, "", "scaling", a, b);
+        add_reason(v, "", "scaling", a, b);
 }
 
 static bool are_frequencies_near(const struct verdict *v) { return v->has_frequencies && v->max_rel <= rounding_of(v); }
@@ -217,7 +184,7 @@ static bool are_factors_near(const struct verdict *v)
 
 static void add_field(struct verdict *v, const char *name, const struct pe_value *a, const struct pe_value *b)
 {
-    bool has_list = member(v->configs[0], "inv_freq").kind || member(v->configs[1], "inv_freq").kind;
+    bool has_list = pe_config_at(v->configs[0], "inv_freq").kind || pe_config_at(v->configs[1], "inv_freq").kind;
     if (pe_same(name, "arith") || (pe_same(name, "layout") && v->permuted < 2))
         return;
     if (pe_same(name, "attention_factor") && are_factors_near(v))
@@ -229,7 +196,7 @@ static void add_field(struct verdict *v, const char *name, const struct pe_value
     if (pe_same(name, "scaling"))
         add_scaling(v, a, b);
     else
-        add(v, "", name, a, b);
+        add_reason(v, "", name, a, b);
 }
 
 static bool are_at_the_same_positions(const struct verdict *v)
@@ -244,25 +211,8 @@ static bool are_at_the_same_positions(const struct verdict *v)
 /* Two kinds of layers without positions are equal, whatever their widths. */
 static bool have_positions(const struct verdict *v)
 {
-    return !is_word(v->configs[0], "scheme", "none") || !is_word(v->configs[1], "scheme", "none");
-}
-
-static void find_reasons(struct verdict *v)
-{
-    static const struct pe_value none = {.kind = PE_NULL};
-    const struct pe_value *a = v->configs[0], *b = v->configs[1];
-    const struct pe_value *kinds[2] = {given(v->sides[0], "layer_type"), given(v->sides[1], "layer_type")};
-    struct pe_value schemes[2] = {member(a, "scheme"), member(b, "scheme")};
-    if (!pe_value_same(&schemes[0], &schemes[1]))
-        add(v, "", "scheme", &schemes[0], &schemes[1]);
-    else if (have_positions(v))
-        walk(v, a, b, add_field);
-    if (!are_at_the_same_positions(v))
-        add(v, "", "positions", &none, &none);
-    if (v->n_reasons && kinds[0] && kinds[1] && !pe_value_same(kinds[0], kinds[1]))
-        add(v, "", "kind", kinds[0], kinds[1]);
-    else if (v->layers->n)
-        add(v, "", "layers", &none, &none);
+    return !pe_same(pe_config_word(v->configs[0], "scheme"), "none") ||
+           !pe_same(pe_config_word(v->configs[1], "scheme"), "none");
 }
 
 /* ---- The verdict ---- */
@@ -276,10 +226,9 @@ static bool is_without_effect(const struct reason *reason)
            strncmp(reason->name, "scaling.", strlen("scaling.")) != 0;
 }
 
-static const char *verdict_of(struct verdict *v, const struct pe_difference *w)
+static const char *verdict_of(struct verdict *v, bool are_equal)
 {
-    bool is_equal = (w->n_tables || !have_positions(v)) && w->n_equal == w->n && v->max_rel == 0 &&
-                    factor_of(v->configs[0]) == factor_of(v->configs[1]);
+    bool is_equal = are_equal && v->max_rel == 0 && factor_of(v->configs[0]) == factor_of(v->configs[1]);
     size_t n = 0;
     while (n < v->n_reasons && is_without_effect(&v->reasons[n]))
         n++;
@@ -295,17 +244,17 @@ static const char *verdict_of(struct verdict *v, const struct pe_difference *w)
 /* A number as people write it, a word in quotes, of a rule its type. */
 static void print_value(const struct pe_value *v, enum pe_lang lang, char *out, size_t room)
 {
-    struct pe_value type = member(v, "type"), factor = member(v, "factor");
+    struct pe_value type = pe_config_at(v, "type"), factor = pe_config_at(v, "factor");
     if (is_number(v))
-        snprintf(out, room, "%.10g", number(v));
+        snprintf(out, room, "%.10g", pe_value_number(v));
     else if (v->kind == PE_STRING)
         snprintf(out, room, "\"%.40s\"", v->string);
     else if (v->kind == PE_BOOLEAN)
         snprintf(out, room, "%s", v->boolean ? "true" : "false");
     else if (type.kind == PE_STRING && is_number(&factor))
-        snprintf(out, room, pe_text_in(lang, "%.40s with factor %.10g"), type.string, number(&factor));
+        snprintf(out, room, pe_text_in(lang, "%.40s with factor %.10g"), type.string, pe_value_number(&factor));
     else if (type.kind == PE_STRING)
-        snprintf(out, room, "%.40s", member(v, "divisors").kind ? "divisors" : type.string);
+        snprintf(out, room, "%.40s", pe_config_at(v, "divisors").kind ? "divisors" : type.string);
     else
         snprintf(out, room, "%s", pe_text_in(lang, v->kind == PE_NULL ? "absent" : "another list"));
 }
@@ -355,22 +304,6 @@ static const char same[] = "Both mean the same positions, number for number.",
                   frequencies[] = " Frequencies differ most in pair {frequencies.pair}: by {frequencies.max_rel} times "
                                   "that of the first.";
 
-/* The reasons, at most three, then how far the frequencies are apart. */
-static void print_differs(const struct verdict *v, enum pe_lang lang, char *out, size_t room)
-{
-    enum { SHOWN_MAX = 3 };
-    size_t n = 0;
-    for (size_t i = 0; i < v->n_reasons && i < SHOWN_MAX && n < room; i++) {
-        n += (size_t)snprintf(out + n, room - n, "%s", i ? pe_text_in(lang, "; ") : "");
-        if (n < room)
-            n += print_reason(v, &v->reasons[i], lang, out + n, room - n);
-    }
-    if (n < room)
-        n += (size_t)snprintf(out + n, room - n, "%s", n ? pe_text_in(lang, ".") : pe_text_in(lang, differs));
-    if (n < room && v->has_frequencies && v->max_rel > rounding_of(v))
-        snprintf(out + n, room - n, "%s", pe_text_in(lang, frequencies));
-}
-
 static bool is_dialect(const struct pe_subject *side) { return given(side, "hf_config") || given(side, "gguf"); }
 
 /* Of two dialects, the verdict in words; of other configurations, nothing. */
@@ -384,11 +317,23 @@ static void print_sentence(const struct verdict *v, const char *word, bool has_l
         snprintf(out, room, "%s", pe_text_in(lang, "Both have no positions."));
         return;
     }
-    if (pe_same(word, "differs"))
-        print_differs(v, lang, out, room);
-    else
+    if (pe_same(word, "differs")) {
+        /* The reasons, at most three, then how far the frequencies are apart. */
+        enum { SHOWN_MAX = 3 };
+        size_t n = 0;
+        for (size_t i = 0; i < v->n_reasons && i < SHOWN_MAX && n < room; i++) {
+            n += (size_t)snprintf(out + n, room - n, "%s", i ? pe_text_in(lang, "; ") : "");
+            if (n < room)
+                n += print_reason(v, &v->reasons[i], lang, out + n, room - n);
+        }
+        if (n < room)
+            n += (size_t)snprintf(out + n, room - n, "%s", n ? pe_text_in(lang, ".") : pe_text_in(lang, differs));
+        if (n < room && v->has_frequencies && v->max_rel > rounding_of(v))
+            snprintf(out + n, room - n, "%s", pe_text_in(lang, frequencies));
+    } else {
         snprintf(out, room, "%s%s", pe_text_in(lang, pe_same(word, "same") ? same : rounding),
                  has_length ? pe_text_in(lang, of_length) : "");
+    }
 }
 
 /* ---- The answer ---- */
@@ -415,17 +360,38 @@ static void put_layers(const struct verdict *v, struct pe_node *out)
     pe_put_integer(node, "of", (int64_t)v->layers->of);
 }
 
-void pe_difference_put_verdict(const struct pe_analysis *study, const struct pe_difference *w,
-                               const struct pe_subject *subject, struct pe_node *out,
-                               char sentences[PE_N_LANGS][PE_DETAIL_MAX])
+void pe_difference_put_verdict(const struct pe_analysis *study, const struct pe_subject *subject,
+                               const struct pe_layers_apart *layers, bool numbers_equal, bool nothing_differs,
+                               struct pe_node *out, char sentences[PE_N_LANGS][PE_DETAIL_MAX])
 {
     struct verdict v = {
-        .sides = {&study->subjects[0], subject}, .permuted = permuted_side(study, subject), .layers = &w->layers};
+        .sides = {&study->subjects[0], subject}, .permuted = permuted_side(study, subject), .layers = layers};
     for (size_t s = 0; s < 2; s++)
         v.configs[s] = pe_plan_config(v.sides[s]->plan);
-    compare_frequencies(&v);
-    find_reasons(&v);
-    const char *word = verdict_of(&v, w);
+    size_t n = n_frequencies(v.sides[0]);
+    v.has_frequencies = n > 0 && n == n_frequencies(v.sides[1]);
+    for (size_t c = 0; v.has_frequencies && c < n; c++) {
+        double rel = apart(frequency(v.sides[0], c), frequency(v.sides[1], c));
+        if (rel > v.max_rel) {
+            v.max_rel = rel;
+            v.pair = c;
+        }
+    }
+    static const struct pe_value none = {.kind = PE_NULL};
+    const struct pe_value *a = v.configs[0], *b = v.configs[1];
+    const struct pe_value *kinds[2] = {given(v.sides[0], "layer_type"), given(v.sides[1], "layer_type")};
+    struct pe_value schemes[2] = {pe_config_at(a, "scheme"), pe_config_at(b, "scheme")};
+    if (!pe_value_same(&schemes[0], &schemes[1]))
+        add_reason(&v, "", "scheme", &schemes[0], &schemes[1]);
+    else if (have_positions(&v))
+        walk(&v, a, b, add_field);
+    if (!are_at_the_same_positions(&v))
+        add_reason(&v, "", "positions", &none, &none);
+    if (v.n_reasons && kinds[0] && kinds[1] && !pe_value_same(kinds[0], kinds[1]))
+        add_reason(&v, "", "kind", kinds[0], kinds[1]);
+    else if (v.layers->n)
+        add_reason(&v, "", "layers", &none, &none);
+    const char *word = verdict_of(&v, numbers_equal || (nothing_differs && !have_positions(&v)));
     if (v.permuted < 2)
         pe_put_string(out, "permutation", "half_to_interleaved");
     else

@@ -16,21 +16,6 @@ static double ratio_of(const struct pe_ladder *ladder, size_t c)
     return ladder->w[c] == ladder->w0[c] ? 1 : ladder->w[c] / ladder->w0[c];
 }
 
-static void fill_tensors(struct pe_analysis *study, const struct pe_subject *subject, double train_len)
-{
-    const struct pe_ladder *ladder = &subject->ladder;
-    double *wavelength = pe_study_tensor(study, subject, "wavelength");
-    double *turns = pe_study_tensor(study, subject, "turns"), *ratio = pe_study_tensor(study, subject, "ratio");
-    for (size_t c = 0; c < ladder->n; c++) {
-        if (wavelength)
-            wavelength[c] = 2 * M_PI / fabs(ladder->w[c]);
-        if (turns)
-            turns[c] = turns_of(ladder, c, train_len);
-        if (ratio)
-            ratio[c] = ratio_of(ladder, c);
-    }
-}
-
 struct ladder_facts {
     size_t full, kept, first_short; /* pairs with a full turn, with ratio 1; the first without a full turn, or C */
     size_t slowest, fastest;        /* without scaling */
@@ -88,7 +73,16 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     pe_put_real(out, "slowest_ratio", ratio_of(ladder, f.slowest));
     pe_put_real(out, "fastest_ratio", ratio_of(ladder, f.fastest));
     pe_put_detail(out, study->request->lang, details[f.first_short == ladder->n]);
-    fill_tensors(study, subject, train_len);
+    double *wavelength = pe_study_tensor(study, subject, "wavelength");
+    double *turns = pe_study_tensor(study, subject, "turns"), *ratio = pe_study_tensor(study, subject, "ratio");
+    for (size_t c = 0; c < ladder->n; c++) {
+        if (wavelength)
+            wavelength[c] = 2 * M_PI / fabs(ladder->w[c]);
+        if (turns)
+            turns[c] = turns_of(ladder, c, train_len);
+        if (ratio)
+            ratio[c] = ratio_of(ladder, c);
+    }
     return PE_OK;
 }
 
@@ -117,7 +111,6 @@ static const struct pe_output_row tensors[] = {
     {.name = NULL},
 };
 
-const struct pe_metric pe_metric_wavelengths;
 const struct pe_metric pe_metric_wavelengths = {
     .info =
         {

@@ -141,16 +141,6 @@ static enum pe_status check_linear(const struct pe_plan *plan, struct pe_failure
     return PE_OK;
 }
 
-static enum pe_status check_lengths(const struct pe_plan *plan, struct pe_failure *err)
-{
-    const struct pe_attention *t = plan->attention;
-    if (plan->scheme->info.is_additive || (plan->seq.q->n == t->q_len && plan->seq.k->n == t->k_len))
-        return PE_OK;
-    return pe_fail(err, t->x.rank ? "/x" : "/q",
-                   "%s has %zu queries and %zu keys, the sequence %llu and %llu positions", t->x.rank ? "x" : "q",
-                   t->q_len, t->k_len, (unsigned long long)plan->seq.q->n, (unsigned long long)plan->seq.k->n);
-}
-
 /* Masks compare positions if every query and key has one; else they compare indices in the sequence, as in a padded
  * batch, whose padding has positions that mean nothing. */
 static bool goes_by_place(const struct pe_plan *plan)
@@ -158,30 +148,6 @@ static bool goes_by_place(const struct pe_plan *plan)
     const struct pe_attention *t = plan->attention;
     return plan->sequence.padded.attention_mask.n || plan->seq.n_axes > 1 || plan->seq.q->n != t->q_len ||
            plan->seq.k->n != t->k_len;
-}
-
-static void set_scale(struct pe_plan *plan)
-{
-    struct pe_attention *t = plan->attention;
-    const struct pe_attend *attend = plan->scheme->attend;
-    double usual =
-        attend && attend->softmax_scale ? attend->softmax_scale(plan, t->head_dim) : 1 / sqrt((double)t->head_dim);
-    if (pe_attention_is_linear(t))
-        t->fields.softmax_scale = PE_UNSET;
-    else if (isnan(t->fields.softmax_scale))
-        t->fields.softmax_scale = usual;
-    t->scale = isnan(t->fields.softmax_scale) ? 1 : t->fields.softmax_scale;
-    t->bias_factor = attend && attend->bias_is_scaled && attend->bias_is_scaled(plan) ? t->scale : 1;
-    if (attend && attend->reach_left)
-        t->mask.reach_left = fmin(t->mask.reach_left, attend->reach_left(plan));
-}
-
-static void take_shapes(struct pe_attention *t)
-{
-    t->n_heads = t->q.n_heads;
-    t->n_kv_heads = t->k.n_heads;
-    t->head_dim = t->q.width;
-    t->v_dim = t->v.width;
 }
 
 /* ---- Rotation ---- */
@@ -283,41 +249,6 @@ static enum pe_status make_tables(struct pe_plan *plan, struct pe_failure *err)
 
 /* ---- Blocks and work ---- */
 
-/* Chooses the number of rows computed together. Products with keys reach nine tenths of their full speed at 32 rows.
- * Products with values need more rows, because BLAS lays out the values again for each block. The cache favours few
- * rows. */
-static void choose_block(struct pe_attention *t)
-{
-    size_t rows = 128, row_bytes = t->k_len * t->a->size;
-    size_t most = t->wants_output ? PE_BLOCK_BYTES_OF_OUTPUT : PE_BLOCK_BYTES;
-    while (rows > 32 && rows * row_bytes > most)
-        rows /= 2;
-    while (rows > 1 && rows * row_bytes > PE_BLOCK_BYTES_MAX)
-        rows /= 2;
-    t->block_rows = rows < t->q_len ? rows : t->q_len;
-}
-
-/* In multiply-adds. Each output counts separately, because results are not stored. */
-static void estimate_work(struct pe_plan *plan)
-{
-    struct pe_attention *t = plan->attention;
-    const struct pe_attend *attend = plan->scheme->attend;
-    double pairs = (double)t->n_batches * (double)t->n_heads * (double)t->q_len * (double)t->k_len;
-    double pair = (double)t->head_dim * (pe_attention_is_linear(t) && t->turns ? 2 : 1);
-    if (attend && attend->work)
-        pair += attend->work(plan);
-    for (size_t i = 0; i < plan->n_outputs; i++)
-        plan->work += pairs * (pair + (t->kinds[i] == PE_OUTPUT ? (double)t->v_dim : 0)) *
-                      (t->kinds[i] == PE_TERMS ? (double)t->n_terms : 1);
-    size_t n_projected = t->n_heads + 2 * t->n_kv_heads;
-    if (t->wants_terms)
-        n_projected += PE_N_EMBEDDING_PARTS * (t->n_heads + t->n_kv_heads);
-    if (t->x.rank)
-        plan->work += (double)t->embedded.n_rows * (double)t->embedded.dim * (double)t->head_dim * (double)n_projected;
-    if (plan->work > PE_LIGHT_WORK)
-        plan->pace = PE_HEAVY;
-}
-
 /* ---- The plan ---- */
 
 static enum pe_status check_scheme(struct pe_plan *plan, struct pe_failure *err)
@@ -326,7 +257,13 @@ static enum pe_status check_scheme(struct pe_plan *plan, struct pe_failure *err)
     t->bias_id = plan->scheme->info.outputs ? pe_output_row_find(plan->scheme, "bias") : SIZE_MAX;
     t->by_place = goes_by_place(plan);
     enum pe_status status = check_linear(plan, err);
-    return status ? status : check_lengths(plan, err);
+    if (status)
+        return status;
+    if (plan->scheme->info.is_additive || (plan->seq.q->n == t->q_len && plan->seq.k->n == t->k_len))
+        return PE_OK;
+    return pe_fail(err, t->x.rank ? "/x" : "/q",
+                   "%s has %zu queries and %zu keys, the sequence %llu and %llu positions", t->x.rank ? "x" : "q",
+                   t->q_len, t->k_len, (unsigned long long)plan->seq.q->n, (unsigned long long)plan->seq.k->n);
 }
 
 /* Sets the shapes of x's projections before their values are computed, because the scale and the rotation need
@@ -340,14 +277,28 @@ static enum pe_status open_tensors(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
     t->head_dim = t->q.tensor.data ? t->q.width : (size_t)t->fields.head_dim;
-    set_scale(plan);
+    const struct pe_attend *attend = plan->scheme->attend;
+    double usual =
+        attend && attend->softmax_scale ? attend->softmax_scale(plan, t->head_dim) : 1 / sqrt((double)t->head_dim);
+    if (pe_attention_is_linear(t))
+        t->fields.softmax_scale = PE_UNSET;
+    else if (isnan(t->fields.softmax_scale))
+        t->fields.softmax_scale = usual;
+    t->scale = isnan(t->fields.softmax_scale) ? 1 : t->fields.softmax_scale;
+    t->bias_factor = attend && attend->bias_is_scaled && attend->bias_is_scaled(plan) ? t->scale : 1;
+    if (attend && attend->reach_left)
+        t->mask.reach_left = fmin(t->mask.reach_left, attend->reach_left(plan));
     enum pe_status status = open_sides(plan, err);
     if (!status)
         status = make_factors(plan, err);
     if (!status)
         status = pe_attention_choose_arithmetic(plan, err);
-    if (!status)
-        take_shapes(t);
+    if (!status) {
+        t->n_heads = t->q.n_heads;
+        t->n_kv_heads = t->k.n_heads;
+        t->head_dim = t->q.width;
+        t->v_dim = t->v.width;
+    }
     if (!status)
         status = check_value_turn(plan, err);
     if (!status && t->fields.sinks.n)
@@ -373,14 +324,38 @@ static enum pe_status init(struct pe_plan *plan, const struct pe_request *reques
         status = open_tensors(plan, err);
     if (status)
         return status;
-    choose_block(t);
+    /* Chooses the number of rows computed together. Products with keys reach nine tenths of their full speed at 32
+     * rows. Products with values need more rows, because BLAS lays out the values again for each block. The cache
+     * favours few rows. */
+    size_t rows = 128, row_bytes = t->k_len * t->a->size;
+    size_t most = t->wants_output ? PE_BLOCK_BYTES_OF_OUTPUT : PE_BLOCK_BYTES;
+    while (rows > 32 && rows * row_bytes > most)
+        rows /= 2;
+    while (rows > 1 && rows * row_bytes > PE_BLOCK_BYTES_MAX)
+        rows /= 2;
+    t->block_rows = rows < t->q_len ? rows : t->q_len;
     for (size_t i = 0; !status && i < plan->n_outputs; i++)
         status = pe_attention_shape_output(plan, i, err);
     if (!status)
         status = pe_view_count_empty(plan, err);
     if (status)
         return status;
-    estimate_work(plan);
+    /* In multiply-adds. Each output counts separately, because results are not stored. */
+    const struct pe_attend *attend = plan->scheme->attend;
+    double pairs = (double)t->n_batches * (double)t->n_heads * (double)t->q_len * (double)t->k_len;
+    double pair = (double)t->head_dim * (pe_attention_is_linear(t) && t->turns ? 2 : 1);
+    if (attend && attend->work)
+        pair += attend->work(plan);
+    for (size_t i = 0; i < plan->n_outputs; i++)
+        plan->work += pairs * (pair + (t->kinds[i] == PE_OUTPUT ? (double)t->v_dim : 0)) *
+                      (t->kinds[i] == PE_TERMS ? (double)t->n_terms : 1);
+    size_t n_projected = t->n_heads + 2 * t->n_kv_heads;
+    if (t->wants_terms)
+        n_projected += PE_N_EMBEDDING_PARTS * (t->n_heads + t->n_kv_heads);
+    if (t->x.rank)
+        plan->work += (double)t->embedded.n_rows * (double)t->embedded.dim * (double)t->head_dim * (double)n_projected;
+    if (plan->work > PE_LIGHT_WORK)
+        plan->pace = PE_HEAVY;
     return pe_workspaces_init(plan, err);
 }
 

@@ -225,33 +225,19 @@ static void cap(const struct block *b)
         b->a->cap(number_at(b, i, b->first), b->end - b->first, b->t->fields.softcap);
 }
 
-static void cap_and_bias(const struct block *b)
-{
-    if (b->t->fields.softcap_after_bias)
-        add_biases(b);
-    cap(b);
-    if (!b->t->fields.softcap_after_bias)
-        add_biases(b);
-}
-
 /* ---- Masks ---- */
-
-static void hide_row(const struct block *b, size_t i, const struct pe_view *view, double x)
-{
-    void *row = number_at(b, i, 0);
-    pe_numbers_set(b->a, row, 0, view->first, x);
-    pe_numbers_set(b->a, row, view->end, b->t->k_len, x);
-    for (size_t j = view->first; view->seen && j < view->end; j++)
-        if (!view->seen[j])
-            pe_number_set(b->a, row, j, x);
-}
 
 static void hide(const struct block *b, double x)
 {
     struct pe_view view;
     for (size_t i = 0; i < b->n_rows && !is_left(b); i++) {
         pe_view_row(b->plan, b->batch, b->i0 + i, b->workspace->seen, &view);
-        hide_row(b, i, &view, x);
+        void *row = number_at(b, i, 0);
+        pe_numbers_set(b->a, row, 0, view.first, x);
+        pe_numbers_set(b->a, row, view.end, b->t->k_len, x);
+        for (size_t j = view.first; view.seen && j < view.end; j++)
+            if (!view.seen[j])
+                pe_number_set(b->a, row, j, x);
     }
 }
 
@@ -326,7 +312,11 @@ static void finish(const struct block *b)
         divide(b);
         return;
     }
-    cap_and_bias(b);
+    if (b->t->fields.softcap_after_bias)
+        add_biases(b);
+    cap(b);
+    if (!b->t->fields.softcap_after_bias)
+        add_biases(b);
     hide(b, -(double)INFINITY);
     if (attend && attend->add_last && b->first < b->end) {
         struct pe_rows rows = rows_of(b);
@@ -361,22 +351,6 @@ void pe_block_make(const struct pe_plan *plan, struct pe_workspace *workspace, e
 
 /* ---- Terms of the scores ---- */
 
-/* Part i of the queries with part j of the keys, term = 2i + j. */
-static void multiply_parts(const struct block *b, size_t term)
-{
-    const struct pe_attention *t = b->t;
-    const struct pe_operand *k = &t->parts[term % 2][1];
-    struct pe_side side = {.operand = (struct pe_operand *)(uintptr_t)&t->parts[term / 2][0],
-                           .positions = t->sides[0].positions,
-                           .factors = t->sides[0].factors};
-    struct pe_rows rows = rows_of(b);
-    size_t kv_head = b->head / (t->n_heads / t->n_kv_heads), d = t->head_dim;
-    const char *keys = k->tensor.data;
-    keys += (b->batch * k->batch_step + kv_head * k->head_step + b->first * k->row_step) * b->a->size;
-    pe_workspace_load_rows(b->plan, &side, b->batch, b->head, b->i0, b->n_rows, b->workspace->q, NULL);
-    b->a->abt(b->n_rows, rows.n_keys, d, t->scale, b->workspace->q, d, keys, k->row_step, 0, rows.logits, rows.stride);
-}
-
 /* What add_last adds to the products: these are its gates, so it cannot begin from zero. */
 static void take_last(const struct block *b, const struct pe_rows *rows)
 {
@@ -396,9 +370,20 @@ static void make_term(const struct block *b, size_t term)
 {
     const struct pe_attend *attend = b->plan->scheme->attend;
     struct pe_rows rows = rows_of(b);
-    if (b->plan->scheme->info.is_additive)
-        multiply_parts(b, term);
-    else if (term == 0)
+    if (b->plan->scheme->info.is_additive) {
+        /* Part i of the queries with part j of the keys, term = 2i + j. */
+        const struct pe_attention *t = b->t;
+        const struct pe_operand *k = &t->parts[term % 2][1];
+        struct pe_side side = {.operand = (struct pe_operand *)(uintptr_t)&t->parts[term / 2][0],
+                               .positions = t->sides[0].positions,
+                               .factors = t->sides[0].factors};
+        size_t kv_head = b->head / (t->n_heads / t->n_kv_heads), d = t->head_dim;
+        const char *keys = k->tensor.data;
+        keys += (b->batch * k->batch_step + kv_head * k->head_step + b->first * k->row_step) * b->a->size;
+        pe_workspace_load_rows(b->plan, &side, b->batch, b->head, b->i0, b->n_rows, b->workspace->q, NULL);
+        b->a->abt(b->n_rows, rows.n_keys, d, t->scale, b->workspace->q, d, keys, k->row_step, 0, rows.logits,
+                  rows.stride);
+    } else if (term == 0)
         multiply_by(b, &rows, b->t->scale, rows.q);
     else if (!attend->add_part)
         take_last(b, &rows);

@@ -19,16 +19,6 @@
 
 /* ---- Words ---- */
 
-/* N(0, 1): channel c of a word depends on seed, word and c only, so a word is the same in every sentence. */
-static void embed_word(int64_t seed, const char *word, size_t dim, float *out)
-{
-    uint64_t hash = pe_seed_hash(seed, "embedding");
-    for (const char *p = word; *p; p++)
-        hash = (hash ^ (unsigned char)*p) * 0x100000001b3; /* continues FNV-1a */
-    for (size_t c = 0; c < dim; c++)
-        out[c] = (float)pe_seed_normal(hash, c);
-}
-
 static size_t same_word_before(const struct pe_value *words, size_t i)
 {
     for (size_t j = 0; j < i; j++)
@@ -53,8 +43,15 @@ static enum pe_status embed_words(struct pe_plan *plan, size_t dim, struct pe_fa
         size_t j = same_word_before(words, i);
         if (j < i)
             memcpy(table + i * dim, table + j * dim, dim * sizeof *table);
-        else
-            embed_word(t->fields.seed, words->list.items[i].string, dim, table + i * dim);
+        else {
+            /* N(0, 1): channel c of a word depends on seed, word and c only, so a word is the same in every sentence.
+             */
+            uint64_t hash = pe_seed_hash(t->fields.seed, "embedding");
+            for (const char *p = words->list.items[i].string; *p; p++)
+                hash = (hash ^ (unsigned char)*p) * 0x100000001b3; /* continues FNV-1a */
+            for (size_t c = 0; c < dim; c++)
+                (table + i * dim)[c] = (float)pe_seed_normal(hash, c);
+        }
     }
     t->x = (struct pe_tensor){.dtype = PE_F32, .rank = 2, .shape = {n, dim}, .data = table};
     return PE_OK;
@@ -190,16 +187,16 @@ static bool make_room(const struct pe_attention *t, struct projection *p, enum p
     return op->owned;
 }
 
-/* y [n, n_out] = x·Wᵀ + b, rows row0 …, converted to the result's dtype in place. */
-static void project(const struct pe_arithmetic *a, const struct projection *p, const double *x, size_t dim, size_t row0,
-                    size_t n, double *y)
+/* y [n, n_out] = x·Wᵀ + bias, rows row0 …, converted to the result's dtype in place. */
+static void project(const struct pe_arithmetic *a, const struct projection *p, const double *bias, const double *x,
+                    size_t dim, size_t row0, size_t n, double *y)
 {
     if (!p->n_out)
         return;
     a->abt(n, p->n_out, dim, 1, x, dim, p->w, dim, 0, y, p->n_out);
-    for (size_t i = 0; p->b && i < n; i++)
+    for (size_t i = 0; bias && i < n; i++)
         for (size_t c = 0; c < p->n_out; c++)
-            y[i * p->n_out + c] += p->b[c];
+            y[i * p->n_out + c] += bias[c];
     enum pe_dtype dtype = p->to->tensor.dtype;
     pe_convert(dtype, (char *)p->to->owned + row0 * p->n_out * pe_dtype_size(dtype), PE_F64, y, n * p->n_out);
 }
@@ -207,18 +204,35 @@ static void project(const struct pe_arithmetic *a, const struct projection *p, c
 /* Rows of one tile. A projection may be wide, so there may be fewer than 64. */
 static size_t tile_rows(const struct pe_embeddings *e) { return e->n_rows < TILE_ROWS ? e->n_rows : TILE_ROWS; }
 
-static bool project_all(const struct pe_plan *plan, const struct projection p[3])
+/* The embeddings as they are, beside their parts. */
+enum { WHOLE = PE_N_EMBEDDING_PARTS };
+
+/* Projects the embeddings, or a part of them, as queries, keys and, of n = 3, values. Biases belong to the content. */
+static bool project_all(const struct pe_plan *plan, int part, struct pe_operand *const *to, size_t n_to,
+                        enum pe_dtype dtype)
 {
-    const struct pe_embeddings *e = &plan->attention->embedded;
-    size_t widest = 0;
-    for (size_t i = 0; i < 3; i++)
+    struct pe_attention *t = plan->attention;
+    const struct pe_embeddings *e = &t->embedded;
+    struct projection p[3] = {{0}};
+    size_t widest = 0, tile = tile_rows(e) * e->dim, n_tiles = part == WHOLE ? 1 : 2;
+    bool fine = true;
+    for (size_t i = 0; i < n_to; i++) {
+        fine = fine && open_projection(t, (enum pe_projection)(PE_W_Q + i), to[i], &p[i]) && make_room(t, &p[i], dtype);
         widest = p[i].n_out > widest ? p[i].n_out : widest;
-    double *x = malloc(tile_rows(e) * (e->dim + widest) * sizeof *x);
+    }
+    double *x = fine ? malloc((n_tiles * tile + tile_rows(e) * widest) * sizeof *x) : NULL;
     for (size_t row = 0; x && row < e->n_rows && !pe_is_cancelled(); row += TILE_ROWS) {
         size_t n = e->n_rows - row < TILE_ROWS ? e->n_rows - row : TILE_ROWS;
-        load(plan, row, n, x);
-        for (size_t i = 0; i < 3 && !pe_is_cancelled(); i++)
-            project(plan->attention->products, &p[i], x, e->dim, row, n, x + tile_rows(e) * e->dim);
+        if (part == WHOLE)
+            load(plan, row, n, x);
+        else
+            load_part(plan, (enum pe_embedding_part)part, row, n, x, x + tile);
+        for (size_t i = 0; i < n_to && !pe_is_cancelled(); i++)
+            project(t->products, &p[i], part == PE_POSITION ? NULL : p[i].b, x, e->dim, row, n, x + n_tiles * tile);
+    }
+    for (size_t i = 0; i < n_to; i++) {
+        free(p[i].w);
+        free(p[i].b);
     }
     free(x);
     return x;
@@ -271,54 +285,8 @@ enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, str
     struct pe_attention *t = plan->attention;
     if (check_work(plan, err) || admit(plan, err))
         return err->status;
-    struct projection p[3] = {{0}};
-    struct pe_operand *to[3] = {&t->q, &t->k, &t->v};
-    bool fine = true;
-    for (size_t i = 0; i < 3; i++)
-        fine = fine && open_projection(t, (enum pe_projection)(PE_W_Q + i), to[i], &p[i]) && make_room(t, &p[i], dtype);
-    fine = fine && project_all(plan, p);
-    for (size_t i = 0; i < 3; i++) {
-        free(p[i].w);
-        free(p[i].b);
-    }
-    return fine ? PE_OK : pe_no_memory(err);
-}
-
-/* ---- Parts ---- */
-
-/* Queries and keys of a part. Biases belong to the content. */
-static bool project_part(const struct pe_plan *plan, enum pe_embedding_part part, const struct projection p[2])
-{
-    const struct pe_embeddings *e = &plan->attention->embedded;
-    size_t widest = p[0].n_out > p[1].n_out ? p[0].n_out : p[1].n_out, tile = tile_rows(e) * e->dim;
-    double *x = malloc((2 * tile + tile_rows(e) * widest) * sizeof *x);
-    for (size_t row = 0; x && row < e->n_rows && !pe_is_cancelled(); row += TILE_ROWS) {
-        size_t n = e->n_rows - row < TILE_ROWS ? e->n_rows - row : TILE_ROWS;
-        load_part(plan, part, row, n, x, x + tile);
-        for (size_t i = 0; i < 2 && !pe_is_cancelled(); i++) {
-            struct projection of_part = p[i];
-            of_part.b = part == PE_CONTENT ? p[i].b : NULL;
-            project(plan->attention->products, &of_part, x, e->dim, row, n, x + 2 * tile);
-        }
-    }
-    free(x);
-    return x;
-}
-
-static bool make_part(struct pe_plan *plan, enum pe_embedding_part part)
-{
-    struct pe_attention *t = plan->attention;
-    struct projection p[2] = {{0}};
-    bool fine = true;
-    for (size_t i = 0; i < 2; i++)
-        fine = fine && open_projection(t, (enum pe_projection)(PE_W_Q + i), &t->parts[part][i], &p[i]) &&
-               make_room(t, &p[i], t->a->dtype);
-    fine = fine && project_part(plan, part, p);
-    for (size_t i = 0; i < 2; i++) {
-        free(p[i].w);
-        free(p[i].b);
-    }
-    return fine;
+    return project_all(plan, WHOLE, (struct pe_operand *const[]){&t->q, &t->k, &t->v}, 3, dtype) ? PE_OK
+                                                                                                 : pe_no_memory(err);
 }
 
 /* The same as admit() for the queries and keys of one part after the other. */
@@ -338,11 +306,13 @@ static enum pe_status admit_parts(struct pe_plan *plan, struct pe_failure *err)
 
 enum pe_status pe_attention_embed_parts(struct pe_plan *plan, struct pe_failure *err)
 {
+    struct pe_attention *t = plan->attention;
     bool fine = true;
     if (admit_parts(plan, err))
         return err->status;
-    for (enum pe_embedding_part part = 0; fine && part < PE_N_EMBEDDING_PARTS; part++)
-        fine = make_part(plan, part);
+    for (int part = 0; fine && part < PE_N_EMBEDDING_PARTS; part++)
+        fine = project_all(plan, part, (struct pe_operand *const[]){&t->parts[part][0], &t->parts[part][1]}, 2,
+                           t->a->dtype);
     return fine ? PE_OK : pe_no_memory(err);
 }
 

@@ -78,24 +78,6 @@ static bool is_made_in_place(const struct pe_plan *plan, size_t i, const struct 
     return map && n == u->n_rows * u->width && plan->outputs[i].dtype == t->a->dtype && (uintptr_t)at % t->a->size == 0;
 }
 
-/* Writes n numbers of a unit from `start` on. The workspace remembers which unit its memory holds. */
-static void make_part(const struct pe_plan *plan, size_t i, const struct unit *u, size_t start, size_t n, char *at)
-{
-    const struct pe_attention *t = plan->attention;
-    uint64_t name = u->number * 16 + (uint64_t)t->kinds[i];
-    enum pe_dtype dtype;
-    struct pe_workspace *workspace = pe_workspace_borrow(t, name);
-    uint64_t has = atomic_load_explicit(&workspace->unit, memory_order_relaxed);
-    bool in_place = has != name && is_made_in_place(plan, i, u, n, at);
-    const char *numbers =
-        make_unit(plan, workspace, t->kinds[i], u, has == name, in_place ? at : (void *)workspace->block, &dtype);
-    if (!in_place)
-        pe_convert(plan->outputs[i].dtype, at, dtype, numbers + start * pe_dtype_size(dtype), n);
-    if (has != name && pe_was_cancelled()) /* the workspace may hold an incomplete unit */
-        name = UINT64_MAX;
-    pe_workspace_return(workspace, in_place && name != UINT64_MAX ? has : name);
-}
-
 /* A unit is always computed whole and the requested part is copied, because the last bits of a matrix product depend
  * on its size. */
 void pe_attention_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst)
@@ -107,7 +89,20 @@ void pe_attention_fill(const struct pe_plan *plan, size_t i, uint64_t first, siz
         uint64_t start = first % o->period % o->unit;
         uint64_t left = u.n_rows * u.n_heads * u.width - start;
         size_t m = left < n ? (size_t)left : n;
-        make_part(plan, i, &u, (size_t)start, m, at);
+        /* Writes n numbers of a unit from `start` on. The workspace remembers which unit its memory holds. */
+        const struct pe_attention *t = plan->attention;
+        uint64_t name = u.number * 16 + (uint64_t)t->kinds[i];
+        enum pe_dtype dtype;
+        struct pe_workspace *workspace = pe_workspace_borrow(t, name);
+        uint64_t has = atomic_load_explicit(&workspace->unit, memory_order_relaxed);
+        bool in_place = has != name && is_made_in_place(plan, i, &u, m, at);
+        const char *numbers =
+            make_unit(plan, workspace, t->kinds[i], &u, has == name, in_place ? at : (void *)workspace->block, &dtype);
+        if (!in_place)
+            pe_convert(plan->outputs[i].dtype, at, dtype, numbers + ((size_t)start) * pe_dtype_size(dtype), m);
+        if (has != name && pe_was_cancelled()) /* the workspace may hold an incomplete unit */
+            name = UINT64_MAX;
+        pe_workspace_return(workspace, in_place && name != UINT64_MAX ? has : name);
         first += m;
         n -= m;
         at += m * pe_dtype_size(o->dtype);

@@ -8,8 +8,6 @@
 #define F pe_attention_fields
 static const char *const kernels[] = {[PE_SOFTMAX_KERNEL] = "softmax", [PE_LINEAR_KERNEL] = "linear", NULL};
 
-static const struct pe_param of_query_scale[] = {PE_QUERY_SCALE_FIELDS(F)};
-
 const struct pe_param pe_attention_params[] = {
     PE_P_INT(F, num_heads, 8, 1, PE_HEADS_MAX, "heads", "attention heads; if q is sent, its own", .group = PE_G_SIZE,
              .usual = {1, 32}),
@@ -40,7 +38,7 @@ const struct pe_param pe_attention_params[] = {
                "a logit for each head that takes part in the softmax and has no value: probabilities are "
                "e^s/(sum of e^s + e^sink), so a row sums to less than 1 (gpt-oss): [num_heads]",
                .group = PE_G_ATTENTION),
-    PE_P_OBJECT("query_scale", of_query_scale, "scale of queries", PE_QUERY_SCALE_ABOUT, .group = PE_G_ATTENTION),
+    PE_P_QUERY_SCALE(F),
     PE_P_WORD(F, kernel, kernels, "kernel",
               "softmax; linear: phi(q)·phi(k) with phi = elu + 1, rotated only in the numerator (RoFormer eq. 19)",
               .group = PE_G_ATTENTION),
@@ -136,19 +134,6 @@ static enum pe_status read_tensors(struct pe_attention *t, const struct pe_reque
 
 /* ---- Which of the three ways ---- */
 
-static enum pe_status refuse_unused(const struct pe_plan *plan, const struct pe_attention *t, struct pe_failure *err)
-{
-    bool used = plan->scheme->attend && plan->scheme->attend->uses_projections;
-    for (size_t i = 0; !used && i < PE_N_PROJECTIONS; i++) {
-        char pointer[8] = "/";
-        if (t->brought.projections[i].tensor.data)
-            return pe_fail(err, strcat(pointer, projection_names[i]),
-                           "%s is not used here: it makes queries, keys or values out of x, and q is there",
-                           projection_names[i]);
-    }
-    return PE_OK;
-}
-
 static enum pe_status check_ways(const struct pe_plan *plan, const struct pe_attention *t, struct pe_failure *err)
 {
     const struct pe_scheme *scheme = plan->scheme;
@@ -167,7 +152,15 @@ static enum pe_status check_ways(const struct pe_plan *plan, const struct pe_att
                        "%s is added to embeddings before they are projected; give x with w_q and w_k, or tokens, "
                        "instead of q and k",
                        scheme->info.name);
-    return refuse_unused(plan, t, err);
+    bool used = plan->scheme->attend && plan->scheme->attend->uses_projections;
+    for (size_t i = 0; !used && i < PE_N_PROJECTIONS; i++) {
+        char pointer[8] = "/";
+        if (t->brought.projections[i].tensor.data)
+            return pe_fail(err, strcat(pointer, projection_names[i]),
+                           "%s is not used here: it makes queries, keys or values out of x, and q is there",
+                           projection_names[i]);
+    }
+    return PE_OK;
 }
 
 /* ---- Shapes ---- */
@@ -280,26 +273,6 @@ static enum pe_status fix_by_x(struct pe_plan *plan, struct pe_attention *t, str
 
 /* ---- The seed ---- */
 
-/* Settles the seed, from which embeddings of words and missing projections are computed. Words without a seed use
- * seed 0, and so do the scheme's weights. */
-static enum pe_status settle_seed(struct pe_plan *plan, struct pe_attention *t, struct pe_failure *err)
-{
-    const struct pe_param *row = pe_param_find(plan->scheme->info.params, "seed");
-    int64_t *own = &t->fields.seed;
-    if (t->has_tokens && *own == PE_UNSET_INT)
-        *own = 0;
-    if (t->has_tokens && row && row->type == PE_T_INT)
-        *(int64_t *)((char *)plan->config + row->offset) = *own;
-    bool makes = t->has_tokens || (t->x.rank && (!t->brought.projections[PE_W_Q].tensor.data ||
-                                                 !t->brought.projections[PE_W_K].tensor.data ||
-                                                 (t->wants_output && !t->brought.projections[PE_W_V].tensor.data)));
-    t->has_seed = plan->operation_uses_seed = makes && *own != PE_UNSET_INT;
-    bool schemes = row && pe_when_holds(row->when, plan->scheme->info.params, plan->config);
-    if (!t->has_seed && !schemes && pe_plan_gave_itself(plan, "seed"))
-        return pe_fail(err, "/seed", "seed is not used here: no tensor is random");
-    return PE_OK;
-}
-
 /* ---- Projections ---- */
 
 static enum pe_status need_projection(struct pe_attention *t, enum pe_projection i, uint64_t n_rows, uint64_t dim,
@@ -393,9 +366,21 @@ enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *
         status = check_ways(plan, t, err);
     if (status)
         return status;
-    status = settle_seed(plan, t, err);
-    if (status)
-        return status;
+    /* Settles the seed, from which embeddings of words and missing projections are computed. Words without a seed use
+     * seed 0, and so do the scheme's weights. */
+    const struct pe_param *row = pe_param_find(plan->scheme->info.params, "seed");
+    int64_t *own = &t->fields.seed;
+    if (t->has_tokens && *own == PE_UNSET_INT)
+        *own = 0;
+    if (t->has_tokens && row && row->type == PE_T_INT)
+        *(int64_t *)((char *)plan->config + row->offset) = *own;
+    bool makes = t->has_tokens || (t->x.rank && (!t->brought.projections[PE_W_Q].tensor.data ||
+                                                 !t->brought.projections[PE_W_K].tensor.data ||
+                                                 (t->wants_output && !t->brought.projections[PE_W_V].tensor.data)));
+    t->has_seed = plan->operation_uses_seed = makes && *own != PE_UNSET_INT;
+    bool schemes = row && pe_when_holds(row->when, plan->scheme->info.params, plan->config);
+    if (!t->has_seed && !schemes && pe_plan_gave_itself(plan, "seed"))
+        return pe_fail(err, "/seed", "seed is not used here: no tensor is random");
     status = t->q.tensor.data ? fix_by_q(plan, t, err) : fix_by_x(plan, t, err);
     if (status || t->q.tensor.data || plan->scheme->info.is_additive)
         return status;

@@ -44,16 +44,6 @@ static void view_of_run(const struct pe_plan *plan, size_t i, struct pe_view *vi
     view->end = clamp(end, view->first, high);
 }
 
-static void view_of_list(const struct pe_plan *plan, const uint8_t *mask, size_t i, uint8_t *scratch,
-                         struct pe_view *view)
-{
-    size_t n = plan->attention->k_len;
-    double q = pe_position_at(plan->seq.q, i);
-    for (size_t j = 0; j < n; j++)
-        scratch[j] = (!mask || mask[j]) && pe_mask_reaches(&plan->attention->mask, pe_position_at(plan->seq.k, j) - q);
-    *view = (struct pe_view){.end = n, .seen = scratch};
-}
-
 void pe_view_row(const struct pe_plan *plan, size_t batch, size_t i, uint8_t *scratch, struct pe_view *view)
 {
     const struct pe_attention *t = plan->attention;
@@ -62,8 +52,14 @@ void pe_view_row(const struct pe_plan *plan, size_t batch, size_t i, uint8_t *sc
     *view = (struct pe_view){.end = t->k_len, .seen = seen};
     if (are_runs(plan))
         view_of_run(plan, i, view);
-    else if (!pe_mask_is_far(mask))
-        view_of_list(plan, seen, i, scratch, view);
+    else if (!pe_mask_is_far(mask)) {
+        size_t n = plan->attention->k_len;
+        double q = pe_position_at(plan->seq.q, i);
+        for (size_t j = 0; j < n; j++)
+            scratch[j] =
+                (!seen || seen[j]) && pe_mask_reaches(&plan->attention->mask, pe_position_at(plan->seq.k, j) - q);
+        *view = (struct pe_view){.end = n, .seen = scratch};
+    }
     view->is_empty =
         view->first == view->end || (view->seen && !memchr(view->seen + view->first, 1, view->end - view->first));
 }

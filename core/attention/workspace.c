@@ -189,16 +189,6 @@ static const double *cosines_at(const struct pe_plan *plan, const struct pe_side
     return w->values + (row - w->first) * width;
 }
 
-static void normalise(double *x, size_t n)
-{
-    double sum = 0;
-    for (size_t c = 0; c < n; c++)
-        sum += x[c] * x[c];
-    double norm = fmax(sqrt(sum), 1e-12); /* torch.nn.functional.normalize */
-    for (size_t c = 0; c < n; c++)
-        x[c] /= norm;
-}
-
 /* Loads one row that must be changed before it is rotated. */
 static void load_changed(const struct pe_plan *plan, const struct pe_operand *op, const char *from,
                          const double *cosines, char *to, char *plain)
@@ -208,27 +198,20 @@ static void load_changed(const struct pe_plan *plan, const struct pe_operand *op
     pe_convert(PE_F64, x, op->tensor.dtype, from, t->head_dim);
     for (size_t c = 0; pe_attention_is_linear(t) && c < t->head_dim; c++)
         x[c] = phi(x[c]);
-    if (is_normalised(plan))
-        normalise(x, t->head_dim);
+    if (is_normalised(plan)) {
+        double sum = 0;
+        for (size_t c = 0; c < t->head_dim; c++)
+            sum += x[c] * x[c];
+        double norm = fmax(sqrt(sum), 1e-12); /* torch.nn.functional.normalize */
+        for (size_t c = 0; c < t->head_dim; c++)
+            x[c] /= norm;
+    }
     if (plain)
         pe_convert(t->a->dtype, plain, PE_F64, x, t->head_dim);
     if (cosines)
         pe_rotate_row(&t->turn, cosines, PE_F64, x, t->a->dtype, to);
     else
         pe_convert(t->a->dtype, to, PE_F64, x, t->head_dim);
-}
-
-/* A row of a tensor may be at any address, because a .npy part begins where the part before it ends. */
-static void load_row(const struct pe_plan *plan, const struct pe_operand *op, const char *from, const double *cosines,
-                     char *to, char *plain)
-{
-    const struct pe_attention *t = plan->attention;
-    if (pe_attention_is_linear(t) || is_normalised(plan))
-        load_changed(plan, op, from, cosines, to, plain);
-    else if (cosines)
-        pe_rotate_row(&t->turn, cosines, op->tensor.dtype, from, t->a->dtype, to);
-    else
-        pe_convert(t->a->dtype, to, op->tensor.dtype, from, op->width);
 }
 
 static void multiply_row(const struct pe_arithmetic *a, char *row, size_t n, double factor)
@@ -265,7 +248,14 @@ void pe_workspace_load_rows(const struct pe_plan *plan, const struct pe_side *si
         if (is_time_to_ask(i, op->width) && pe_is_cancelled())
             return;
         const double *cosines = t->turns ? cosines_at(plan, side, place + row0 + i, &w) : NULL;
-        load_row(plan, op, from, cosines, (char *)dst + i * bytes, plain ? (char *)plain + i * bytes : NULL);
+        /* A row of a tensor may be at any address, because a .npy part begins where the part before it ends. */
+        char *to = (char *)dst + i * bytes;
+        if (pe_attention_is_linear(t) || is_normalised(plan))
+            load_changed(plan, op, from, cosines, to, plain ? (char *)plain + i * bytes : NULL);
+        else if (cosines)
+            pe_rotate_row(&t->turn, cosines, op->tensor.dtype, from, t->a->dtype, to);
+        else
+            pe_convert(t->a->dtype, to, op->tensor.dtype, from, op->width);
         if (side->factors)
             multiply_row(t->a, (char *)dst + i * bytes, op->width, side->factors[place + row0 + i]);
     }
@@ -332,17 +322,6 @@ static void pack(const struct pe_attention *t, const char *keys, size_t stride, 
     }
 }
 
-static void load_keys(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t kv_head)
-{
-    const struct pe_attention *t = plan->attention;
-    size_t stride;
-    if (workspace->k)
-        pe_workspace_load_rows(plan, &t->sides[1], batch, kv_head, 0, t->k_len, workspace->k, workspace->k_plain);
-    const char *keys = pe_workspace_keys(t, workspace, batch, kv_head, &stride);
-    if (workspace->panels)
-        pack(t, keys, stride, workspace->panels);
-}
-
 static void meet_keys(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head)
 {
     const struct pe_attention *t = plan->attention;
@@ -363,7 +342,12 @@ void pe_workspace_load_head(const struct pe_plan *plan, struct pe_workspace *wor
     size_t kv_head = head / (t->n_heads / t->n_kv_heads);
     uint64_t kv = 1 + batch * t->n_kv_heads + kv_head;
     if (workspace->kv_head != kv) {
-        load_keys(plan, workspace, batch, kv_head);
+        size_t stride;
+        if (workspace->k)
+            pe_workspace_load_rows(plan, &t->sides[1], batch, kv_head, 0, t->k_len, workspace->k, workspace->k_plain);
+        const char *keys = pe_workspace_keys(t, workspace, batch, kv_head, &stride);
+        if (workspace->panels)
+            pack(t, keys, stride, workspace->panels);
         if (workspace->v)
             load_values(plan, workspace, batch, kv_head);
         workspace->kv_head = pe_was_cancelled() ? NOTHING_LOADED : kv;

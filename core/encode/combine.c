@@ -136,47 +136,37 @@ const struct pe_plan *pe_plan_of_batch(const struct pe_plan *plan, uint64_t batc
     return room;
 }
 
-/* Rows of an output of the scheme's own fill(), which knows one row of the batch at a time. */
-static void fill_by_batch(const struct pe_plan *plan, struct pe_output output, size_t id, const struct pe_block *b,
-                          char *dst)
-{
-    uint64_t n_batches = pe_sequence_n_batches(&plan->seq), n = output.n_rows / n_batches, end = b->row0 + b->n_rows;
-    struct pe_plan room;
-    output.n_rows = n;
-    for (uint64_t row = b->row0, m; row < end; row += m) {
-        m = n - row % n < end - row ? n - row % n : end - row;
-        struct pe_block part = {.row0 = row % n, .n_rows = m, .col0 = b->col0, .n_cols = b->n_cols};
-        plan->scheme->fill(pe_plan_of_batch(plan, row / n, &room), &output, id, &part,
-                           dst + (row - b->row0) * b->n_cols * pe_dtype_size(output.dtype));
-    }
-}
-
-/* Rows of a table of waves, behind its rows of zeros, which are zero bytes in every dtype. */
-static void fill_waves(const struct pe_plan *plan, const struct pe_source *from, enum pe_dtype dtype,
-                       const struct pe_block *b, char *dst)
-{
-    const struct pe_positions *axes = plan->seq.k;
-    uint64_t zeros = b->row0 < from->n_zeros ? least(from->n_zeros - b->row0, b->n_rows) : 0;
-    uint64_t row0 = b->row0 + zeros - from->n_zeros, n_rows = b->n_rows - zeros;
-    size_t skipped = (size_t)(zeros * b->n_cols) * pe_dtype_size(dtype);
-    memset(dst, 0, skipped);
-    if (n_rows > 0 && from->waves)
-        pe_waves_fill(from->waves, dtype, axes, row0, n_rows, b->col0, b->n_cols, dst + skipped, b->n_cols);
-    else if (n_rows > 0)
-        pe_float32_fill(from->recipe + b->col0, dtype, axes, row0, n_rows, b->n_cols, dst + skipped, b->n_cols);
-}
-
 void pe_plan_fill_source(const struct pe_plan *plan, size_t i, enum pe_dtype dtype, const struct pe_block *b, void *dst)
 {
     const struct pe_source *from = &plan->sources[i];
     if (from->waves || from->recipe) {
-        fill_waves(plan, from, dtype, b, dst);
+        /* Rows of a table of waves, behind its rows of zeros, which are zero bytes in every dtype. */
+        const struct pe_positions *axes = plan->seq.k;
+        uint64_t zeros = b->row0 < from->n_zeros ? least(from->n_zeros - b->row0, b->n_rows) : 0;
+        uint64_t row0 = b->row0 + zeros - from->n_zeros, n_rows = b->n_rows - zeros;
+        size_t skipped = (size_t)(zeros * b->n_cols) * pe_dtype_size(dtype);
+        memset(dst, 0, skipped);
+        if (n_rows > 0 && from->waves)
+            pe_waves_fill(from->waves, dtype, axes, row0, n_rows, b->col0, b->n_cols, dst + skipped, b->n_cols);
+        else if (n_rows > 0)
+            pe_float32_fill(from->recipe + b->col0, dtype, axes, row0, n_rows, b->n_cols, dst + skipped, b->n_cols);
     } else {
         struct pe_output output = plan->outputs[i];
         output.dtype = dtype;
-        if (from->is_by_batch)
-            fill_by_batch(plan, output, from->id, b, dst);
-        else
+        if (from->is_by_batch) {
+            /* Rows of an output of the scheme's own fill(), which knows one row of the batch at a time. */
+            uint64_t n_batches = pe_sequence_n_batches(&plan->seq), n = output.n_rows / n_batches,
+                     end = b->row0 + b->n_rows;
+            struct pe_plan room;
+            output.n_rows = n;
+            for (uint64_t row = b->row0, m; row < end; row += m) {
+                m = n - row % n < end - row ? n - row % n : end - row;
+                struct pe_block part = {.row0 = row % n, .n_rows = m, .col0 = b->col0, .n_cols = b->n_cols};
+                plan->scheme->fill(pe_plan_of_batch(plan, row / n, &room), &output, from->id, &part,
+                                   dst + (row - b->row0) * b->n_cols * pe_dtype_size(output.dtype));
+            }
+        } else {
             plan->scheme->fill(plan, &output, from->id, b, dst);
+        }
     }
 }

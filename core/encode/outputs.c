@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <assert.h>
-#include <ctype.h>
 
 enum { OUTPUT_ROWS_MAX = 32 };
 
@@ -159,96 +158,7 @@ static enum pe_status choose(struct pe_plan *plan, const struct pe_request *requ
     return PE_OK;
 }
 
-/* ---- Shape expressions: "n,rotary_dim/2", evaluated over sizes and integer parameters ---- */
-
-/* Looks a name of length n up; false if there is none. */
-typedef bool (*lookup_fn)(const void *context, const char *name, size_t n, int64_t *value);
-
-static int64_t number_of(const char **p, lookup_fn lookup, const void *context)
-{
-    const char *start = *p;
-    int64_t value = 0;
-    if (isdigit((unsigned char)*start)) {
-        while (isdigit((unsigned char)**p))
-            value = 10 * value + (*(*p)++ - '0');
-        return value;
-    }
-    while (isalnum((unsigned char)**p) || **p == '_')
-        (*p)++;
-    bool found = lookup(context, start, (size_t)(*p - start), &value);
-    assert(found && "a shape names something that is neither a size nor an integer parameter");
-    (void)found;
-    return value;
-}
-
-static int64_t axis_of(const char **p, lookup_fn lookup, const void *context)
-{
-    int64_t value = number_of(p, lookup, context);
-    while (**p && **p != ',') {
-        char sign = *(*p)++;
-        int64_t right = number_of(p, lookup, context);
-        switch (sign) {
-        case '*': value *= right; break;
-        case '/': value /= right; break;
-        case '+': value += right; break;
-        case '-': value -= right; break;
-        default: assert(false && "an unknown operator in a shape");
-        }
-    }
-    return value;
-}
-
-/* Writes the axes of expression to shape and their number to *rank. The expression is ours, so a name that is not found
- * or bad syntax is a programming error (assert). Operators * / + - apply from left to right. */
-static void parse_shape(const char *expression, lookup_fn lookup, const void *context, uint64_t *shape, unsigned *rank)
-{
-    *rank = 0;
-    for (const char *p = expression; *p; p += *p == ',') {
-        assert(*rank < PE_RANK_MAX);
-        int64_t value = axis_of(&p, lookup, context);
-        assert(value >= 0);
-        shape[(*rank)++] = (uint64_t)value;
-    }
-}
-
 /* ---- Their shapes ---- */
-
-static bool look_up(const void *context, const char *name, size_t n, int64_t *value)
-{
-    const struct pe_plan *plan = context;
-    const struct {
-        const char *name;
-        uint64_t value;
-    } sizes[] = {
-        {"n", plan->seq.k->n}, {"q_len", plan->seq.q->n}, {"k_len", plan->seq.k->n}, {"axes", plan->seq.n_axes}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (strncmp(sizes[i].name, name, n) == 0 && sizes[i].name[n] == '\0') {
-            *value = (int64_t)sizes[i].value;
-            return true;
-        }
-    if (plan->scheme->width && strncmp("width", name, n) == 0 && n == strlen("width")) {
-        *value = (int64_t)plan->scheme->width(plan);
-        return true;
-    }
-    return pe_param_integer(plan->scheme->info.params, plan->config, name, n, value);
-}
-
-static enum pe_status too_large(const struct pe_output *output, struct pe_failure *err)
-{
-    pe_fail(err, "", "output %s would have more than 2^60 elements", output->name);
-    return err->status = PE_TOO_LARGE;
-}
-
-/* [n, dim] becomes [dim, ...grid]; a row is then one channel over the whole grid. */
-static void put_channels_first(const struct pe_plan *plan, struct pe_output *output)
-{
-    uint64_t n = output->n_rows, width = output->row_len;
-    output->rank = 1 + plan->seq.n_grid;
-    output->shape[0] = width;
-    memcpy(output->shape + 1, plan->seq.grid, plan->seq.n_grid * sizeof *output->shape);
-    output->n_rows = width;
-    output->row_len = n;
-}
 
 /* Does an output depend on positions? Its shape names them, or it is one number of the whole sequence. */
 static bool is_of_positions(const char *shape)
@@ -264,15 +174,6 @@ static bool is_of_positions(const char *shape)
     return false;
 }
 
-/* An axis of the batch in front. */
-static void put_batch(const struct pe_plan *plan, struct pe_output *output)
-{
-    assert(output->rank < PE_RANK_MAX);
-    memmove(output->shape + 1, output->shape, output->rank * sizeof *output->shape);
-    output->shape[0] = pe_sequence_n_batches(&plan->seq);
-    output->rank++;
-}
-
 static enum pe_status shape(struct pe_plan *plan, size_t i, struct pe_failure *err)
 {
     struct pe_output *output = &plan->outputs[i];
@@ -281,18 +182,25 @@ static enum pe_status shape(struct pe_plan *plan, size_t i, struct pe_failure *e
     output->dtype = row->dtype == PE_DTYPE_NONE ? plan->dtype : row->dtype;
     if (plan->scheme->dtype)
         output->dtype = plan->scheme->dtype(plan, plan->sources[i].id, output->dtype);
-    parse_shape(row->shape, look_up, plan, output->shape, &output->rank);
+    output->rank = pe_shape_of(plan, row->shape, output->shape);
     unsigned leading = output->rank > row->row_axes ? output->rank - row->row_axes : 0;
     plan->sources[i].is_by_batch = pe_sequence_n_batches(&plan->seq) > 0 && is_of_positions(row->shape);
     if (plan->sources[i].is_by_batch) {
-        put_batch(plan, output);
+        /* An axis of the batch in front. */
+        assert(output->rank < PE_RANK_MAX);
+        memmove(output->shape + 1, output->shape, output->rank * sizeof *output->shape);
+        output->shape[0] = pe_sequence_n_batches(&plan->seq);
+        output->rank++;
         leading++;
     }
     uint64_t total;
     bool fits = pe_shape_count(output->shape, leading, &output->n_rows) &&
                 pe_shape_count(output->shape + leading, output->rank - leading, &output->row_len) &&
                 pe_shape_count(output->shape, output->rank, &total) && total <= INT64_MAX / sizeof(double);
-    return fits ? PE_OK : too_large(output, err);
+    if (fits)
+        return PE_OK;
+    pe_fail(err, "", "output %s would have more than 2^60 elements", output->name);
+    return err->status = PE_TOO_LARGE;
 }
 
 /* The shape of `combined`, whose encoding is the last source. */
@@ -370,38 +278,13 @@ static enum pe_status shape_all(struct pe_plan *plan, struct pe_failure *err)
     return status;
 }
 
-static void transpose(struct pe_plan *plan)
-{
-    for (size_t i = 0; pe_absolute_channels_first(plan) && i < plan->n_outputs; i++)
-        if (strcmp(plan->outputs[i].name, "encoding") == 0) {
-            plan->sources[i].transposed = true;
-            put_channels_first(plan, &plan->outputs[i]);
-        }
-}
-
 /* ---- What they will take ---- */
-
-/* Like look_up, before the scheme's plan(): a size that plan() will derive is at most the largest of those given. */
-static bool look_up_most(const void *context, const char *name, size_t n, int64_t *value)
-{
-    const struct pe_plan *plan = context;
-    if (look_up(plan, name, n, value) && *value != PE_UNSET_INT)
-        return true;
-    *value = 0;
-    for (const struct pe_param *row = plan->scheme->info.params; row->name; row++) {
-        const void *field = (const char *)plan->config + row->offset;
-        if (row->type == PE_T_INT && row->group == PE_G_SIZE && *(const int64_t *)field > *value)
-            *value = *(const int64_t *)field;
-    }
-    return true;
-}
 
 static double row_len_most(const struct pe_plan *plan, const struct pe_output_row *row)
 {
     uint64_t shape[PE_RANK_MAX];
-    unsigned rank;
+    unsigned rank = pe_shape_most(plan, row->shape, shape);
     double n = 1;
-    parse_shape(row->shape, look_up_most, plan, shape, &rank);
     for (unsigned axis = rank > row->row_axes ? rank - row->row_axes : 0; axis < rank; axis++)
         n *= (double)shape[axis];
     return n;
@@ -464,7 +347,18 @@ enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *re
     for (size_t i = 0; !status && i < plan->n_sources; i++)
         status = source(plan, i, err);
     if (!status)
-        transpose(plan);
+        for (size_t i = 0; pe_absolute_channels_first(plan) && i < plan->n_outputs; i++)
+            if (strcmp(plan->outputs[i].name, "encoding") == 0) {
+                plan->sources[i].transposed = true;
+                /* [n, dim] becomes [dim, ...grid]; a row is then one channel over the whole grid. */
+                struct pe_output *output = &plan->outputs[i];
+                uint64_t n = output->n_rows, width = output->row_len;
+                output->rank = 1 + plan->seq.n_grid;
+                output->shape[0] = width;
+                memcpy(output->shape + 1, plan->seq.grid, plan->seq.n_grid * sizeof *output->shape);
+                output->n_rows = width;
+                output->row_len = n;
+            }
     return status;
 }
 

@@ -4,13 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct pe_param of_query_scale[] = {PE_QUERY_SCALE_FIELDS(pe_golden_fields)};
-
 static const struct pe_param rows[] = {
     PE_P_INT(pe_golden_fields, seed, 0, 0, 0x1p53, "seed", "seed of the queries and keys, and of random weights"),
     PE_P_REALS(pe_golden_fields, positions, -PE_POSITION_MAX, PE_POSITION_MAX, "positions",
                "at most 64 positions, [n] or [axes][n]; default a few that show much", .group = PE_G_SEQUENCE),
-    PE_P_OBJECT("query_scale", of_query_scale, "scale of queries", PE_QUERY_SCALE_ABOUT, .group = PE_G_ATTENTION),
+    PE_P_QUERY_SCALE(pe_golden_fields),
     PE_P_END,
 };
 
@@ -37,20 +35,6 @@ const struct pe_member pe_golden_members[] = {
 
 /* ---- Fields ---- */
 
-/* The positions are chosen here. */
-static enum pe_status refuse_sequence(const struct pe_golden_request *request, struct pe_failure *err)
-{
-    for (size_t i = 0; i < request->n_fields; i++) {
-        const char *name = request->fields[i].name;
-        bool is_sequence = pe_param_find(pe_sequence_params(), name) && !pe_param_find(pe_sequence_rules(), name);
-        if (!is_sequence || pe_is_among("positions|grid", name)) /* a window has a grid */
-            continue;
-        return pe_fail_at(err, "", name, "golden vectors have positions of their own; give positions, or leave out %s",
-                          name);
-    }
-    return PE_OK;
-}
-
 static enum pe_status read_fields(struct pe_golden *golden, struct pe_failure *err)
 {
     const struct pe_golden_request *request = golden->request;
@@ -60,7 +44,18 @@ static enum pe_status read_fields(struct pe_golden *golden, struct pe_failure *e
         pe_params_read(rows, &golden->fields, request->fields, request->n_fields, golden->taken, "", err);
     if (!status)
         status = pe_query_scale_read(&golden->fields.query_scale, request->fields, request->n_fields, err);
-    return status ? status : refuse_sequence(request, err);
+    if (status)
+        return status;
+    /* The positions are chosen here. */
+    for (size_t i = 0; i < request->n_fields; i++) {
+        const char *name = request->fields[i].name;
+        bool is_sequence = pe_param_find(pe_sequence_params(), name) && !pe_param_find(pe_sequence_rules(), name);
+        if (!is_sequence || pe_is_among("positions|grid", name)) /* a window has a grid */
+            continue;
+        return pe_fail_at(err, "", name, "golden vectors have positions of their own; give positions, or leave out %s",
+                          name);
+    }
+    return PE_OK;
 }
 
 static enum pe_status check_query_scale(const struct pe_golden *golden, struct pe_failure *err)
@@ -191,32 +186,6 @@ enum pe_status pe_golden_compute(struct pe_golden *golden, struct pe_failure *er
 
 static const char *name_of(const struct pe_golden_kind *kind) { return *kind->name ? kind->name : "all"; }
 
-/* Of a model with several types of layers, under the first kind of each. */
-static void put_layers(const struct pe_golden *golden, struct pe_node *root)
-{
-    struct pe_node *layers = pe_put_object(root, "layers");
-    for (size_t kind = 0; kind < golden->n_kinds; kind++) {
-        struct pe_node *list = NULL;
-        for (size_t i = 0; i < golden->n_layer_types; i++) {
-            if (golden->kind_of[i] != kind)
-                continue;
-            list = list ? list : pe_put_list(layers, name_of(&golden->kinds[kind]));
-            pe_put_string(list, NULL, golden->layer_types[i]);
-        }
-    }
-}
-
-static void put_tolerances(const struct pe_golden *golden, struct pe_node *root)
-{
-    static const double longest_text = 1.2345678901234567e-100;
-    struct pe_node *node = pe_put_object(root, "tolerance");
-    for (size_t i = 0; i < golden->n_tensors; i++) {
-        const struct pe_golden_tensor *t = &golden->tensors[i];
-        if (t->role == PE_GOLDEN_ROTATED || t->role == PE_GOLDEN_TABLE)
-            pe_put_real(node, t->name, golden->room ? pe_golden_tolerance(t) : longest_text);
-    }
-}
-
 static void put_config(const struct pe_golden *golden, struct pe_node *configs, const struct pe_golden_kind *kind)
 {
     const struct pe_value *config = pe_plan_config(kind->plan),
@@ -247,9 +216,26 @@ const struct pe_value *pe_golden_about(struct pe_golden *golden)
     struct pe_node *configs = pe_put_object(root, "configs");
     for (size_t i = 0; i < golden->n_kinds; i++)
         put_config(golden, configs, &golden->kinds[i]);
-    if (golden->n_layer_types > 1)
-        put_layers(golden, root);
-    put_tolerances(golden, root);
+    if (golden->n_layer_types > 1) {
+        /* Of a model with several types of layers, under the first kind of each. */
+        struct pe_node *layers = pe_put_object(root, "layers");
+        for (size_t kind = 0; kind < golden->n_kinds; kind++) {
+            struct pe_node *list = NULL;
+            for (size_t i = 0; i < golden->n_layer_types; i++) {
+                if (golden->kind_of[i] != kind)
+                    continue;
+                list = list ? list : pe_put_list(layers, name_of(&golden->kinds[kind]));
+                pe_put_string(list, NULL, golden->layer_types[i]);
+            }
+        }
+    }
+    static const double longest_text = 1.2345678901234567e-100;
+    struct pe_node *node = pe_put_object(root, "tolerance");
+    for (size_t i = 0; i < golden->n_tensors; i++) {
+        const struct pe_golden_tensor *t = &golden->tensors[i];
+        if (t->role == PE_GOLDEN_ROTATED || t->role == PE_GOLDEN_TABLE)
+            pe_put_real(node, t->name, golden->room ? pe_golden_tolerance(t) : longest_text);
+    }
     pe_put_string(root, "version", PE_VERSION);
     return pe_values_done(golden->about);
 }

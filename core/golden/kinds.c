@@ -113,34 +113,19 @@ static enum pe_status find_family(struct pe_golden *golden, const struct pe_sche
 
 /* ---- Two lengths ---- */
 
-static const struct pe_value *of_scaling(const struct pe_plan *plan, const char *name)
-{
-    const struct pe_value *config = pe_plan_config(plan);
-    const struct pe_value *scaling = pe_field_find(config->object.fields, config->object.n, "scaling");
-    return scaling && scaling->kind == PE_OBJECT ? pe_field_find(scaling->object.fields, scaling->object.n, name)
-                                                 : NULL;
-}
-
-static double number(const struct pe_value *value, double otherwise)
-{
-    return !value                      ? otherwise
-           : value->kind == PE_REAL    ? value->real
-           : value->kind == PE_INTEGER ? (double)value->integer
-                                       : otherwise;
-}
-
 double pe_golden_original(const struct pe_plan *plan, double otherwise)
 {
-    double named = number(of_scaling(plan, "original_max_position_embeddings"), 0);
-    named = named > 0 ? named : number(of_scaling(plan, "max_position_embeddings"), 0);
+    const struct pe_value *config = pe_plan_config(plan);
+    double named = pe_config_number(config, "scaling.original_max_position_embeddings", 0);
+    named = named > 0 ? named : pe_config_number(config, "scaling.max_position_embeddings", 0);
     return named > 0 ? floor(named) : otherwise;
 }
 
 double pe_golden_longest(const struct pe_plan *plan, double otherwise)
 {
-    const struct pe_value *type = of_scaling(plan, "type");
-    double original = pe_golden_original(plan, 0), factor = number(of_scaling(plan, "factor"), 0);
-    bool stretches = type && type->kind == PE_STRING && pe_is_among("yarn|dynamic|longrope", type->string);
+    const struct pe_value *config = pe_plan_config(plan);
+    double original = pe_golden_original(plan, 0), factor = pe_config_number(config, "scaling.factor", 0);
+    bool stretches = pe_is_among("yarn|dynamic|longrope", pe_config_word(config, "scaling.type"));
     return stretches && original > 0 && factor >= 1 ? floor(factor * original) : otherwise;
 }
 
@@ -250,21 +235,6 @@ static double longer_than(const struct pe_plan *plan, double original)
     return longest > original ? longest : original + 1;
 }
 
-/* Takes the kind, whose plan, without a length, is the last of the origins. */
-static enum pe_status add_lengths(struct pe_golden *golden, struct pe_golden_kind *kind, struct pe_failure *err)
-{
-    static const char shorter[] = "short", longer[] = "long";
-    const struct pe_plan *origin = golden->origins[golden->n_origins++];
-    double original = pe_golden_original(origin, 1);
-    enum pe_status status = add_length(golden, kind, shorter, original, err);
-    size_t first = golden->kind_of[golden->n_layer_types];
-    if (!status)
-        status = add_length(golden, kind, longer, longer_than(origin, original), err);
-    golden->kind_of[golden->n_layer_types] = first;
-    kind_drop(kind);
-    return status;
-}
-
 /* ---- Layer types ---- */
 
 /* What the kind's request inherits, in golden->inheritance. */
@@ -274,19 +244,14 @@ static enum pe_status inherit(struct pe_golden *golden, const struct pe_golden_k
     return pe_inherit(golden->inheritance, &request, err);
 }
 
-/* The seed is that of queries and keys, and of weights where a scheme has some. */
-static void add_seed(const struct pe_golden *golden, struct pe_golden_kind *kind)
+/* Takes the kind, of which nothing is planned yet. */
+static enum pe_status plan_layer_type(struct pe_golden *golden, struct pe_golden_kind *kind, struct pe_failure *err)
 {
+    /* The seed is that of queries and keys, and of weights where a scheme has some. */
     const struct pe_golden_request *request = golden->request;
     const struct pe_value *seed = pe_field_find(request->fields, request->n_fields, "seed");
     if (seed && pe_param_find(golden->inheritance->scheme->info.params, "seed"))
         kind->fields[kind->n_fields++] = (struct pe_field){"seed", *seed};
-}
-
-/* Takes the kind, of which nothing is planned yet. */
-static enum pe_status plan_layer_type(struct pe_golden *golden, struct pe_golden_kind *kind, struct pe_failure *err)
-{
-    add_seed(golden, kind);
     enum pe_status status = find_family(golden, golden->inheritance->scheme, err);
     if (!status)
         status = plan_one_position(golden, kind, &kind->plan, err);
@@ -298,7 +263,17 @@ static enum pe_status plan_layer_type(struct pe_golden *golden, struct pe_golden
         return keep(golden, kind, err);
     golden->origins[golden->n_origins] = kind->plan;
     kind->plan = NULL;
-    return add_lengths(golden, kind, err);
+    /* Takes the kind, whose plan, without a length, is the last of the origins. */
+    static const char shorter[] = "short", longer[] = "long";
+    const struct pe_plan *origin = golden->origins[golden->n_origins++];
+    double original = pe_golden_original(origin, 1);
+    status = add_length(golden, kind, shorter, original, err);
+    size_t first = golden->kind_of[golden->n_layer_types];
+    if (!status)
+        status = add_length(golden, kind, longer, longer_than(origin, original), err);
+    golden->kind_of[golden->n_layer_types] = first;
+    kind_drop(kind);
+    return status;
 }
 
 /* Layers without positions have nothing to show beside others that have some. */
@@ -370,16 +345,6 @@ static bool has_several_types(const struct pe_golden *golden)
     return false;
 }
 
-static void name_kinds(struct pe_golden *golden)
-{
-    bool has_types = has_several_types(golden);
-    for (size_t i = 0; i < golden->n_kinds; i++) {
-        struct pe_golden_kind *kind = &golden->kinds[i];
-        snprintf(kind->name, sizeof kind->name, "%s%s%s", has_types ? kind->layer_type : "",
-                 has_types && kind->length ? "." : "", kind->length ? kind->length : "");
-    }
-}
-
 enum pe_status pe_golden_kinds(struct pe_golden *golden, struct pe_failure *err)
 {
     golden->inheritance = malloc(sizeof *golden->inheritance);
@@ -390,6 +355,11 @@ enum pe_status pe_golden_kinds(struct pe_golden *golden, struct pe_failure *err)
     golden->inheritance = NULL;
     if (!status && golden->n_kinds == 0)
         return pe_fail(err, "/layer_type", "no layer of the model has positions");
-    name_kinds(golden);
+    bool has_types = has_several_types(golden);
+    for (size_t i = 0; i < golden->n_kinds; i++) {
+        struct pe_golden_kind *kind = &golden->kinds[i];
+        snprintf(kind->name, sizeof kind->name, "%s%s%s", has_types ? kind->layer_type : "",
+                 has_types && kind->length ? "." : "", kind->length ? kind->length : "");
+    }
     return status;
 }

@@ -34,7 +34,7 @@ enum pe_status pe_golden_places_read(const struct pe_golden_fields *fields, stru
 /* ---- The usual ones ---- */
 
 /* A position that is there twice counts as the one of more worth. */
-static void put(struct pe_golden_places *places, const double *at, int worth)
+static void put_place(struct pe_golden_places *places, const double *at, int worth)
 {
     size_t n = places->n;
     for (size_t i = 0; i < n; i++) {
@@ -50,13 +50,6 @@ static void put(struct pe_golden_places *places, const double *at, int worth)
         places->at[a * PE_GOLDEN_PLACES_MAX + n] = at[a];
     places->worth[n] = worth;
     places->n++;
-}
-
-/* From rows of PE_GOLDEN_PLACES_MAX, with which they were put, to rows of n. */
-static void pack(struct pe_golden_places *places)
-{
-    for (unsigned a = 1; a < places->n_axes; a++)
-        memmove(places->at + a * places->n, places->at + a * PE_GOLDEN_PLACES_MAX, places->n * sizeof *places->at);
 }
 
 static bool is_within(const struct pe_golden_reach *reach, double at)
@@ -78,75 +71,64 @@ static void sort(struct pe_golden_places *places)
         }
 }
 
-static void usual_on_one(const struct pe_golden_reach *reach, struct pe_golden_places *places)
-{
-    const double original = reach->original, last = reach->longest - 1;
-    const struct {
-        double at;
-        int worth;
-    } rows[] = {{0, PE_GOLDEN_KEPT}, {1, 6},   {2, 2}, {3, 1}, {17, 0}, {original - 1, 4}, {original, PE_GOLDEN_KEPT},
-                {original + 1, 3},   {last, 5}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (is_within(reach, rows[i].at))
-            put(places, &rows[i].at, rows[i].worth);
-    sort(places);
-}
-
-/* Time, height and width: equal, then each ahead of the others. */
-static void usual_on_three(const struct pe_golden_reach *reach, struct pe_golden_places *places)
-{
-    const double original = reach->original, last = reach->longest - 1;
-    const struct {
-        double at[3];
-        int worth;
-    } rows[] = {{{0, 0, 0}, 6},
-                {{1, 1, 1}, 1},
-                {{2, 2, 2}, 2},
-                {{2, 2, 3}, 7},
-                {{2, 3, 2}, PE_GOLDEN_KEPT},
-                {{3, 2, 2}, PE_GOLDEN_KEPT},
-                {{5, 5, 5}, 0},
-                {{original - 1, original - 1, original - 1}, 3},
-                {{original, original, original}, 5},
-                {{last, last, last}, 4}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (is_within(reach, rows[i].at[0]))
-            put(places, rows[i].at, rows[i].worth);
-}
-
-static void usual_on_two(struct pe_golden_places *places)
-{
-    static const struct {
-        double at[2];
-        int worth;
-    } rows[] = {{{0, 0}, 1},  {{0, 1}, 2}, {{1, 0}, 3}, {{2, 3}, PE_GOLDEN_KEPT}, {{7, 5}, PE_GOLDEN_KEPT},
-                {{31, 31}, 0}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        put(places, rows[i].at, rows[i].worth);
-}
-
 /* More axes: the origin, then each axis in its turn ahead of the others. */
 static void usual_on_many(unsigned n_axes, struct pe_golden_places *places)
 {
     double at[PE_AXES_MAX] = {0};
-    put(places, at, 1);
+    put_place(places, at, 1);
     for (unsigned ahead = 0; ahead < n_axes; ahead++) {
         for (unsigned a = 0; a < n_axes; a++)
             at[a] = a == ahead ? 3 : 2;
-        put(places, at, PE_GOLDEN_KEPT);
+        put_place(places, at, PE_GOLDEN_KEPT);
     }
 }
 
+struct row {
+    double at[3];
+    int worth;
+};
+
 void pe_golden_places_usual(unsigned n_axes, const struct pe_golden_reach *reach, struct pe_golden_places *places)
 {
+    const double original = reach->original, last = reach->longest - 1;
+    const struct row on_one[] = {{{0}, PE_GOLDEN_KEPT},
+                                 {{1}, 6},
+                                 {{2}, 2},
+                                 {{3}, 1},
+                                 {{17}, 0},
+                                 {{original - 1}, 4},
+                                 {{original}, PE_GOLDEN_KEPT},
+                                 {{original + 1}, 3},
+                                 {{last}, 5}};
+    static const struct row on_two[] = {
+        {{0, 0}, 1}, {{0, 1}, 2}, {{1, 0}, 3}, {{2, 3}, PE_GOLDEN_KEPT}, {{7, 5}, PE_GOLDEN_KEPT}, {{31, 31}, 0}};
+    /* Time, height and width: equal, then each ahead of the others. */
+    const struct row on_three[] = {{{0, 0, 0}, 6},
+                                   {{1, 1, 1}, 1},
+                                   {{2, 2, 2}, 2},
+                                   {{2, 2, 3}, 7},
+                                   {{2, 3, 2}, PE_GOLDEN_KEPT},
+                                   {{3, 2, 2}, PE_GOLDEN_KEPT},
+                                   {{5, 5, 5}, 0},
+                                   {{original - 1, original - 1, original - 1}, 3},
+                                   {{original, original, original}, 5},
+                                   {{last, last, last}, 4}};
+    const struct row *rows = n_axes == 1 ? on_one : n_axes == 2 ? on_two : on_three;
+    size_t n = n_axes == 1   ? sizeof on_one / sizeof *rows
+               : n_axes == 2 ? sizeof on_two / sizeof *rows
+               : n_axes == 3 ? sizeof on_three / sizeof *rows
+                             : 0;
     *places = (struct pe_golden_places){.n_axes = n_axes};
-    switch (n_axes) {
-    case 1: usual_on_one(reach, places); break;
-    case 2: usual_on_two(places); break;
-    case 3: usual_on_three(reach, places); break;
-    default: usual_on_many(n_axes, places);
-    }
-    pack(places);
+    for (size_t i = 0; i < n; i++)
+        if (n_axes == 2 || is_within(reach, rows[i].at[0]))
+            put_place(places, rows[i].at, rows[i].worth);
+    if (n_axes == 1)
+        sort(places);
+    if (n_axes > 3)
+        usual_on_many(n_axes, places);
+    /* From rows of PE_GOLDEN_PLACES_MAX to rows of n. */
+    for (unsigned a = 1; a < n_axes; a++)
+        memmove(places->at + a * places->n, places->at + a * PE_GOLDEN_PLACES_MAX, places->n * sizeof *places->at);
 }
 
 void pe_golden_places_of_bias(bool of_keys, struct pe_golden_places *places)
@@ -161,16 +143,6 @@ void pe_golden_places_of_bias(bool of_keys, struct pe_golden_places *places)
 
 /* ---- Fewer of them ---- */
 
-static void leave_out(struct pe_golden_places *places, size_t i)
-{
-    size_t n = places->n, to = 0;
-    for (size_t from = 0; from < places->n_axes * n; from++)
-        if (from % n != i)
-            places->at[to++] = places->at[from];
-    memmove(places->worth + i, places->worth + i + 1, (n - i - 1) * sizeof *places->worth);
-    places->n--;
-}
-
 bool pe_golden_places_drop(struct pe_golden_places *places)
 {
     size_t least = 0;
@@ -179,7 +151,12 @@ bool pe_golden_places_drop(struct pe_golden_places *places)
             least = i;
     if (places->n <= PE_GOLDEN_PLACES_LEAST || places->worth[least] == PE_GOLDEN_KEPT)
         return false;
-    leave_out(places, least);
+    size_t n = places->n, to = 0;
+    for (size_t from = 0; from < places->n_axes * n; from++)
+        if (from % n != least)
+            places->at[to++] = places->at[from];
+    memmove(places->worth + least, places->worth + least + 1, (n - least - 1) * sizeof *places->worth);
+    places->n--;
     return true;
 }
 

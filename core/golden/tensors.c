@@ -66,9 +66,19 @@ static void add_operand(struct pe_golden *golden, enum pe_golden_role role, char
     tensor->shape[3] = head_dim_of(golden, kind);
 }
 
-/* The plan of one position has the shape, but for the number of positions. */
-static void add_tables(struct pe_golden *golden, size_t kind, const char *suffix)
+static void add_kind(struct pe_golden *golden, size_t kind)
 {
+    char suffix[80];
+    suffix_of(golden, kind, suffix);
+    if (golden->family == PE_GOLDEN_ROTARY) {
+        if (golden->has_widths || kind == 0) {
+            add_operand(golden, PE_GOLDEN_DRAWN, 'q', kind, golden->has_widths ? suffix : "");
+            add_operand(golden, PE_GOLDEN_DRAWN, 'k', kind, golden->has_widths ? suffix : "");
+        }
+        add_operand(golden, PE_GOLDEN_ROTATED, 'q', kind, suffix);
+        add_operand(golden, PE_GOLDEN_ROTATED, 'k', kind, suffix);
+    }
+    /* The plan of one position has the shape, but for the number of positions. */
     const struct pe_plan *plan = golden->kinds[kind].plan;
     for (size_t i = 0; i < pe_plan_n_outputs(plan); i++) {
         const struct pe_output *output = pe_plan_output(plan, i);
@@ -86,21 +96,6 @@ static void add_tables(struct pe_golden *golden, size_t kind, const char *suffix
             tensor->shape[0] = golden->q.n;
         }
     }
-}
-
-static void add_kind(struct pe_golden *golden, size_t kind)
-{
-    char suffix[80];
-    suffix_of(golden, kind, suffix);
-    if (golden->family == PE_GOLDEN_ROTARY) {
-        if (golden->has_widths || kind == 0) {
-            add_operand(golden, PE_GOLDEN_DRAWN, 'q', kind, golden->has_widths ? suffix : "");
-            add_operand(golden, PE_GOLDEN_DRAWN, 'k', kind, golden->has_widths ? suffix : "");
-        }
-        add_operand(golden, PE_GOLDEN_ROTATED, 'q', kind, suffix);
-        add_operand(golden, PE_GOLDEN_ROTATED, 'k', kind, suffix);
-    }
-    add_tables(golden, kind, suffix);
 }
 
 enum pe_status pe_golden_lay_out(struct pe_golden *golden, struct pe_failure *err)

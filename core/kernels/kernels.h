@@ -266,89 +266,18 @@ typedef void pe_train_add_up_f64_fn(size_t n_rows, size_t n, const double *rows,
 typedef void pe_train_turn_f32_fn(size_t n, size_t n_heads, const float *matrices, float *x, size_t stride);
 typedef void pe_train_turn_f64_fn(size_t n, size_t n_heads, const double *matrices, double *x, size_t stride);
 
-/* Every kernel and its type: the one list of them. */
-#define PE_KERNEL_LIST(K)                                                                                              \
-    K(waves, pe_waves_fn)                                                                                              \
-    K(list_f32, pe_list_f32_fn)                                                                                        \
-    K(list_pairs_f32, pe_list_pairs_f32_fn)                                                                            \
-    K(run_f32, pe_run_fn)                                                                                              \
-    K(run_f16, pe_run_fn)                                                                                              \
-    K(run_bf16, pe_run_fn)                                                                                             \
-    K(around_bf16, pe_around_bf16_fn)                                                                                  \
-    K(around_squares, pe_around_squares_fn)                                                                            \
-    K(turn, pe_turn_fn)                                                                                                \
-    K(rotate_f32, pe_rotate_f32_fn)                                                                                    \
-    K(rotate_f64, pe_rotate_f64_fn)                                                                                    \
-    K(rotate_rows, pe_rotate_rows_fn)                                                                                  \
-    K(of_f16, pe_of_half_fn)                                                                                           \
-    K(of_bf16, pe_of_half_fn)                                                                                          \
-    K(to_f16, pe_to_half_fn)                                                                                           \
-    K(to_bf16, pe_to_half_fn)                                                                                          \
-    K(exp_f32, pe_exp_f32_fn)                                                                                          \
-    K(exp_f64, pe_exp_f64_fn)                                                                                          \
-    K(max_f32, pe_max_f32_fn)                                                                                          \
-    K(max_f64, pe_max_f64_fn)                                                                                          \
-    K(scale_f32, pe_scale_f32_fn)                                                                                      \
-    K(scale_f64, pe_scale_f64_fn)                                                                                      \
-    K(add_f32, pe_add_f32_fn)                                                                                          \
-    K(add_f64, pe_add_f64_fn)                                                                                          \
-    K(gather_add_f32, pe_gather_add_f32_fn)                                                                            \
-    K(gather_add_f64, pe_gather_add_f64_fn)                                                                            \
-    K(cap_f32, pe_cap_f32_fn)                                                                                          \
-    K(cap_f64, pe_cap_f64_fn)                                                                                          \
-    K(sigmoid_f32, pe_sigmoid_f32_fn)                                                                                  \
-    K(sigmoid_f64, pe_sigmoid_f64_fn)                                                                                  \
-    K(pick_add_f32, pe_pick_add_f32_fn)                                                                                \
-    K(pick_add_f64, pe_pick_add_f64_fn)                                                                                \
-    K(pick_across_add_f32, pe_pick_across_add_f32_fn)                                                                  \
-    K(pick_across_add_f64, pe_pick_across_add_f64_fn)                                                                  \
-    K(pack_f32, pe_pack_f32_fn)                                                                                        \
-    K(pack_f64, pe_pack_f64_fn)                                                                                        \
-    K(products_f32, pe_products_f32_fn)                                                                                \
-    K(products_f64, pe_products_f64_fn)                                                                                \
-    K(apart_f64, pe_apart_f64_fn)                                                                                      \
-    K(least_f64, pe_least_f64_fn)                                                                                      \
-    K(tally_f64, pe_tally_f64_fn)                                                                                      \
-    K(dot_f64, pe_dot_f64_fn)                                                                                          \
-    K(plane_f64, pe_plane_f64_fn)                                                                                      \
-    K(train_attend_f32, pe_train_attend_f32_fn)                                                                        \
-    K(train_attend_f64, pe_train_attend_f64_fn)                                                                        \
-    K(train_attend_back_f32, pe_train_attend_back_f32_fn)                                                              \
-    K(train_attend_back_f64, pe_train_attend_back_f64_fn)                                                              \
-    K(train_gelu_f32, pe_train_gelu_f32_fn)                                                                            \
-    K(train_gelu_f64, pe_train_gelu_f64_fn)                                                                            \
-    K(train_gelu_back_f32, pe_train_gelu_back_f32_fn)                                                                  \
-    K(train_gelu_back_f64, pe_train_gelu_back_f64_fn)                                                                  \
-    K(train_norm_f32, pe_train_norm_f32_fn)                                                                            \
-    K(train_norm_f64, pe_train_norm_f64_fn)                                                                            \
-    K(train_norm_back_f32, pe_train_norm_back_f32_fn)                                                                  \
-    K(train_norm_back_f64, pe_train_norm_back_f64_fn)                                                                  \
-    K(train_repeat_f32, pe_train_repeat_f32_fn)                                                                        \
-    K(train_repeat_f64, pe_train_repeat_f64_fn)                                                                        \
-    K(train_add_up_f32, pe_train_add_up_f32_fn)                                                                        \
-    K(train_add_up_f64, pe_train_add_up_f64_fn)                                                                        \
-    K(train_turn_f32, pe_train_turn_f32_fn)                                                                            \
-    K(train_turn_f64, pe_train_turn_f64_fn)                                                                            \
-    K(middles_f16, pe_middles_fn)                                                                                      \
-    K(middles_bf16, pe_middles_fn)                                                                                     \
-    K(windows, pe_windows_fn)                                                                                          \
-    K(lines, pe_lines_fn)
-
-/* All kernels of one instruction set. */
+/* All kernels of one instruction set; the list is core/kernels/names.h. */
 struct pe_kernels {
-#define PE_KERNEL_MEMBER(name, type) type *name;
-    PE_KERNEL_LIST(PE_KERNEL_MEMBER)
-#undef PE_KERNEL_MEMBER
+#define PE_KERNEL_ROW(name, type) type *name;
+#include "core/kernels/names.h"
 };
 const struct pe_kernels *pe_kernels(void); /* those in use (core/numeric/isa.c) */
 
-#define PE_KERNEL_BASE(name, type) type pe_##name##_base;
-PE_KERNEL_LIST(PE_KERNEL_BASE)
-#undef PE_KERNEL_BASE
+#define PE_KERNEL_ROW(name, type) type pe_##name##_base;
+#include "core/kernels/names.h"
 #if defined(__x86_64__)
-#define PE_KERNEL_X86(name, type) type pe_##name##_avx2, pe_##name##_avx512;
-PE_KERNEL_LIST(PE_KERNEL_X86)
-#undef PE_KERNEL_X86
+#define PE_KERNEL_ROW(name, type) type pe_##name##_avx2, pe_##name##_avx512;
+#include "core/kernels/names.h"
 #endif
 
 #endif

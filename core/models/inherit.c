@@ -22,15 +22,6 @@
 /* Half of an error's detail; the other half is for the sentence before it. */
 enum { NAMES_MAX = PE_DETAIL_MAX / 2, SCHEMES_MAX = 64 };
 
-/* "none, integer, ..." */
-static void join(const char *const *names, char list[NAMES_MAX])
-{
-    size_t used = 0;
-    list[0] = '\0';
-    for (size_t i = 0; names[i] && used < NAMES_MAX; i++)
-        used += (size_t)snprintf(list + used, NAMES_MAX - used, "%s%s", i ? ", " : "", names[i]);
-}
-
 /* The scheme is missing (name is NULL) or none has this name: either way all names are listed. */
 static enum pe_status no_such_scheme(const char *name, struct pe_failure *err)
 {
@@ -40,7 +31,11 @@ static enum pe_status no_such_scheme(const char *name, struct pe_failure *err)
     for (; n < pe_n_schemes() && n < SCHEMES_MAX - 1; n++)
         names[n] = pe_scheme_at(n)->name;
     names[n] = NULL;
-    join(names, list);
+    /* "none, integer, ..." */
+    size_t used = 0;
+    list[0] = '\0';
+    for (size_t i = 0; names[i] && used < NAMES_MAX; i++)
+        used += (size_t)snprintf(list + used, NAMES_MAX - used, "%s%s", i ? ", " : "", names[i]);
     if (!name)
         return pe_fail(err, "/scheme", "the scheme is missing; give a preset, or one of: %s", list);
     if (pe_scaling_find(name))
@@ -137,20 +132,6 @@ static int64_t length_of(const struct pe_value *hf, const struct pe_value *gguf,
     return length > 0 && length <= INT64_C(1) << 40 ? length : 0;
 }
 
-/* The words' own storage ends: an object scaling of theirs moves into that of the model's, which it replaces. */
-static void keep_words(struct pe_inheritance *in, struct pe_said_over *over)
-{
-    size_t n = over->own->n < PE_MODEL_FIELDS_MAX ? over->own->n : PE_MODEL_FIELDS_MAX - 1;
-    for (size_t i = 0; i < n; i++)
-        in->words[i] = over->own->fields[i].name;
-    in->words[n] = NULL;
-    for (size_t i = 0; i < over->n; i++)
-        if (over->fields[i].value.kind == PE_OBJECT && over->fields[i].value.object.fields == over->own->scaling) {
-            memcpy(in->model.scaling, over->own->scaling, sizeof in->model.scaling);
-            over->fields[i].value.object.fields = in->model.scaling;
-        }
-}
-
 /* The model_type of the language model; "": not known. */
 static const char *type_of(const struct pe_inheritance *in, const struct pe_value *hf)
 {
@@ -182,7 +163,16 @@ static enum pe_status put_over(struct pe_inheritance *in, const struct pe_reques
     enum pe_status status = pe_said_over(over, err);
     if (status)
         return status;
-    keep_words(in, over);
+    /* The words' own storage ends: an object scaling of theirs moves into that of the model's, which it replaces. */
+    size_t n = over->own->n < PE_MODEL_FIELDS_MAX ? over->own->n : PE_MODEL_FIELDS_MAX - 1;
+    for (size_t i = 0; i < n; i++)
+        in->words[i] = over->own->fields[i].name;
+    in->words[n] = NULL;
+    for (size_t i = 0; i < over->n; i++)
+        if (over->fields[i].value.kind == PE_OBJECT && over->fields[i].value.object.fields == over->own->scaling) {
+            memcpy(in->model.scaling, over->own->scaling, sizeof in->model.scaling);
+            over->fields[i].value.object.fields = in->model.scaling;
+        }
     set(model, over->fields, over->n);
     return PE_OK;
 }
@@ -379,27 +369,6 @@ static const char *name_meant(const struct pe_inheritance *in, const struct pe_r
     return is_meant && !(pe_same(name, "seq_len") && goes_by_length(request, model)) ? meant : name;
 }
 
-static enum pe_status merge(struct pe_inheritance *in, const struct pe_request *request, const struct model *model,
-                            bool whole, struct pe_failure *err)
-{
-    for (size_t i = 0; i < request->n_fields; i++)
-        if (!is_model_name(request->fields[i].name)) {
-            in->fields[in->n] = request->fields[i];
-            in->fields[in->n++].name = name_meant(in, request, model, request->fields[i].name);
-        }
-    in->n_own = in->n;
-    if (in->n_own + model->n > PE_FIELDS_MAX)
-        return pe_fail(err, "", "the request has %zu fields; allowed: at most %zu beside a model's", in->n_own,
-                       PE_FIELDS_MAX - model->n);
-    for (size_t i = 0; i < model->n; i++) {
-        const char *name = model->fields[i].name;
-        if (!is_model_name(name) && !is_overridden(in, name) && (whole || is_used(in, model, name)))
-            in->fields[in->n++] = model->fields[i];
-    }
-    in->n_inherited = in->n - in->n_own;
-    return PE_OK;
-}
-
 static enum pe_status inherit(struct pe_inheritance *in, const struct pe_request *request, bool whole,
                               struct pe_failure *err)
 {
@@ -416,7 +385,24 @@ static enum pe_status inherit(struct pe_inheritance *in, const struct pe_request
     enum pe_status status = read_model(in, request, &model, err);
     if (!status)
         status = choose_scheme(in, request, &model, err);
-    return status ? status : merge(in, request, &model, whole, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (!is_model_name(request->fields[i].name)) {
+            in->fields[in->n] = request->fields[i];
+            in->fields[in->n++].name = name_meant(in, request, &model, request->fields[i].name);
+        }
+    in->n_own = in->n;
+    if (in->n_own + model.n > PE_FIELDS_MAX)
+        return pe_fail(err, "", "the request has %zu fields; allowed: at most %zu beside a model's", in->n_own,
+                       PE_FIELDS_MAX - model.n);
+    for (size_t i = 0; i < model.n; i++) {
+        const char *name = model.fields[i].name;
+        if (!is_model_name(name) && !is_overridden(in, name) && (whole || is_used(in, &model, name)))
+            in->fields[in->n++] = model.fields[i];
+    }
+    in->n_inherited = in->n - in->n_own;
+    return PE_OK;
 }
 
 enum pe_status pe_inherit(struct pe_inheritance *in, const struct pe_request *request, struct pe_failure *err)

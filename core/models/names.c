@@ -165,16 +165,6 @@ static void cut(const char *text, size_t n, struct words *words)
     }
 }
 
-/* "Qwen_Qwen3-8B.gguf" is a path of two parts. */
-static void add_part(struct words *parts, const char *text, size_t n)
-{
-    struct word organisation = {text, strcspn(text, "_"), true};
-    bool has_two = organisation.n + 1 < n && is_of("organisation", &organisation);
-    size_t rest = has_two ? organisation.n + 1 : 0;
-    add(parts, text, has_two ? organisation.n : 0, true);
-    add(parts, text + rest, n - rest, true);
-}
-
 /* The parts of a path; "models--org--Name" is a path too. */
 static void cut_path(const char *text, struct words *parts)
 {
@@ -186,7 +176,12 @@ static void cut_path(const char *text, struct words *parts)
             add(parts, text, (size_t)(end - text), true);
             n -= (size_t)(end + 2 - text);
         }
-        add_part(parts, text, n);
+        /* "Qwen_Qwen3-8B.gguf" is a path of two parts. */
+        struct word organisation = {text, strcspn(text, "_"), true};
+        bool has_two = organisation.n + 1 < n && is_of("organisation", &organisation);
+        size_t rest = has_two ? organisation.n + 1 : 0;
+        add(parts, text, has_two ? organisation.n : 0, true);
+        add(parts, text + rest, n - rest, true);
         text += n + (text[n] == '/' || text[n] == '\\');
     }
 }

@@ -170,21 +170,6 @@ static enum pe_status fill_flags(struct over *o)
 
 /* ---- Overrides ---- */
 
-/* An object inside a nested config is merged with the model's, member by member. */
-static void merge_inside(struct over *o)
-{
-    struct pe_value scaling = at(o, "scaling", NULL);
-    bool has_type = pe_field_find(o->inside, o->n_inside, "rope_type") || pe_field_find(o->inside, o->n_inside, "type");
-    add(o->inside, &o->n_inside, "rope_theta", at(o, "base", NULL));
-    add(o->inside, &o->n_inside, "partial_rotary_factor", at(o, "partial_rotary_factor", NULL));
-    for (size_t i = 0; !has_type && scaling.kind == PE_OBJECT && i < scaling.object.n; i++) {
-        const struct pe_field *field = &scaling.object.fields[i];
-        bool is_type = pe_same(field->name, "type");
-        if (o->n_inside < PE_MODEL_FIELDS_MAX && !pe_is_among("convention|divisors|seq_len", field->name))
-            add(o->inside, &o->n_inside, is_type ? "rope_type" : field->name, field->value);
-    }
-}
-
 /* An object for each kind of layers: that of the kind asked for; NULL: it has none. */
 static const struct pe_value *of_kind(const struct over *o, const struct pe_value *inner)
 {
@@ -205,8 +190,20 @@ static void fill_overrides(struct over *o)
     if (pe_said_unread(o->in->said, o->in->has_parts) == PE_SAID_BASE_UNREAD)
         drop(o->inside, &o->n_inside, "rope_theta");
     o->is_by_layer = *o->in->layer_type && !o->target->outer && pe_value_has_objects(inner);
-    if (is_alone || (is_nested && o->target->is_loaded_first))
-        merge_inside(o);
+    if (is_alone || (is_nested && o->target->is_loaded_first)) {
+        /* An object inside a nested config is merged with the model's, member by member. */
+        struct pe_value scaling = at(o, "scaling", NULL);
+        bool has_type =
+            pe_field_find(o->inside, o->n_inside, "rope_type") || pe_field_find(o->inside, o->n_inside, "type");
+        add(o->inside, &o->n_inside, "rope_theta", at(o, "base", NULL));
+        add(o->inside, &o->n_inside, "partial_rotary_factor", at(o, "partial_rotary_factor", NULL));
+        for (size_t i = 0; !has_type && scaling.kind == PE_OBJECT && i < scaling.object.n; i++) {
+            const struct pe_field *field = &scaling.object.fields[i];
+            bool is_type = pe_same(field->name, "type");
+            if (o->n_inside < PE_MODEL_FIELDS_MAX && !pe_is_among("convention|divisors|seq_len", field->name))
+                add(o->inside, &o->n_inside, is_type ? "rope_type" : field->name, field->value);
+        }
+    }
     for (const struct pe_class_base *row = o->target->bases; row && row->types; row++)
         if (pe_is_among(row->types, o->in->model_type))
             add(o->inside, &o->n_inside, "rope_theta", pe_real(row->base));
@@ -294,30 +291,26 @@ static void put_scaling(struct pe_model_fields *own, const char *name, struct pe
         own->fields[own->n++] = (struct pe_field){"scaling", whole};
 }
 
-static double number(const struct pe_value *config, const char *path, double otherwise)
-{
-    return pe_config_number(config, path, otherwise);
-}
-
 /* With latent attention llama.cpp multiplies the softmax scale by (a·m(s, 1)·m(s, l))², s the factor of the flags and l
  * the file's; with a ramp a·m(s, 1) is 1, and cosines and sines keep their size (core/models/gguf/rope.c). */
 static void keep_latent_scale(struct over *o)
 {
     struct pe_value model = {.kind = PE_OBJECT, .object = {.fields = o->in->model, .n = o->in->n_model}};
     struct pe_value own = {.kind = PE_OBJECT, .object = {.fields = o->in->own->fields, .n = o->in->own->n}};
-    double before = number(&model, "scaling.factor", 1), s = number(&own, "scaling.factor", 1);
-    double softmax = number(&model, "scaling.softmax_scale_factor", 1);
-    double l = number(&model, "scaling.mscale_all_dim", 0);
+    double before = pe_config_number(&model, "scaling.factor", 1), s = pe_config_number(&own, "scaling.factor", 1);
+    double softmax = pe_config_number(&model, "scaling.softmax_scale_factor", 1);
+    double l = pe_config_number(&model, "scaling.mscale_all_dim", 0);
     if (l == 0 && softmax > 1 && before > 1)
         l = (sqrt(softmax) - 1) / (0.1 * log(before));
     if (!(l > 0) || s == 1)
         return;
-    if (pe_same(pe_config_word(&own, "scaling.type"), "yarn") && number(&own, "scaling.extrapolation_factor", 1) != 0) {
+    if (pe_same(pe_config_word(&own, "scaling.type"), "yarn") &&
+        pe_config_number(&own, "scaling.extrapolation_factor", 1) != 0) {
         put_scaling(o->in->own, "mscale", pe_real(l));
         put_scaling(o->in->own, "mscale_all_dim", pe_real(l));
         return;
     }
-    double a = number(&own, "attention_factor", 1), by_1 = pe_scaling_magnitude(s, 1).hi,
+    double a = pe_config_number(&own, "attention_factor", 1), by_1 = pe_scaling_magnitude(s, 1).hi,
            by_l = pe_scaling_magnitude(s, l).hi;
     put_scaling(o->in->own, "softmax_scale_factor", pe_real(a * a * by_1 * by_1 * by_l * by_l));
 }

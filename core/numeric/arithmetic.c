@@ -2,61 +2,17 @@
 #include "core/numeric/numeric.h"
 #include "core/kernels/kernels.h"
 
-#define ARITHMETIC(T, suffix, dtype_)                                                                                  \
-    static double max_##suffix(const void *s, size_t n) { return (double)pe_kernels()->max_##suffix(s, n); }           \
-    static double exp_##suffix(void *s, size_t n, double max, double *weighted)                                        \
-    {                                                                                                                  \
-        return pe_kernels()->exp_##suffix(s, n, (T)max, weighted);                                                     \
-    }                                                                                                                  \
-    static void scale_##suffix(void *s, size_t n, double factor) { pe_kernels()->scale_##suffix(s, n, (T)factor); }    \
-    static void add_##suffix(void *s, const void *b, size_t n, double factor)                                          \
-    {                                                                                                                  \
-        pe_kernels()->add_##suffix(s, b, n, (T)factor);                                                                \
-    }                                                                                                                  \
-    static void cap_##suffix(void *s, size_t n, double cap) { pe_kernels()->cap_##suffix(s, n, (T)cap); }              \
-    static void sigmoid_##suffix(const void *s, size_t n, void *out) { pe_kernels()->sigmoid_##suffix(s, n, out); }    \
-    static void gather_add_##suffix(void *s, const void *table, const int32_t *index, size_t n, double factor)         \
-    {                                                                                                                  \
-        pe_kernels()->gather_add_##suffix(s, table, index, n, (T)factor);                                              \
-    }                                                                                                                  \
-    static void pack_##suffix(const void *b, size_t b_stride, size_t n, size_t k, void *panels)                        \
-    {                                                                                                                  \
-        pe_kernels()->pack_##suffix(b, b_stride, n, k, panels);                                                        \
-    }                                                                                                                  \
-    static void products_##suffix(size_t m, size_t first, size_t n, size_t k, double scale, const void *a,             \
-                                  size_t a_stride, const void *panels, void *c, size_t c_stride)                       \
-    {                                                                                                                  \
-        pe_kernels()->products_##suffix(m, first, n, k, (T)scale, a, a_stride, panels, c, c_stride);                   \
-    }                                                                                                                  \
-    static void pick_add_##suffix(void *s, const void *table, const int32_t *index, size_t n)                          \
-    {                                                                                                                  \
-        pe_kernels()->pick_add_##suffix(s, table, index, n);                                                           \
-    }                                                                                                                  \
-    static void pick_across_add_##suffix(void *s, size_t s_stride, const void *table, size_t t_stride,                 \
-                                         const int32_t *index, size_t n_rows, size_t n, double factor)                 \
-    {                                                                                                                  \
-        pe_kernels()->pick_across_add_##suffix(s, s_stride, table, t_stride, index, n_rows, n, (T)factor);             \
-    }                                                                                                                  \
-    static const struct pe_arithmetic arithmetic_##suffix = {                                                          \
-        .dtype = dtype_,                                                                                               \
-        .size = sizeof(T),                                                                                             \
-        .abt = pe_gemm_abt_##suffix,                                                                                   \
-        .ab = pe_gemm_ab_##suffix,                                                                                     \
-        .pack = pack_##suffix,                                                                                         \
-        .products = products_##suffix,                                                                                 \
-        .max = max_##suffix,                                                                                           \
-        .exp = exp_##suffix,                                                                                           \
-        .scale = scale_##suffix,                                                                                       \
-        .add = add_##suffix,                                                                                           \
-        .cap = cap_##suffix,                                                                                           \
-        .sigmoid = sigmoid_##suffix,                                                                                   \
-        .gather_add = gather_add_##suffix,                                                                             \
-        .pick_add = pick_add_##suffix,                                                                                 \
-        .pick_across_add = pick_across_add_##suffix,                                                                   \
-    };
-
-ARITHMETIC(float, f32, PE_F32)
-ARITHMETIC(double, f64, PE_F64)
+#define T float
+#define DTYPE PE_F32
+#define OF(name) name##_f32
+#include "core/numeric/arithmetic_body.h"
+#undef T
+#undef DTYPE
+#undef OF
+#define T double
+#define DTYPE PE_F64
+#define OF(name) name##_f64
+#include "core/numeric/arithmetic_body.h"
 
 static void abt_in_order(size_t m, size_t n, size_t k, double scale, const void *a, size_t a_stride, const void *b,
                          size_t b_stride, double keep, void *c, size_t c_stride)

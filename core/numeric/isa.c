@@ -22,16 +22,22 @@
 #include <stdatomic.h>
 
 static const struct pe_kernels tables[PE_N_ISAS] = {
-#define KERNEL(name, type) .name = pe_##name##_base,
-    [PE_ISA_BASE] = {PE_KERNEL_LIST(KERNEL)},
-#undef KERNEL
+    [PE_ISA_BASE] =
+        {
+#define PE_KERNEL_ROW(name, type) .name = pe_##name##_base,
+#include "core/kernels/names.h"
+        },
 #if defined(__x86_64__)
-#define KERNEL(name, type) .name = pe_##name##_avx2,
-    [PE_ISA_AVX2] = {PE_KERNEL_LIST(KERNEL)},
-#undef KERNEL
-#define KERNEL(name, type) .name = pe_##name##_avx512,
-    [PE_ISA_AVX512] = {PE_KERNEL_LIST(KERNEL)},
-#undef KERNEL
+    [PE_ISA_AVX2] =
+        {
+#define PE_KERNEL_ROW(name, type) .name = pe_##name##_avx2,
+#include "core/kernels/names.h"
+        },
+    [PE_ISA_AVX512] =
+        {
+#define PE_KERNEL_ROW(name, type) .name = pe_##name##_avx512,
+#include "core/kernels/names.h"
+        },
 #endif
 };
 

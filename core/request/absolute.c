@@ -106,18 +106,6 @@ void pe_absolute_prefer_channels_first(struct pe_plan *plan) { plan->absolute->p
 
 /* ---- Judging ---- */
 
-/* Refuses a field that needs x if the request itself gives it; a preset's field is just not used. */
-static enum pe_status check_unused(const struct pe_plan *plan, struct pe_failure *err)
-{
-    for (const struct pe_param *row = rows; row->name; row++) {
-        char pointer[16] = "/";
-        strncat(pointer, row->name, sizeof pointer - 2);
-        if (pe_absolute_needs_x(&plan->scheme->info, row->name) && pe_plan_gave_itself(plan, row->name))
-            return pe_fail(err, pointer, "%s is not used here: it needs the embeddings x", row->name);
-    }
-    return PE_OK;
-}
-
 enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_absolute *a = plan->absolute;
@@ -132,7 +120,16 @@ enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_failure *err)
         a->fields.channels_first = a->prefers_channels_first;
     if (!plan->seq.n_grid || a->x.rank)
         a->fields.channels_first = false;
-    return a->x.rank || plan->attention ? PE_OK : check_unused(plan, err);
+    if (a->x.rank || plan->attention)
+        return PE_OK;
+    /* Refuses a field that needs x if the request itself gives it; a preset's field is just not used. */
+    for (const struct pe_param *row = rows; row->name; row++) {
+        char pointer[16] = "/";
+        strncat(pointer, row->name, sizeof pointer - 2);
+        if (pe_absolute_needs_x(&plan->scheme->info, row->name) && pe_plan_gave_itself(plan, row->name))
+            return pe_fail(err, pointer, "%s is not used here: it needs the embeddings x", row->name);
+    }
+    return PE_OK;
 }
 
 bool pe_absolute_channels_first(const struct pe_plan *plan)

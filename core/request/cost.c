@@ -67,24 +67,21 @@ void pe_cost_weights(struct pe_cost *cost, const struct pe_plan *plan, size_t id
 /* A plan, its inheritance and config, names and shapes of outputs. */
 enum { BYTES_OF_PLAN = 80 << 10, NS_OF_PLAN = 100000 };
 
-/* Numbers from JSON text become a tensor of floats before use; a list without dtype is a parameter, which is checked
- * and printed again. */
-static void add_array(struct pe_cost *cost, const struct pe_value *v)
-{
-    uint64_t n = 0;
-    pe_shape_count(v->array.shape, v->array.rank, &n);
-    if (v->array.rank > 1)
-        pe_cost_each(cost, v->from_text ? (double)n : 0, sizeof(float), 2 * PE_NS_SENT);
-    else
-        pe_cost_each(cost, (double)n, 0, PE_NS_VISIT);
-}
-
 void pe_cost_request(struct pe_cost *cost, const struct pe_request *request)
 {
     pe_cost_add(cost, BYTES_OF_PLAN, NS_OF_PLAN);
     for (size_t i = 0; i < request->n_fields; i++)
-        if (request->fields[i].value.kind == PE_ARRAY)
-            add_array(cost, &request->fields[i].value);
+        if (request->fields[i].value.kind == PE_ARRAY) {
+            /* Numbers from JSON text become a tensor of floats before use; a list without dtype is a parameter, which
+             * is checked and printed again. */
+            const struct pe_value *v = &request->fields[i].value;
+            uint64_t n = 0;
+            pe_shape_count(v->array.shape, v->array.rank, &n);
+            if (v->array.rank > 1)
+                pe_cost_each(cost, v->from_text ? (double)n : 0, sizeof(float), 2 * PE_NS_SENT);
+            else
+                pe_cost_each(cost, (double)n, 0, PE_NS_VISIT);
+        }
 }
 
 /* ---- The sequence ---- */

@@ -88,6 +88,13 @@ void pe_operand_drop(struct pe_operand *op);
 /* Writes a shape as "[2,3]". */
 void pe_shape_print(const uint64_t *shape, unsigned rank, char *out, size_t room);
 
+/* ---- Shapes ---- */
+
+/* The axes of a shape as a row states it, "num_heads,q_len,k_len", and their number; before the scheme's plan() at
+ * most: a size that plan() will derive is at most the largest of those given. */
+unsigned pe_shape_of(const struct pe_plan *plan, const char *expression, uint64_t *shape);
+unsigned pe_shape_most(const struct pe_plan *plan, const char *expression, uint64_t *shape);
+
 /* ---- Weights ---- */
 
 /* Tensors that a scheme needs: sent with the request, or computed from `seed`.
@@ -118,10 +125,12 @@ enum pe_status pe_weights_init(struct pe_plan *plan, const struct pe_request *re
                                struct pe_failure *err);
 void pe_weights_drop(struct pe_plan *plan);
 
-/* For the plan() of a scheme that needs input row id with this shape. Checks the tensor if it was sent, or seeds one if
- * the config has a `seed` that is set; otherwise fails with an error that lists the three ways to give weights. */
-enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *shape, unsigned rank,
-                               struct pe_failure *err);
+/* For the plan() of a scheme that needs input row id with the shape that its row states, or with another one. Checks
+ * the tensor if it was sent, or seeds one if the config has a `seed` that is set; otherwise fails with an error that
+ * lists the three ways to give weights. */
+enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, struct pe_failure *err);
+enum pe_status pe_weights_need_shape(struct pe_plan *plan, size_t id, const uint64_t *shape, unsigned rank,
+                                     struct pe_failure *err);
 /* Refuses `seed` and `std` if no tensor was computed from them. Call it once the scheme has planned. */
 enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_failure *err);
 /* `when` of an output row that needs weights. A scheme with other outputs plans without weights, unless a tensor is
@@ -143,6 +152,9 @@ void pe_weights_seed(struct pe_weights *weights, int64_t seed, const char *name,
 /* n elements from `first` on, counted flat, as doubles. Any thread; cannot fail. */
 void pe_weights_read(const struct pe_weights *weights, uint64_t first, size_t n, double *out);
 
+/* Makes an array of all elements of input id as doubles (free it with free); NULL: no memory. */
+double *pe_weights_all(const struct pe_plan *plan, size_t id);
+
 /* The same of any seed, name and std: the generator itself. */
 uint64_t pe_seed_hash(int64_t seed, const char *name);
 double pe_seed_uniform(uint64_t hash, uint64_t i); /* u of (0, 1), of which the normal one is Φ⁻¹(u) */
@@ -152,6 +164,10 @@ double pe_seed_normal(uint64_t hash, uint64_t i);  /* Φ⁻¹, before std and ro
  * first tensor decides; pe_weights_need then checks the shapes of the others. */
 enum pe_status pe_fix_size(struct pe_plan *plan, const char *name, uint64_t size, const char *tensor,
                            struct pe_failure *err);
+/* Sets each of these (NULL-terminated) to the length of the axis of that name in the first tensor sent whose row has
+ * it. For cost(), which comes before: the larger of that length and the parameter; 0: neither is known. */
+enum pe_status pe_fix_sizes(struct pe_plan *plan, const char *const *names, struct pe_failure *err);
+double pe_size_most(const struct pe_plan *plan, const char *name);
 
 /* Rows for the config struct of a scheme with weights. */
 #define PE_P_SEED(S)                                                                                                   \

@@ -246,8 +246,15 @@ bool pe_weights_wanted(const struct pe_plan *plan)
     return plan->attention || pe_weights_there(plan) || find_seed(plan, &seed, &std);
 }
 
-enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *shape, unsigned rank,
-                               struct pe_failure *err)
+enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, struct pe_failure *err)
+{
+    uint64_t shape[PE_RANK_MAX];
+    unsigned rank = pe_shape_of(plan, plan->scheme->info.inputs[id].shape, shape);
+    return pe_weights_need_shape(plan, id, shape, rank, err);
+}
+
+enum pe_status pe_weights_need_shape(struct pe_plan *plan, size_t id, const uint64_t *shape, unsigned rank,
+                                     struct pe_failure *err)
 {
     struct pe_weights *w = &plan->weights[id];
     const char *name = plan->scheme->info.inputs[id].name;
@@ -325,4 +332,54 @@ enum pe_status pe_fix_size(struct pe_plan *plan, const char *name, uint64_t size
     if (plan->n_fixed < sizeof plan->fixed / sizeof *plan->fixed)
         plan->fixed[plan->n_fixed++] = name;
     return PE_OK;
+}
+
+/* The length of the axis called name of the first tensor sent that has it, and that tensor's name; 0: none has. */
+static uint64_t sent_size(const struct pe_plan *plan, const char *name, const char **tensor)
+{
+    for (size_t id = 0; plan->weights && id < count_inputs(plan); id++) {
+        uint64_t size = 0;
+        unsigned rank = 0;
+        for (const char *axis = plan->scheme->info.inputs[id].shape; *axis; rank++) {
+            size_t n = strcspn(axis, ",");
+            if (n == strlen(name) && memcmp(axis, name, n) == 0)
+                size = pe_weights_axis(plan, id, rank);
+            axis += n + (axis[n] == ',');
+        }
+        if (size && rank == plan->weights[id].tensor.rank) {
+            *tensor = plan->scheme->info.inputs[id].name;
+            return size;
+        }
+    }
+    return 0;
+}
+
+enum pe_status pe_fix_sizes(struct pe_plan *plan, const char *const *names, struct pe_failure *err)
+{
+    const char *tensor;
+    enum pe_status status = PE_OK;
+    for (; !status && *names; names++) {
+        uint64_t size = sent_size(plan, *names, &tensor);
+        status = size ? pe_fix_size(plan, *names, size, tensor, err) : PE_OK;
+    }
+    return status;
+}
+
+double pe_size_most(const struct pe_plan *plan, const char *name)
+{
+    const char *tensor;
+    int64_t given = 0;
+    pe_param_integer(plan->scheme->info.params, plan->config, name, strlen(name), &given);
+    return fmax((double)given, (double)sent_size(plan, name, &tensor));
+}
+
+double *pe_weights_all(const struct pe_plan *plan, size_t id)
+{
+    const struct pe_weights *w = &plan->weights[id];
+    uint64_t n = 0;
+    pe_shape_count(w->tensor.shape, w->tensor.rank, &n);
+    double *out = malloc((n ? n : 1) * sizeof *out);
+    if (out)
+        pe_weights_read(w, 0, n, out);
+    return out;
 }

@@ -14,6 +14,18 @@
 const char *const pe_query_scale_words[] = {
     [PE_SCALE_MINISTRAL] = "ministral", [PE_SCALE_LLAMA4] = "llama4", [PE_SCALE_LOGN] = "logn", NULL};
 
+const struct pe_param pe_query_scale_params[] = {
+    PE_P_WORD(pe_query_scale, type, pe_query_scale_words, "rule",
+              "query_scale: ministral 1 + beta·ln(1 + floor(p/O)); llama4 1 + beta·ln(1 + floor((p+1)/O)); logn "
+              "max(1, ln(p+1)/ln O); O is original_max_position_embeddings",
+              .fallback = PE_UNSET_WORD),
+    PE_P_REAL(pe_query_scale, beta, PE_UNSET, 0, 1e6, "growth", "query_scale: by how much it grows; default 0.1",
+              .usual = {0.01, 1}),
+    PE_P_REAL(pe_query_scale, original_max_position_embeddings, PE_UNSET, 2, 1e12, "original length",
+              "query_scale: positions below it have the factor 1; llama4's default is 8192", .usual = {1024, 131072}),
+    PE_P_END,
+};
+
 #define LLAMA4_LENGTH 8192
 #define USUAL_BETA 0.1
 

@@ -22,12 +22,10 @@ struct rotate_fields {
     struct pe_query_scale query_scale;
 };
 
-static const struct pe_param of_query_scale[] = {PE_QUERY_SCALE_FIELDS(rotate_fields)};
-
 static const struct pe_param rotate_rows[] = {
     PE_P_WORD(rotate_fields, tensor_layout, pe_tensor_layout_words, "tensor layout", PE_TENSOR_LAYOUT_ABOUT,
               .group = PE_G_ATTENTION),
-    PE_P_OBJECT("query_scale", of_query_scale, "scale of queries", PE_QUERY_SCALE_ABOUT, .group = PE_G_ATTENTION),
+    PE_P_QUERY_SCALE(rotate_fields),
     PE_P_END,
 };
 
@@ -60,18 +58,6 @@ static const struct pe_rotator *rotator_of(const struct pe_plan *plan) { return 
 
 /* ---- Reading the tensors ---- */
 
-/* The tensors' last axis is the scheme's head_dim, unless the request gives another. */
-static enum pe_status fix_head_dim(struct pe_plan *plan, const struct operand *op, struct pe_failure *err)
-{
-    const struct pe_operand *first = &rotator_of(plan)->operands[0].sent;
-    if (op->sent.width == first->width)
-        return pe_fix_size(plan, "head_dim", op->sent.width, op->sent.name, err);
-    char pointer[16] = "/";
-    strncat(pointer, op->sent.name, 8);
-    return pe_fail(err, pointer, "the last axis of %s is %llu, that of %s is %llu; both are head_dim", op->sent.name,
-                   (unsigned long long)op->sent.width, first->name, (unsigned long long)first->width);
-}
-
 /* Of the request, or of the model it names; 0: not given. */
 static uint64_t given_head_dim(const struct pe_plan *plan)
 {
@@ -95,7 +81,16 @@ static enum pe_status read_operand(struct pe_plan *plan, const struct pe_request
         return PE_OK;
     rotator->n_operands++; /* freed with the plan, also after a failure */
     op->inner = op->sent.row_step / (op->sent.width ? op->sent.width : 1);
-    return status ? status : fix_head_dim(plan, op, err);
+    if (status)
+        return status;
+    /* The tensors' last axis is the scheme's head_dim, unless the request gives another. */
+    const struct pe_operand *first = &rotator_of(plan)->operands[0].sent;
+    if (op->sent.width == first->width)
+        return pe_fix_size(plan, "head_dim", op->sent.width, op->sent.name, err);
+    char pointer[16] = "/";
+    strncat(pointer, op->sent.name, 8);
+    return pe_fail(err, pointer, "the last axis of %s is %llu, that of %s is %llu; both are head_dim", op->sent.name,
+                   (unsigned long long)op->sent.width, first->name, (unsigned long long)first->width);
 }
 
 /* Reads the tensors and the field tensor_layout; sets head_dim in the config from the tensors. */
@@ -203,25 +198,6 @@ static enum pe_status choose(struct pe_plan *plan, const struct pe_request *requ
     return PE_OK;
 }
 
-/* Real outputs have the requested dtype, else the first tensor's dtype if that is real. */
-static void shape_outputs(struct pe_plan *plan, const struct pe_request *request)
-{
-    const struct pe_rotator *rotator = plan->state;
-    enum pe_dtype first = rotator->operands[0].sent.tensor.dtype;
-    if (request->dtype == PE_DTYPE_NONE && pe_dtype_is_real(first))
-        plan->dtype = first;
-    for (size_t i = 0; i < plan->n_outputs; i++) {
-        const struct pe_operand *sent = &rotator->operands[rotator->of_output[i]].sent;
-        struct pe_output *output = &plan->outputs[i];
-        output->name = sent->name;
-        output->dtype = plan->dtype;
-        output->rank = sent->tensor.rank;
-        memcpy(output->shape, sent->tensor.shape, sizeof output->shape);
-        output->row_len = sent->tensor.shape[sent->tensor.rank - 1]; /* flat: all heads */
-        pe_shape_count(sent->tensor.shape, sent->tensor.rank - 1, &output->n_rows);
-    }
-}
-
 enum { TABLE_ALIGNMENT = 64 }; /* bytes of a cache line */
 
 static size_t round_up(uint64_t n_bytes)
@@ -253,27 +229,6 @@ static bool shares(const struct pe_plan *plan, const struct operand *op)
            pe_rotate_same_positions(plan, op->positions, first->positions) && first->table;
 }
 
-/* The table is stored if several heads share each position and it is not too large. */
-static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_failure *err)
-{
-    struct pe_rotator *rotator = plan->state;
-    struct operand *op = &rotator->operands[i];
-    uint64_t row_bytes = row_bytes_of(rotator, op);
-    if (shares(plan, op)) {
-        op->table = rotator->operands[0].table;
-        return PE_OK;
-    }
-    if (!wants_table(op) || count_places(op) > PE_ROTATION_TABLE_MAX / row_bytes)
-        return PE_OK;
-    if (pe_plan_admit(plan, (double)(count_places(op) * row_bytes), err))
-        return err->status;
-    op->table = rotator->tables[i] = aligned_alloc(TABLE_ALIGNMENT, round_up(count_places(op) * row_bytes));
-    if (!op->table)
-        return pe_no_memory(err);
-    fill_table(plan, op, 0, count_places(op), op->table);
-    return PE_OK;
-}
-
 /* The factors of the queries, if they are scaled. Rows are multiplied in double then, and rounded once. */
 static enum pe_status make_factors(struct pe_plan *plan, struct operand *op, struct pe_failure *err)
 {
@@ -294,12 +249,29 @@ static enum pe_status prepare(struct pe_plan *plan, size_t i, struct pe_failure 
     op->positions = is_query ? plan->seq.q : plan->seq.k;
     op->by_floats = !is_scaled && pe_rotate_by_floats(&rotator->turn, plan, op->sent.tensor.dtype, plan->dtype);
     enum pe_status status = is_scaled ? make_factors(plan, op, err) : PE_OK;
-    return status ? status : make_table(plan, i, err);
+    if (status)
+        return status;
+    /* The table is stored if several heads share each position and it is not too large. */
+    uint64_t row_bytes = row_bytes_of(rotator, op);
+    if (shares(plan, op)) {
+        op->table = rotator->operands[0].table;
+        return PE_OK;
+    }
+    if (!wants_table(op) || count_places(op) > PE_ROTATION_TABLE_MAX / row_bytes)
+        return PE_OK;
+    if (pe_plan_admit(plan, (double)(count_places(op) * row_bytes), err))
+        return err->status;
+    op->table = rotator->tables[i] = aligned_alloc(TABLE_ALIGNMENT, round_up(count_places(op) * row_bytes));
+    if (!op->table)
+        return pe_no_memory(err);
+    fill_table(plan, op, 0, count_places(op), op->table);
+    return PE_OK;
 }
 
 /* Runs when sequence and config are resolved: prepares the outputs, the tensors sent, and the tables. */
 static enum pe_status init(struct pe_plan *plan, const struct pe_request *request, struct pe_failure *err)
 {
+    struct pe_rotator *rotator = plan->state;
     enum pe_status status = pe_outputs_twice(request, err);
     if (!status)
         status = pe_outputs_alloc(plan, OPERANDS_MAX + request->n_outputs, err);
@@ -307,8 +279,20 @@ static enum pe_status init(struct pe_plan *plan, const struct pe_request *reques
         status = choose(plan, request, err);
     if (status)
         return status;
-    shape_outputs(plan, request);
-    struct pe_rotator *rotator = plan->state;
+    /* Real outputs have the requested dtype, else the first tensor's dtype if that is real. */
+    enum pe_dtype first = rotator->operands[0].sent.tensor.dtype;
+    if (request->dtype == PE_DTYPE_NONE && pe_dtype_is_real(first))
+        plan->dtype = first;
+    for (size_t i = 0; i < plan->n_outputs; i++) {
+        const struct pe_operand *sent = &rotator->operands[rotator->of_output[i]].sent;
+        struct pe_output *output = &plan->outputs[i];
+        output->name = sent->name;
+        output->dtype = plan->dtype;
+        output->rank = sent->tensor.rank;
+        memcpy(output->shape, sent->tensor.shape, sizeof output->shape);
+        output->row_len = sent->tensor.shape[sent->tensor.rank - 1]; /* flat: all heads */
+        pe_shape_count(sent->tensor.shape, sent->tensor.rank - 1, &output->n_rows);
+    }
     status = pe_rotate_init(&rotator->turn, plan, err);
     for (size_t i = 0; !status && i < rotator->n_operands; i++)
         status = prepare(plan, i, err);
@@ -369,17 +353,6 @@ static uint64_t place_of(const struct operand *op, uint64_t r)
     return batch * op->sent.n + r / op->inner % op->sent.n;
 }
 
-/* A row of queries, times its factor. */
-static void turn_scaled(const struct pe_row_rotation *turn, const double *cosines, double factor, enum pe_dtype from,
-                        const char *x, enum pe_dtype to, char *y)
-{
-    double row[PE_HEAD_DIM_MAX];
-    pe_rotate_row(turn, cosines, from, x, PE_F64, row);
-    for (size_t j = 0; j < turn->rotation.head_dim; j++)
-        row[j] *= factor;
-    pe_convert(to, y, PE_F64, row, turn->rotation.head_dim);
-}
-
 /* place: the number of the first row's position. */
 static void turn_some(const struct pe_plan *plan, const struct operand *op, const void *table, uint64_t place,
                       const char *x, enum pe_dtype to, char *y, const struct pe_rotate_extent *e)
@@ -397,10 +370,16 @@ static void turn_some(const struct pe_plan *plan, const struct operand *op, cons
             uint64_t at = h * e->apart + i * d;
             const char *in = x + at * pe_dtype_size(from);
             char *out = y + at * pe_dtype_size(to);
-            if (op->factors)
-                turn_scaled(turn, cosines + i * step, op->factors[place + (step ? i : 0)], from, in, to, out);
-            else
+            if (op->factors) {
+                /* A row of queries, times its factor. */
+                double row[PE_HEAD_DIM_MAX];
+                pe_rotate_row(turn, cosines + i * step, from, in, PE_F64, row);
+                for (size_t j = 0; j < turn->rotation.head_dim; j++)
+                    row[j] *= op->factors[place + (step ? i : 0)];
+                pe_convert(to, out, PE_F64, row, turn->rotation.head_dim);
+            } else {
                 pe_rotate_row(turn, cosines + i * step, from, in, to, out);
+            }
         }
 }
 

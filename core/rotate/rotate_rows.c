@@ -66,9 +66,10 @@ static void fill_angles(const struct pe_row_rotation *turn, const struct pe_plan
         pe_waves_fill(turn->waves, dtype, positions, row0, n_rows, 0, width, table, width);
 }
 
-static void scale(const struct pe_row_rotation *turn, const struct pe_plan *plan, const struct pe_positions *positions,
-                  size_t id, uint64_t row0, size_t n_rows, double *table)
+void pe_rotate_table(const struct pe_row_rotation *turn, const struct pe_plan *plan,
+                     const struct pe_positions *positions, size_t id, uint64_t row0, size_t n_rows, double *table)
 {
+    fill_angles(turn, plan, positions, PE_F64, row0, n_rows, table);
     size_t pairs = turn->rotation.n_pairs, width = 2 * pairs;
     for (size_t i = 0; plan->scheme->magnitude && i < n_rows; i++) {
         double factors[PE_HEAD_DIM_MAX / 2], *row = table + i * width;
@@ -76,13 +77,6 @@ static void scale(const struct pe_row_rotation *turn, const struct pe_plan *plan
         for (size_t c = 0; c < width; c++)
             row[c] *= factors[c % pairs];
     }
-}
-
-void pe_rotate_table(const struct pe_row_rotation *turn, const struct pe_plan *plan,
-                     const struct pe_positions *positions, size_t id, uint64_t row0, size_t n_rows, double *table)
-{
-    fill_angles(turn, plan, positions, PE_F64, row0, n_rows, table);
-    scale(turn, plan, positions, id, row0, n_rows, table);
 }
 
 bool pe_rotate_same_positions(const struct pe_plan *plan, const struct pe_positions *a, const struct pe_positions *b)
@@ -206,22 +200,6 @@ static void rotate_block(const struct pe_row_rotation *turn, const float *cosine
     }
 }
 
-static void widen(enum pe_dtype from, const void *x, size_t n, float *wide)
-{
-    if (from == PE_F16)
-        pe_kernels()->of_f16(x, n, wide);
-    else
-        pe_kernels()->of_bf16(x, n, wide);
-}
-
-static void narrow(enum pe_dtype to, const float *wide, size_t n, void *y)
-{
-    if (to == PE_F16)
-        pe_kernels()->to_f16(wide, n, y);
-    else
-        pe_kernels()->to_bf16(wide, n, y);
-}
-
 /* Floats processed at a time, unless one row has more. The number is small because reading, rotating and writing
  * alternate, and the processor can prefetch only a little of the input meanwhile. It is not smaller, because values
  * just stored in halves of a register would then be loaded as a whole before they reach the cache. */
@@ -235,23 +213,16 @@ static void rotate_some(const struct pe_row_rotation *turn, const float *table, 
     _Alignas(32) float wide[PE_HEAD_DIM_MAX];
     size_t n = n_rows * turn->rotation.head_dim;
     float *turned = to == PE_F32 ? y : wide;
-    if (from != PE_F32)
-        widen(from, x, n, turned);
+    if (from == PE_F16)
+        pe_kernels()->of_f16(x, n, turned);
+    else if (from != PE_F32)
+        pe_kernels()->of_bf16(x, n, turned);
     rotate_block(turn, table, table_step, from == PE_F32 ? x : turned, turned,
                  &(struct pe_rotate_extent){n_rows, 1, 0});
-    if (to != PE_F32)
-        narrow(to, turned, n, y);
-}
-
-static void rotate_head(const struct pe_row_rotation *turn, const float *table, size_t table_step, enum pe_dtype from,
-                        const char *x, enum pe_dtype to, char *y, uint64_t n_rows)
-{
-    size_t d = turn->rotation.head_dim, room = d < FLOATS_AT_ONCE ? FLOATS_AT_ONCE / d : 1;
-    for (uint64_t i = 0, n; i < n_rows; i += n) {
-        n = n_rows - i < room ? n_rows - i : room;
-        rotate_some(turn, table + i * table_step, table_step, from, x + i * d * pe_dtype_size(from), to,
-                    y + i * d * pe_dtype_size(to), n);
-    }
+    if (to == PE_F16)
+        pe_kernels()->to_f16(turned, n, y);
+    else if (to != PE_F32)
+        pe_kernels()->to_bf16(turned, n, y);
 }
 
 void pe_rotate_rows(const struct pe_row_rotation *turn, const float *table, size_t table_step, enum pe_dtype from,
@@ -261,7 +232,13 @@ void pe_rotate_rows(const struct pe_row_rotation *turn, const float *table, size
         rotate_block(turn, table, table_step, x, y, e);
         return;
     }
-    for (uint64_t h = 0; h < e->n_heads; h++)
-        rotate_head(turn, table, table_step, from, (const char *)x + h * e->apart * pe_dtype_size(from), to,
-                    (char *)y + h * e->apart * pe_dtype_size(to), e->n_rows);
+    for (uint64_t h = 0; h < e->n_heads; h++) {
+        size_t d = turn->rotation.head_dim, room = d < FLOATS_AT_ONCE ? FLOATS_AT_ONCE / d : 1;
+        for (uint64_t i = 0, n; i < e->n_rows; i += n) {
+            n = e->n_rows - i < room ? e->n_rows - i : room;
+            rotate_some(turn, table + i * table_step, table_step, from,
+                        ((const char *)x + h * e->apart * pe_dtype_size(from)) + i * d * pe_dtype_size(from), to,
+                        ((char *)y + h * e->apart * pe_dtype_size(to)) + i * d * pe_dtype_size(to), n);
+        }
+    }
 }

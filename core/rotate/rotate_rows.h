@@ -69,35 +69,13 @@ struct pe_query_scale {
     size_t n_printed;
 };
 
-/* The fields of the object, for a struct S that has the member. */
-#define PE_QUERY_SCALE_FIELDS(S)                                                                                       \
-    PE_P_WORD_AT(S, query_scale.type, "type", pe_query_scale_words, "rule",                                            \
-                 "query_scale: ministral 1 + beta·ln(1 + floor(p/O)); llama4 1 + beta·ln(1 + floor((p+1)/O)); logn " \
-                 "max(1, ln(p+1)/ln O); O is original_max_position_embeddings",                                        \
-                 .fallback = PE_UNSET_WORD),                                                                           \
-        {.name = "beta",                                                                                               \
-         .type = PE_T_REAL,                                                                                            \
-         .offset = PE_OFFSET(S, query_scale.beta, double),                                                             \
-         .fallback = PE_UNSET,                                                                                         \
-         .min = 0,                                                                                                     \
-         .max = 1e6,                                                                                                   \
-         .about = {"growth", "query_scale: by how much it grows; default 0.1"},                                        \
-         .usual = {0.01, 1}},                                                                                          \
-        {.name = "original_max_position_embeddings",                                                                   \
-         .type = PE_T_REAL,                                                                                            \
-         .offset = PE_OFFSET(S, query_scale.original_max_position_embeddings, double),                                 \
-         .fallback = PE_UNSET,                                                                                         \
-         .min = 2,                                                                                                     \
-         .max = 1e12,                                                                                                  \
-         .about = {"original length", "query_scale: positions below it have the factor 1; llama4's default is 8192"},  \
-         .usual = {1024, 131072}},                                                                                     \
-    {                                                                                                                  \
-        .name = NULL                                                                                                   \
-    }
-
-#define PE_QUERY_SCALE_ABOUT                                                                                           \
-    "multiplies query rows by a factor that grows with their position, after rotation: /rotate (q), /attention, "      \
-    "/diagnose"
+/* The row of an operation whose struct S of fields has the member. */
+extern const struct pe_param pe_query_scale_params[];
+#define PE_P_QUERY_SCALE(S)                                                                                            \
+    PE_P_OBJECT("query_scale", pe_query_scale_params, "scale of queries",                                              \
+                "multiplies query rows by a factor that grows with their position, after rotation: /rotate (q), "      \
+                "/attention, /diagnose",                                                                               \
+                .offset = offsetof(struct S, query_scale), .group = PE_G_ATTENTION)
 
 /* After pe_params_read: completes what it has read, and refuses what does not go together. */
 enum pe_status pe_query_scale_read(struct pe_query_scale *s, const struct pe_field *fields, size_t n,

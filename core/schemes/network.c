@@ -33,9 +33,9 @@ static enum pe_status need(struct pe_plan *plan, const struct pe_network_form *f
     enum pe_status status = PE_OK;
     for (size_t i = 0; !status && i < f->n_layers; i++) {
         const uint64_t shape[2] = {f->widths[i + 1], f->widths[i] + f->time_input};
-        status = pe_weights_need(plan, f->w[i], shape, 2, err);
+        status = pe_weights_need_shape(plan, f->w[i], shape, 2, err);
         if (!status && f->b[i] != PE_NO_BIAS)
-            status = pe_weights_need(plan, f->b[i], shape, 1, err);
+            status = pe_weights_need_shape(plan, f->b[i], shape, 1, err);
     }
     return status;
 }

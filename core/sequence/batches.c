@@ -283,18 +283,6 @@ static const struct pe_param rows[] = {PE_PADDING_PARAMS, PE_P_END};
 
 const struct pe_param *pe_padding_params(void) { return rows; }
 
-static enum pe_status check_values(const struct pe_padding *p, struct pe_failure *err)
-{
-    bool has_token = false;
-    for (uint64_t i = 0; i < p->n_batches * p->n; i++) {
-        double x = pe_real_at(p->mask, i);
-        has_token |= x == 1;
-        if (x != 0 && x != 1)
-            return pe_fail(err, "/attention_mask", "attention_mask has %.10g; allowed: 0 and 1", x);
-    }
-    return has_token ? PE_OK : pe_fail(err, "/attention_mask", "attention_mask has no 1: every column is padding");
-}
-
 enum pe_status pe_padding_read(struct pe_padding *p, const struct pe_padding_fields *fields, struct pe_failure *err)
 {
     const struct pe_tensor *t = &fields->attention_mask.array;
@@ -310,7 +298,14 @@ enum pe_status pe_padding_read(struct pe_padding *p, const struct pe_padding_fie
                 (unsigned long long)(p->n_batches * p->n), PE_LISTED_POSITIONS_MAX);
         return err->status = PE_TOO_LARGE;
     }
-    return check_values(p, err);
+    bool has_token = false;
+    for (uint64_t i = 0; i < p->n_batches * p->n; i++) {
+        double x = pe_real_at(p->mask, i);
+        has_token |= x == 1;
+        if (x != 0 && x != 1)
+            return pe_fail(err, "/attention_mask", "attention_mask has %.10g; allowed: 0 and 1", x);
+    }
+    return has_token ? PE_OK : pe_fail(err, "/attention_mask", "attention_mask has no 1: every column is padding");
 }
 
 bool pe_padding_is_token(const struct pe_padding *p, uint64_t i) { return pe_real_at(p->mask, i) == 1; }

@@ -31,14 +31,6 @@ static enum pe_status read_grid(struct pe_sequence *seq, const struct pe_reals *
     return PE_OK;
 }
 
-/* Row-major: an index of axis a is repeated for all positions of the axes after it. */
-static void lay_out_rows(struct pe_sequence *seq, uint64_t n)
-{
-    uint64_t inner = 1;
-    for (unsigned a = seq->n_axes; a-- > 0; inner *= seq->grid[a])
-        seq->k[a] = (struct pe_positions){.n = n, .inner = inner, .size = seq->grid[a]};
-}
-
 /* The last two axes in blocks of m by m, visited row by row; inside a block row by row again. */
 static enum pe_status lay_out_blocks(struct pe_sequence *seq, uint64_t m, struct pe_failure *err)
 {
@@ -66,7 +58,10 @@ enum pe_status pe_sequence_init_grid(struct pe_sequence *seq, struct pe_sequence
     enum pe_status status = read_grid(seq, &f->grid, &n, err);
     if (status)
         return status;
-    lay_out_rows(seq, n);
+    /* Row-major: an index of axis a is repeated for all positions of the axes after it. */
+    uint64_t inner = 1;
+    for (unsigned a = seq->n_axes; a-- > 0; inner *= seq->grid[a])
+        seq->k[a] = (struct pe_positions){.n = n, .inner = inner, .size = seq->grid[a]};
     if (f->order == PE_MERGE && !pe_given(f->spatial_merge_size))
         f->spatial_merge_size = 2;
     if (f->order == PE_MERGE)

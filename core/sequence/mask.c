@@ -18,23 +18,6 @@ static enum pe_status check_mask(const struct pe_reals *mask, uint64_t k_len, ui
                    (unsigned long long)n_batches, (unsigned long long)k_len);
 }
 
-static enum pe_status read_mask(struct pe_mask *mask, const struct pe_reals *list, struct pe_failure *err)
-{
-    mask->seen = malloc(list->n);
-    if (!mask->seen)
-        return pe_no_memory(err);
-    for (uint64_t j = 0; j < list->n; j++) {
-        double seen = pe_real_at(list, j);
-        if (seen != 0 && seen != 1)
-            return pe_fail(err, "/key_mask", "key_mask has %.10g at index %llu; allowed: 0 and 1", seen,
-                           (unsigned long long)j);
-        mask->seen[j] = seen != 0;
-        if (pe_is_cancelled_at(j))
-            return pe_cancelled(err);
-    }
-    return PE_OK;
-}
-
 enum pe_status pe_mask_init(struct pe_mask *mask, const struct pe_mask_fields *fields, uint64_t k_len,
                             uint64_t n_batches, struct pe_failure *err)
 {
@@ -48,7 +31,19 @@ enum pe_status pe_mask_init(struct pe_mask *mask, const struct pe_mask_fields *f
     if (status)
         return status;
     mask->n_masks = fields->key_mask.n / k_len;
-    return read_mask(mask, &fields->key_mask, err);
+    mask->seen = malloc(fields->key_mask.n);
+    if (!mask->seen)
+        return pe_no_memory(err);
+    for (uint64_t j = 0; j < fields->key_mask.n; j++) {
+        double seen = pe_real_at(&fields->key_mask, j);
+        if (seen != 0 && seen != 1)
+            return pe_fail(err, "/key_mask", "key_mask has %.10g at index %llu; allowed: 0 and 1", seen,
+                           (unsigned long long)j);
+        mask->seen[j] = seen != 0;
+        if (pe_is_cancelled_at(j))
+            return pe_cancelled(err);
+    }
+    return PE_OK;
 }
 
 void pe_mask_drop(struct pe_mask *mask) { free(mask->seen); }

@@ -178,22 +178,6 @@ static enum pe_status check_style(struct reader *r, const struct segment *s)
     return PE_OK;
 }
 
-/* Qwen3-VL's get_rope_index splits every video into grids of one frame, and finds each grid after its timestamp and
- * start token. Only the tokenizer knows the number of those tokens, so a segment of several frames has no defined
- * positions. */
-static enum pe_status check_one_frame(struct reader *r, uint64_t h, uint64_t w, uint64_t frames)
-{
-    if ((r->rules->style != PE_QWEN3_VL && r->rules->style != PE_GLM4V) || frames == 1)
-        return PE_OK;
-    return pe_fail(r->err, field_at(r, "grid"),
-                   "grid has %llu frames; the model writes each frame's timestamp as text before it, so under "
-                   "position_style \"%s\" a frame is a segment of its own: {\"type\":\"text\",\"len\":…},"
-                   "{\"type\":\"video\",\"grid\":[1,%llu,%llu]} for each (len: tokens of the timestamp and of "
-                   "vision start and end)",
-                   (unsigned long long)frames, pe_position_styles[r->rules->style], (unsigned long long)h,
-                   (unsigned long long)w);
-}
-
 /* ERNIE 4.5 VL merges the frames of a video two by two, as its patches. */
 static enum pe_status merge_frames(struct reader *r, const struct segment *s, uint64_t *frames)
 {
@@ -250,7 +234,18 @@ static enum pe_status read_grid(struct reader *r, const struct segment *s, struc
     b->cols = w / merge;
     if (merge_frames(r, s, &b->frames))
         return r->err->status;
-    return check_one_frame(r, h, w, b->frames);
+    /* Qwen3-VL's get_rope_index splits every video into grids of one frame, and finds each grid after its timestamp and
+     * start token. Only the tokenizer knows the number of those tokens, so a segment of several frames has no defined
+     * positions. */
+    if ((r->rules->style != PE_QWEN3_VL && r->rules->style != PE_GLM4V) || b->frames == 1)
+        return PE_OK;
+    return pe_fail(r->err, field_at(r, "grid"),
+                   "grid has %llu frames; the model writes each frame's timestamp as text before it, so under "
+                   "position_style \"%s\" a frame is a segment of its own: {\"type\":\"text\",\"len\":…},"
+                   "{\"type\":\"video\",\"grid\":[1,%llu,%llu]} for each (len: tokens of the timestamp and of "
+                   "vision start and end)",
+                   (unsigned long long)b->frames, pe_position_styles[r->rules->style], (unsigned long long)h,
+                   (unsigned long long)w);
 }
 
 /* ⌊x/2⌋, also below 0. */

@@ -50,21 +50,6 @@ static enum pe_status run_lengths(const struct pe_sequence_fields *f, struct pe_
                                            sizes.k_tensor ? sizes.k_tensor : "k", sizes.prefix, err);
 }
 
-/* Key j is at offset + j, query i at offset + q_offset + i. */
-static enum pe_status init_runs(struct pe_sequence *seq, const struct pe_sequence_fields *f,
-                                struct pe_sequence_sizes sizes, struct pe_failure *err)
-{
-    uint64_t q_len, k_len;
-    enum pe_status status = run_lengths(f, sizes, &q_len, &k_len, err);
-    if (status)
-        return status;
-    int64_t offset = pe_given(f->offset) ? f->offset : 0;
-    int64_t q_offset = pe_given(f->q_offset) ? f->q_offset : (int64_t)k_len - (int64_t)q_len;
-    status = run(&seq->k[0], offset, k_len, "/offset", err);
-    return status ? status
-                  : run(&seq->q[0], offset + q_offset, q_len, pe_given(f->q_offset) ? "/q_offset" : "/offset", err);
-}
-
 /* ---- Lists ---- */
 
 /* A list of consecutive integers is a run, and runs are the fast case. (Not with a fraction: 0.1 + 1 need not be the
@@ -204,29 +189,6 @@ static enum pe_status init_lens(struct pe_sequence *seq, const struct pe_sequenc
     return status;
 }
 
-static enum pe_status lay_out_lens(struct pe_sequence *seq, const struct pe_sequence_fields *f, struct pe_failure *err)
-{
-    uint64_t n = seq->k->n, at = 0;
-    double offset = seq->k->start, *list = seq->owned[0] = malloc(n * sizeof *list);
-    if (!list)
-        return pe_no_memory(err);
-    seq->piece = f->lens.n > 1 ? malloc(n * sizeof *seq->piece) : NULL;
-    if (f->lens.n > 1 && !seq->piece)
-        return pe_no_memory(err);
-    for (uint64_t i = 0; i < f->lens.n; i++)
-        for (uint64_t j = 0, m = (uint64_t)pe_real_at(&f->lens, i); j < m; j++, at++) {
-            list[at] = offset + (double)j;
-            if (seq->piece)
-                seq->piece[at] = (uint32_t)i;
-            if (pe_is_cancelled_at(at))
-                return pe_cancelled(err);
-        }
-    seq->k[0] = (struct pe_positions){.n = n, .list = list};
-    recognise_run(&seq->k[0]);
-    share(seq);
-    return PE_OK;
-}
-
 /* A number that only some styles use: set to its default under those, refused under the others. */
 static enum pe_status set_rule(double *field, double fallback, unsigned styles, int style, const char *name,
                                struct pe_failure *err)
@@ -324,40 +286,46 @@ static enum pe_status check_grid(const struct pe_sequence *seq, const char *poin
     return status ? status : pe_sequence_check_sizes(pointer, seq->k->n, sizes, err);
 }
 
-static enum pe_status init_way(struct pe_sequence *seq, struct pe_sequence_fields *f, struct pe_sequence_sizes sizes,
-                               struct pe_failure *err)
-{
-    if (f->positions.n && f->positions_layout > PE_BY_AXES)
-        return pe_sequence_init_batch(seq, f, sizes, err);
-    if (f->positions.n)
-        return init_positions(seq, f, sizes, err);
-    if (f->padded.attention_mask.n)
-        return pe_sequence_init_mask(seq, f, sizes, err);
-    if (f->shard.is_given)
-        return pe_sequence_init_shard(seq, f, sizes, err);
-    if (f->grid.n)
-        return check_grid(seq, "/grid", pe_sequence_init_grid(seq, f, err), sizes, err);
-    if (f->grid_coords)
-        return check_grid(seq, "/grid_coords", pe_sequence_init_grid_coords(seq, f, err), sizes, err);
-    if (f->cu_seqlens.n && pe_sequence_read_cu_seqlens(seq, f, err))
-        return err->status;
-    if (f->lens.n)
-        return init_lens(seq, f, sizes, err);
-    if (f->segments)
-        return init_segments(seq, f, sizes, err);
-    if (f->tokens)
-        return init_tokens(seq, f, sizes, err);
-    if (f->q_positions.n || f->k_positions.n)
-        return init_two_lists(seq, f, sizes, err);
-    return init_runs(seq, f, sizes, err);
-}
-
 enum pe_status pe_sequence_init(struct pe_sequence *seq, struct pe_sequence_fields *fields, enum pe_sequence_kind kind,
                                 struct pe_sequence_sizes sizes, struct pe_failure *err)
 {
     *seq = (struct pe_sequence){.n_axes = 1};
     enum pe_status status = pe_sequence_check(fields, kind, sizes.q || sizes.k, err);
-    return status ? status : init_way(seq, fields, sizes, err);
+    if (status)
+        return status;
+    if (fields->positions.n && fields->positions_layout > PE_BY_AXES)
+        return pe_sequence_init_batch(seq, fields, sizes, err);
+    if (fields->positions.n)
+        return init_positions(seq, fields, sizes, err);
+    if (fields->padded.attention_mask.n)
+        return pe_sequence_init_mask(seq, fields, sizes, err);
+    if (fields->shard.is_given)
+        return pe_sequence_init_shard(seq, fields, sizes, err);
+    if (fields->grid.n)
+        return check_grid(seq, "/grid", pe_sequence_init_grid(seq, fields, err), sizes, err);
+    if (fields->grid_coords)
+        return check_grid(seq, "/grid_coords", pe_sequence_init_grid_coords(seq, fields, err), sizes, err);
+    if (fields->cu_seqlens.n && pe_sequence_read_cu_seqlens(seq, fields, err))
+        return err->status;
+    if (fields->lens.n)
+        return init_lens(seq, fields, sizes, err);
+    if (fields->segments)
+        return init_segments(seq, fields, sizes, err);
+    if (fields->tokens)
+        return init_tokens(seq, fields, sizes, err);
+    if (fields->q_positions.n || fields->k_positions.n)
+        return init_two_lists(seq, fields, sizes, err);
+    /* Key j is at offset + j, query i at offset + q_offset + i. */
+    uint64_t q_len, k_len;
+    status = run_lengths(fields, sizes, &q_len, &k_len, err);
+    if (status)
+        return status;
+    int64_t offset = pe_given(fields->offset) ? fields->offset : 0;
+    int64_t q_offset = pe_given(fields->q_offset) ? fields->q_offset : (int64_t)k_len - (int64_t)q_len;
+    status = run(&seq->k[0], offset, k_len, "/offset", err);
+    return status
+               ? status
+               : run(&seq->q[0], offset + q_offset, q_len, pe_given(fields->q_offset) ? "/q_offset" : "/offset", err);
 }
 
 enum pe_status pe_sequence_lay_out(struct pe_sequence *seq, const struct pe_sequence_fields *fields,
@@ -368,7 +336,27 @@ enum pe_status pe_sequence_lay_out(struct pe_sequence *seq, const struct pe_sequ
     seq->is_counted = false;
     if (fields->shard.is_given)
         return pe_sequence_lay_out_shard(seq, fields, err);
-    return seq->has_segments ? lay_out_segments(seq, err) : lay_out_lens(seq, fields, err);
+    if (seq->has_segments)
+        return lay_out_segments(seq, err);
+    uint64_t n = seq->k->n, at = 0;
+    double offset = seq->k->start, *list = seq->owned[0] = malloc(n * sizeof *list);
+    if (!list)
+        return pe_no_memory(err);
+    seq->piece = fields->lens.n > 1 ? malloc(n * sizeof *seq->piece) : NULL;
+    if (fields->lens.n > 1 && !seq->piece)
+        return pe_no_memory(err);
+    for (uint64_t i = 0; i < fields->lens.n; i++)
+        for (uint64_t j = 0, m = (uint64_t)pe_real_at(&fields->lens, i); j < m; j++, at++) {
+            list[at] = offset + (double)j;
+            if (seq->piece)
+                seq->piece[at] = (uint32_t)i;
+            if (pe_is_cancelled_at(at))
+                return pe_cancelled(err);
+        }
+    seq->k[0] = (struct pe_positions){.n = n, .list = list};
+    recognise_run(&seq->k[0]);
+    share(seq);
+    return PE_OK;
 }
 
 void pe_sequence_drop(struct pe_sequence *seq)

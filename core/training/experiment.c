@@ -88,17 +88,6 @@ struct pe_experiment {
 
 /* ---- Reading ---- */
 
-static enum pe_status check_lengths(const struct experiment_fields *fields, struct pe_failure *err)
-{
-    if (fields->train_len % 2)
-        return pe_fail(err, "/train_len", "train_len is %lld; it must be even, from %d to %d",
-                       (long long)fields->train_len, TRAIN_LEN_MIN, TRAIN_LEN_MAX);
-    if (fields->eval_len < fields->train_len)
-        return pe_fail(err, "/eval_len", "eval_len is %lld; allowed: from train_len, %lld, to %d",
-                       (long long)fields->eval_len, (long long)fields->train_len, EVAL_LEN_MAX);
-    return PE_OK;
-}
-
 static enum pe_status read_fields(struct pe_experiment *experiment, const struct pe_experiment_request *request,
                                   struct pe_failure *err)
 {
@@ -110,7 +99,13 @@ static enum pe_status read_fields(struct pe_experiment *experiment, const struct
     if (request->n_entries < 1 || request->n_entries > PE_EXPERIMENT_CONFIGS_MAX)
         return pe_fail(err, "/configs", "configs has %zu configurations; allowed: 1 to %d", request->n_entries,
                        PE_EXPERIMENT_CONFIGS_MAX);
-    return check_lengths(&experiment->fields, err);
+    if (experiment->fields.train_len % 2)
+        return pe_fail(err, "/train_len", "train_len is %lld; it must be even, from %d to %d",
+                       (long long)experiment->fields.train_len, TRAIN_LEN_MIN, TRAIN_LEN_MAX);
+    if (experiment->fields.eval_len < experiment->fields.train_len)
+        return pe_fail(err, "/eval_len", "eval_len is %lld; allowed: from train_len, %lld, to %d",
+                       (long long)experiment->fields.eval_len, (long long)experiment->fields.train_len, EVAL_LEN_MAX);
+    return PE_OK;
 }
 
 static enum pe_status fail_overrides(const struct run *run, const char *pointer, struct pe_failure *err)
@@ -263,24 +258,6 @@ static void put_config(struct pe_node *list, const struct run *run)
     pe_put_integer(config, "dim", PE_TRAIN_WIDTH);
 }
 
-static enum pe_status put_start(struct pe_experiment *experiment, struct pe_failure *err)
-{
-    experiment->start = pe_values_new();
-    if (!experiment->start)
-        return pe_no_memory(err);
-    struct pe_node *root = pe_values_root(experiment->start);
-    pe_put_string(root, "task", tasks[experiment->fields.task]);
-    pe_put_integer(root, "steps", experiment->fields.steps);
-    pe_put_integer(root, "train_len", experiment->fields.train_len);
-    pe_put_integer(root, "eval_len", experiment->fields.eval_len);
-    pe_put_integer(root, "seed", experiment->fields.seed);
-    struct pe_node *list = pe_put_list(root, "configs");
-    for (size_t i = 0; i < experiment->n_runs; i++)
-        put_config(list, &experiment->runs[i]);
-    experiment->started = pe_values_done(experiment->start);
-    return experiment->started ? PE_OK : pe_no_memory(err);
-}
-
 static enum pe_status open_all(struct pe_experiment *experiment, const struct pe_experiment_request *request,
                                struct pe_failure *err)
 {
@@ -296,7 +273,22 @@ static enum pe_status open_all(struct pe_experiment *experiment, const struct pe
     if (!status)
         status = begin_run(experiment, err);
     pe_task_init(&experiment->task, (enum pe_task_kind)experiment->fields.task, experiment->fields.seed);
-    return status ? status : put_start(experiment, err);
+    if (status)
+        return status;
+    experiment->start = pe_values_new();
+    if (!experiment->start)
+        return pe_no_memory(err);
+    struct pe_node *root = pe_values_root(experiment->start);
+    pe_put_string(root, "task", tasks[experiment->fields.task]);
+    pe_put_integer(root, "steps", experiment->fields.steps);
+    pe_put_integer(root, "train_len", experiment->fields.train_len);
+    pe_put_integer(root, "eval_len", experiment->fields.eval_len);
+    pe_put_integer(root, "seed", experiment->fields.seed);
+    struct pe_node *list = pe_put_list(root, "configs");
+    for (size_t i = 0; i < experiment->n_runs; i++)
+        put_config(list, &experiment->runs[i]);
+    experiment->started = pe_values_done(experiment->start);
+    return experiment->started ? PE_OK : pe_no_memory(err);
 }
 
 enum pe_status pe_experiment_new(const struct pe_experiment_request *request, struct pe_experiment **out,
@@ -387,24 +379,6 @@ const struct pe_member pe_experiment_result_members[] = {
     {.name = NULL},
 };
 
-static void put_result(struct pe_node *list, const struct pe_experiment *experiment,
-                       const struct pe_evaluation *evaluation)
-{
-    size_t train = (size_t)experiment->fields.train_len, eval = (size_t)experiment->fields.eval_len;
-    double inside = pe_evaluation_mean(evaluation, train / 2, train);
-    double outside = pe_evaluation_mean(evaluation, eval - train / 2, eval);
-    struct pe_node *result = pe_put_object(list, NULL);
-    pe_put_integer(result, "run", (int64_t)evaluation->run);
-    if (evaluation->override < 0)
-        pe_put_null(result, "eval");
-    else
-        pe_put_integer(result, "eval", evaluation->override);
-    pe_put_real(result, "floor", evaluation->floor);
-    pe_put_real(result, "inside", inside);
-    pe_put_real(result, "outside", outside);
-    pe_put_real(result, "rise", outside - inside);
-}
-
 static enum pe_status put_results(struct pe_experiment *experiment, struct pe_failure *err)
 {
     experiment->results = pe_values_new();
@@ -413,7 +387,19 @@ static enum pe_status put_results(struct pe_experiment *experiment, struct pe_fa
     struct pe_node *list = pe_put_list(pe_values_root(experiment->results), "results");
     for (size_t i = 0; i < experiment->n_evaluations; i++) {
         const struct pe_evaluation *evaluation = &experiment->evaluations[i];
-        put_result(list, experiment, evaluation);
+        size_t train = (size_t)experiment->fields.train_len, eval = (size_t)experiment->fields.eval_len;
+        double inside = pe_evaluation_mean(evaluation, train / 2, train);
+        double outside = pe_evaluation_mean(evaluation, eval - train / 2, eval);
+        struct pe_node *result = pe_put_object(list, NULL);
+        pe_put_integer(result, "run", (int64_t)evaluation->run);
+        if (evaluation->override < 0)
+            pe_put_null(result, "eval");
+        else
+            pe_put_integer(result, "eval", evaluation->override);
+        pe_put_real(result, "floor", evaluation->floor);
+        pe_put_real(result, "inside", inside);
+        pe_put_real(result, "outside", outside);
+        pe_put_real(result, "rise", outside - inside);
         snprintf(experiment->names[i], sizeof experiment->names[i], "excess.%zu", i);
         experiment->tensors[i] = (struct pe_named_tensor){
             experiment->names[i],
@@ -425,10 +411,14 @@ static enum pe_status put_results(struct pe_experiment *experiment, struct pe_fa
     return done ? PE_OK : pe_no_memory(err);
 }
 
-/* The next evaluation of this run, or the next run. */
-static enum pe_status evaluate(struct pe_experiment *experiment, enum pe_experiment_event *event,
-                               struct pe_failure *err)
+enum pe_status pe_experiment_advance(struct pe_experiment *experiment, enum pe_experiment_event *event,
+                                     struct pe_experiment_progress *progress, struct pe_failure *err)
 {
+    if (experiment->step < (uint64_t)experiment->fields.steps) {
+        *event = train(experiment, progress);
+        return PE_OK;
+    }
+    /* The next evaluation of this run, or the next run. */
     struct pe_evaluation *evaluation = &experiment->evaluations[experiment->evaluation];
     *event = PE_EXPERIMENT_WORKED;
     if (!pe_evaluation_advance(evaluation, &experiment->evaluator, &experiment->parameters, &experiment->task))
@@ -442,16 +432,6 @@ static enum pe_status evaluate(struct pe_experiment *experiment, enum pe_experim
         return PE_OK;
     experiment->run++;
     return begin_run(experiment, err);
-}
-
-enum pe_status pe_experiment_advance(struct pe_experiment *experiment, enum pe_experiment_event *event,
-                                     struct pe_experiment_progress *progress, struct pe_failure *err)
-{
-    if (experiment->step < (uint64_t)experiment->fields.steps) {
-        *event = train(experiment, progress);
-        return PE_OK;
-    }
-    return evaluate(experiment, event, err);
 }
 
 const struct pe_value *pe_experiment_results(const struct pe_experiment *experiment) { return experiment->result_list; }

@@ -48,25 +48,21 @@ struct walk {
     bool fills;
 };
 
-static void fill(struct walk *walk, const struct row *row, const char *name)
-{
-    size_t n = row->rows * row->cols;
-    float *values = walk->to->values + walk->n;
-    double drawn = row->std > 0 ? row->std : walk->token_std;
-    double std = row->first == DRAWN_MATRIX ? 1 / sqrt(3.0 * (double)row->cols) : drawn;
-    for (size_t i = 0; i < n; i++) {
-        values[i] = row->first == ONES ? 1 : 0;
-        walk->to->decays[walk->n + i] = row->first == DRAWN_MATRIX;
-    }
-    if (row->first == DRAWN || row->first == DRAWN_MATRIX)
-        pe_seed_fill(walk->seed, name, std, 0, n, values);
-}
-
 static void visit(struct walk *walk, const struct row *row, void *base, const char *name)
 {
     *(size_t *)((char *)base + row->place) = walk->n;
-    if (walk->fills)
-        fill(walk, row, name);
+    if (walk->fills) {
+        size_t n = row->rows * row->cols;
+        float *values = walk->to->values + walk->n;
+        double drawn = row->std > 0 ? row->std : walk->token_std;
+        double std = row->first == DRAWN_MATRIX ? 1 / sqrt(3.0 * (double)row->cols) : drawn;
+        for (size_t i = 0; i < n; i++) {
+            values[i] = row->first == ONES ? 1 : 0;
+            walk->to->decays[walk->n + i] = row->first == DRAWN_MATRIX;
+        }
+        if (row->first == DRAWN || row->first == DRAWN_MATRIX)
+            pe_seed_fill(walk->seed, name, std, 0, n, values);
+    }
     walk->n += row->rows * row->cols;
 }
 
@@ -79,17 +75,6 @@ static void visit_layer(struct walk *walk, size_t i)
     }
 }
 
-static void visit_extra(struct walk *walk, enum pe_learned learned, size_t n_positions)
-{
-    const struct row positions = {"pos", AT(extra), n_positions, D, DRAWN, 0.02};
-    const struct row buckets = {"rel", AT(extra), PE_TRAIN_BUCKETS, PE_TRAIN_HEADS, DRAWN, 0.02};
-    walk->to->at.n_fixed = walk->to->at.extra = walk->n;
-    if (learned == PE_LEARNS_POSITIONS)
-        visit(walk, &positions, &walk->to->at, positions.name);
-    if (learned == PE_LEARNS_BUCKETS)
-        visit(walk, &buckets, &walk->to->at, buckets.name);
-}
-
 static void visit_all(struct walk *walk, enum pe_learned learned, size_t n_positions)
 {
     walk->n = 0;
@@ -99,7 +84,13 @@ static void visit_all(struct walk *walk, enum pe_learned learned, size_t n_posit
         visit_layer(walk, i);
     for (size_t r = 0; r < N(after); r++)
         visit(walk, &after[r], &walk->to->at, after[r].name);
-    visit_extra(walk, learned, n_positions);
+    const struct row positions = {"pos", AT(extra), n_positions, D, DRAWN, 0.02};
+    const struct row buckets = {"rel", AT(extra), PE_TRAIN_BUCKETS, PE_TRAIN_HEADS, DRAWN, 0.02};
+    walk->to->at.n_fixed = walk->to->at.extra = walk->n;
+    if (learned == PE_LEARNS_POSITIONS)
+        visit(walk, &positions, &walk->to->at, positions.name);
+    if (learned == PE_LEARNS_BUCKETS)
+        visit(walk, &buckets, &walk->to->at, buckets.name);
     walk->to->at.n = walk->n;
 }
 

@@ -110,21 +110,6 @@ static size_t add_model(struct pe_field to[MODEL_FIELDS], size_t used, const str
     return used;
 }
 
-/* name: the scheme, which may be that of a model. */
-static enum pe_status fail_scheme(const struct pe_trained_config *config, const char *name, struct pe_failure *err)
-{
-    char pointer[PE_POINTER_MAX], list[128] = "", model[PE_MODEL_LABEL_MAX] = "";
-    bool of_model = !has(config->fields, config->n_fields, "scheme");
-    const char *field = of_model ? model_field(config->fields, config->n_fields) : "scheme";
-    for (size_t i = 0; i < N_TRAINABLES; i++)
-        strcat(strcat(list, i ? ", " : ""), trainables[i].name);
-    if (of_model)
-        pe_model_label(config->fields, config->n_fields, model);
-    point(config, field, pointer);
-    return pe_fail(err, pointer, "no experiment trains \"%s\"; there are: %s%s%s", name, list,
-                   of_model ? pe_text("; scheme is set by ") : "", model);
-}
-
 /* Puts the pointer of a plan's error inside the object that has the field. */
 static void prefix(const struct pe_trained_config *config, struct pe_failure *err)
 {
@@ -208,7 +193,19 @@ static enum pe_status find_scheme(struct pe_trained_config *config, struct pe_fa
         return status;
     }
     config->scheme = find(scheme->name);
-    return config->scheme ? PE_OK : fail_scheme(config, scheme->name, err);
+    if (config->scheme)
+        return PE_OK;
+    /* name: the scheme, which may be that of a model. */
+    char pointer[PE_POINTER_MAX], list[128] = "", model[PE_MODEL_LABEL_MAX] = "";
+    bool of_model = !has(config->fields, config->n_fields, "scheme");
+    const char *field = of_model ? model_field(config->fields, config->n_fields) : "scheme";
+    for (size_t i = 0; i < N_TRAINABLES; i++)
+        strcat(strcat(list, i ? ", " : ""), trainables[i].name);
+    if (of_model)
+        pe_model_label(config->fields, config->n_fields, model);
+    point(config, field, pointer);
+    return pe_fail(err, pointer, "no experiment trains \"%s\"; there are: %s%s%s", scheme->name, list,
+                   of_model ? pe_text("; scheme is set by ") : "", model);
 }
 
 /* A model that an evaluation names must have the scheme of the weights. */
@@ -304,36 +301,38 @@ static enum pe_status plan_with(struct task *task, enum pe_operation_id operatio
 
 /* ---- Filling ---- */
 
-/* The output of a plan as doubles; NULL: no memory. */
-static void *filled(const struct pe_plan *plan, uint64_t n, size_t size)
+/* The n numbers of an output, each of so many bytes, of a plan of the fields gathered; NULL: *status states why. */
+static void *filled(struct task *task, enum pe_operation_id operation, const char *output, size_t n, size_t size,
+                    enum pe_status *status)
 {
-    void *at = malloc(n * size);
-    if (at)
-        pe_fill(plan, 0, 0, n, at);
-    return at;
+    struct pe_plan *plan = NULL;
+    *status = plan_with(task, operation, output, &plan);
+    void *numbers = *status ? NULL : malloc(n * size);
+    if (numbers)
+        pe_fill(plan, 0, 0, n, numbers);
+    else if (!*status)
+        *status = pe_no_memory(task->err);
+    pe_plan_free(plan);
+    return numbers;
 }
 
 static void *room(const struct pe_places *places, size_t n) { return calloc(n, pe_dtype_size(places->dtype)); }
 
-static void put(const struct pe_places *places, void *to, size_t i, const double *from, size_t n)
+static void put_numbers(const struct pe_places *places, void *to, size_t i, const double *from, size_t n)
 {
     pe_convert(places->dtype, (char *)to + i * pe_dtype_size(places->dtype), PE_F64, from, n);
 }
 
 static enum pe_status add_rows(struct pe_places *places, struct task *task)
 {
-    struct pe_plan *plan = NULL;
     size_t n = places->n * PE_TRAIN_WIDTH;
-    enum pe_status status = plan_with(task, PE_ENCODE, NULL, &plan);
-    if (status)
-        return status;
-    double *rows = filled(plan, n, sizeof *rows);
-    places->added = room(places, n);
-    if (rows && places->added)
-        put(places, places->added, 0, rows, n);
-    status = rows && places->added ? PE_OK : pe_no_memory(task->err);
+    enum pe_status status;
+    double *rows = filled(task, PE_ENCODE, NULL, n, sizeof *rows, &status);
+    if (!status && !(places->added = room(places, n)))
+        status = pe_no_memory(task->err);
+    if (!status)
+        put_numbers(places, places->added, 0, rows, n);
     free(rows);
-    pe_plan_free(plan);
     return status;
 }
 
@@ -349,22 +348,10 @@ static double *basis_new(size_t n)
     return basis;
 }
 
-static void put_turns(struct pe_places *places, const double *turned)
-{
-    for (size_t p = 0; p < places->n; p++)
-        for (size_t c = 0; c < H; c++)
-            for (size_t r = 0; r < H; r++) {
-                const double *x = &turned[(c * places->n + p) * H + r];
-                put(places, places->turns, (p * H + c) * H + r, x, 1);
-                put(places, places->turns_back, (p * H + r) * H + c, x, 1);
-            }
-}
-
 static enum pe_status add_turns(struct pe_places *places, struct task *task)
 {
     size_t n = (size_t)H * places->n * H;
-    double *basis = basis_new(places->n), *turned = NULL;
-    struct pe_plan *plan = NULL;
+    double *basis = basis_new(places->n);
     const struct pe_field own[] = {
         {.name = "q",
          .value = {.kind = PE_ARRAY, .array = {.dtype = PE_F64, .rank = 3, .shape = {H, places->n, H}, .data = basis}}},
@@ -372,16 +359,17 @@ static enum pe_status add_turns(struct pe_places *places, struct task *task)
     if (!basis)
         return pe_no_memory(task->err);
     gather(task, own, 1);
-    enum pe_status status = plan_with(task, PE_ROTATE, NULL, &plan);
-    if (!status) {
-        turned = filled(plan, n, sizeof *turned);
-        places->turns = room(places, n);
-        places->turns_back = room(places, n);
-        status = turned && places->turns && places->turns_back ? PE_OK : pe_no_memory(task->err);
+    enum pe_status status;
+    double *turned = filled(task, PE_ROTATE, NULL, n, sizeof *turned, &status);
+    places->turns = status ? NULL : room(places, n);
+    places->turns_back = status ? NULL : room(places, n);
+    if (!status && !(places->turns && places->turns_back))
+        status = pe_no_memory(task->err);
+    for (size_t i = 0; !status && i < n; i++) {
+        size_t r = i % H, p = i / H % places->n, c = i / H / places->n;
+        put_numbers(places, places->turns, (p * H + c) * H + r, &turned[i], 1);
+        put_numbers(places, places->turns_back, (p * H + r) * H + c, &turned[i], 1);
     }
-    if (!status)
-        put_turns(places, turned);
-    pe_plan_free(plan);
     free(turned);
     free(basis);
     return status;
@@ -396,33 +384,26 @@ static void gather_distances(struct task *task, size_t n)
 
 static enum pe_status add_bias(struct pe_places *places, struct task *task)
 {
-    struct pe_plan *plan = NULL;
-    size_t n = places->n;
-    gather_distances(task, n);
-    enum pe_status status = plan_with(task, PE_ENCODE, "bias", &plan);
-    if (status)
-        return status;
-    double *bias = filled(plan, PE_TRAIN_HEADS * n, sizeof *bias);
-    places->bias = room(places, PE_TRAIN_HEADS * n);
-    for (size_t h = 0; bias && places->bias && h < PE_TRAIN_HEADS; h++)
-        put(places, places->bias, h * n, bias + h * n, n);
-    status = bias && places->bias ? PE_OK : pe_no_memory(task->err);
+    size_t n = PE_TRAIN_HEADS * places->n;
+    enum pe_status status;
+    gather_distances(task, places->n);
+    double *bias = filled(task, PE_ENCODE, "bias", n, sizeof *bias, &status);
+    if (!status && !(places->bias = room(places, n)))
+        status = pe_no_memory(task->err);
+    if (!status)
+        put_numbers(places, places->bias, 0, bias, n);
     free(bias);
-    pe_plan_free(plan);
     return status;
 }
 
 static enum pe_status add_buckets(struct pe_places *places, struct task *task)
 {
-    struct pe_plan *plan = NULL;
     gather_distances(task, places->n);
-    enum pe_status status = plan_with(task, PE_ENCODE, "buckets", &plan);
-    if (status)
-        return status;
-    places->buckets = filled(plan, places->n, sizeof *places->buckets);
-    places->bias = room(places, PE_TRAIN_HEADS * places->n);
-    pe_plan_free(plan);
-    return places->buckets && places->bias ? PE_OK : pe_no_memory(task->err);
+    enum pe_status status;
+    places->buckets = filled(task, PE_ENCODE, "buckets", places->n, sizeof *places->buckets, &status);
+    if (!status && !(places->bias = room(places, PE_TRAIN_HEADS * places->n)))
+        status = pe_no_memory(task->err);
+    return status;
 }
 
 static enum pe_status fill_places(struct pe_places *places, struct task *task)

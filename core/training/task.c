@@ -91,18 +91,6 @@ void pe_evaluator_drop(struct pe_evaluator *evaluator)
     *evaluator = (struct pe_evaluator){0};
 }
 
-static void add_losses(struct pe_evaluation *evaluation, const struct pe_evaluator *evaluator,
-                       const struct pe_task *task)
-{
-    size_t n = evaluator->n;
-    for (size_t s = 0; s < evaluator->n_seq; s++)
-        for (size_t i = 0; i < n; i++) {
-            double bayes = pe_task_bayes(task, evaluator->tokens + s * (n + 1), i);
-            evaluation->floor += bayes / (PE_EVAL_SEQUENCES * (double)n);
-            evaluation->excess[i] += ((double)evaluator->losses[s * n + i] - bayes) / PE_EVAL_SEQUENCES;
-        }
-}
-
 bool pe_evaluation_advance(struct pe_evaluation *evaluation, struct pe_evaluator *evaluator,
                            const struct pe_parameters *parameters, const struct pe_task *task)
 {
@@ -110,7 +98,13 @@ bool pe_evaluation_advance(struct pe_evaluation *evaluation, struct pe_evaluator
     struct pe_batch batch = {evaluator->n_seq, evaluator->n, evaluator->tokens};
     pe_decoder_forward_f32(evaluator->decoder, &parameters->at, parameters->values, &evaluation->places, &batch,
                            evaluator->losses);
-    add_losses(evaluation, evaluator, task);
+    size_t n = evaluator->n;
+    for (size_t s = 0; s < evaluator->n_seq; s++)
+        for (size_t i = 0; i < n; i++) {
+            double bayes = pe_task_bayes(task, evaluator->tokens + s * (n + 1), i);
+            evaluation->floor += bayes / (PE_EVAL_SEQUENCES * (double)n);
+            evaluation->excess[i] += ((double)evaluator->losses[s * n + i] - bayes) / PE_EVAL_SEQUENCES;
+        }
     evaluation->n_done += evaluator->n_seq;
     return evaluation->n_done >= PE_EVAL_SEQUENCES;
 }

@@ -46,20 +46,6 @@ static float angle(struct phases *s, const struct pe_wave *wave, double position
     return (float)position * (float)wave->fh;
 }
 
-static void set_phases(struct phases *s, const struct pe_wave *columns, size_t n, const struct pe_positions *axes,
-                       uint64_t row)
-{
-    struct pe_dd turns = pe_quarter_turns(dd(1));
-    for (size_t j = 0; j < n; j++) {
-        const struct pe_wave *wave = &columns[j];
-        s->angles[j] = angle(s, wave, pe_position_at(&axes[wave->axis], row));
-        struct pe_dd f = dd_mul_d(turns, (double)s->angles[j]);
-        s->fh[j] = f.hi;
-        s->fl[j] = f.lo;
-        s->quarter[j] = wave->quarter & 1;
-    }
-}
-
 /* The float nearest to the sine or cosine: if the two ends of the kernel's interval round differently, double-double
  * decides. */
 static float nearest(const struct phases *s, size_t j)
@@ -84,7 +70,15 @@ void pe_float32_fill(const struct pe_wave *columns, enum pe_dtype dtype, const s
     for (size_t i = 0; i < n_rows; i++)
         for (size_t at = 0; at < n_cols; at += GROUP) {
             size_t n = n_cols - at < GROUP ? n_cols - at : GROUP;
-            set_phases(&s, columns + at, n, axes, row0 + i);
+            struct pe_dd turns = pe_quarter_turns(dd(1));
+            for (size_t j = 0; j < n; j++) {
+                const struct pe_wave *wave = &(columns + at)[j];
+                s.angles[j] = angle(&s, wave, pe_position_at(&axes[wave->axis], row0 + i));
+                struct pe_dd f = dd_mul_d(turns, (double)s.angles[j]);
+                s.fh[j] = f.hi;
+                s.fl[j] = f.lo;
+                s.quarter[j] = wave->quarter & 1;
+            }
             pe_kernels()->waves(1, s.fh, s.fl, NULL, NULL, s.quarter, false, n, s.values, NULL, s.bounds);
             for (size_t j = 0; j < n; j++)
                 pe_store(dtype, dst, i * stride + at + j, (double)finish(&columns[at + j], &s, j));

@@ -76,29 +76,6 @@ static void put_ladder(struct pe_run_bf16 *a, struct ladder *l, size_t parity, s
     }
 }
 
-/* A column with amplitude 0 is not rotated, because half of its zeros would be negative. */
-static void set_steps(struct pe_run_bf16 *a, const double *fh, const double *fl, const double *ah,
-                      const double *cosines, size_t n)
-{
-    static const int64_t quarters[PE_WAVE_GROUP];
-    _Alignas(64) double s[PE_WAVE_GROUP], c[PE_WAVE_GROUP], bounds[PE_WAVE_GROUP];
-    struct ladder l;
-    for (size_t at = 0, m; at < n; at += m) {
-        m = n - at < PE_WAVE_GROUP ? n - at : PE_WAVE_GROUP;
-        pe_kernels()->waves(0.5, fh + at, fl + at, NULL, NULL, quarters, false, m, s, c, bounds);
-        for (size_t i = 0; i < EVEN_AND_ODD; i++) {
-            for (size_t j = i; j < m; j += 2) {
-                bool turns = ah[at + j] != 0;
-                l.now[0][j / 2] = l.before[0][j / 2] = turns ? c[j] : 1;
-                l.now[1][j / 2] = turns ? s[j] : 0;
-                l.before[1][j / 2] = -l.now[1][j / 2];
-                l.twice[j / 2] = turns ? 2 * cosines[at + j] : 2;
-            }
-            put_ladder(a, &l, i, at / 2, (m + 1 - i) / 2);
-        }
-    }
-}
-
 /* With zeros. */
 static struct pe_run_bf16 *allocate(size_t n)
 {
@@ -133,7 +110,24 @@ struct pe_run_bf16 *pe_run_bf16_new(const double *fh, const double *fl, const do
         a->sizes[j % 2 * a->half + j / 2] = (float)fabs(ah[j]);
         a->turns[j % 2 * a->half + j / 2] = fh[j] != 0 && ah[j] != 0;
     }
-    set_steps(a, fh, fl, ah, cosines, n);
+    /* A column with amplitude 0 is not rotated, because half of its zeros would be negative. */
+    static const int64_t quarters[PE_WAVE_GROUP];
+    _Alignas(64) double s[PE_WAVE_GROUP], c[PE_WAVE_GROUP], bounds[PE_WAVE_GROUP];
+    struct ladder l;
+    for (size_t at = 0, m; at < n; at += m) {
+        m = n - at < PE_WAVE_GROUP ? n - at : PE_WAVE_GROUP;
+        pe_kernels()->waves(0.5, fh + at, fl + at, NULL, NULL, quarters, false, m, s, c, bounds);
+        for (size_t i = 0; i < EVEN_AND_ODD; i++) {
+            for (size_t j = i; j < m; j += 2) {
+                bool turns = ah[at + j] != 0;
+                l.now[0][j / 2] = l.before[0][j / 2] = turns ? c[j] : 1;
+                l.now[1][j / 2] = turns ? s[j] : 0;
+                l.before[1][j / 2] = -l.now[1][j / 2];
+                l.twice[j / 2] = turns ? 2 * cosines[at + j] : 2;
+            }
+            put_ladder(a, &l, i, at / 2, (m + 1 - i) / 2);
+        }
+    }
     return a;
 }
 

@@ -75,22 +75,6 @@ static void set_unit(struct pe_wave_list *l, size_t u, const struct pe_wave *fir
     l->fastest = fmax(l->fastest, fabs(first->fh));
 }
 
-static void set_units(struct pe_wave_list *l, const struct pe_wave *columns, size_t n_units)
-{
-    size_t step = l->arrangement == NEIGHBOURS ? 2 : 1;
-    size_t apart = l->arrangement == HALVES ? l->n / 2 : step - 1;
-    for (size_t u = 0; u < n_units; u++) {
-        const struct pe_wave *first = &columns[u * step];
-        set_unit(l, u, first, l->arrangement == ALONE ? first : first + apart);
-    }
-}
-
-static void pad(double *array, size_t n, size_t room)
-{
-    for (size_t u = n; u < room; u++)
-        array[u] = array[n - 1];
-}
-
 _Static_assert(sizeof(struct pe_wave_list) % _Alignof(double) == 0, "the arrays stand behind the struct");
 
 enum pe_status pe_wave_list_new(const struct pe_wave *columns, size_t n, struct pe_wave_list **out)
@@ -108,9 +92,17 @@ enum pe_status pe_wave_list_new(const struct pe_wave *columns, size_t n, struct 
     double **const arrays[N_ARRAYS] = {&l->fh, &l->fl, &l->centre, &l->sizes, &l->next_sizes};
     for (size_t i = 0; i < N_ARRAYS; i++)
         *arrays[i] = (double *)(void *)(l + 1) + i * room;
-    set_units(l, columns, n_units);
-    for (size_t i = 0; i < N_ARRAYS; i++)
-        pad(*arrays[i], n_units, room);
+    size_t step = l->arrangement == NEIGHBOURS ? 2 : 1;
+    size_t apart = l->arrangement == HALVES ? l->n / 2 : step - 1;
+    for (size_t u = 0; u < n_units; u++) {
+        const struct pe_wave *first = &columns[u * step];
+        set_unit(l, u, first, l->arrangement == ALONE ? first : first + apart);
+    }
+    for (size_t i = 0; i < N_ARRAYS; i++) {
+        double *array = *arrays[i];
+        for (size_t u = n_units; u < room; u++)
+            array[u] = array[n_units - 1];
+    }
     *out = l;
     return PE_OK;
 }

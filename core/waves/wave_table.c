@@ -44,36 +44,6 @@ static void lay_out(struct pe_wave_table *w, double *all, size_t room)
         *arrays[i] = all + (i + 1) * room;
 }
 
-static void set_frequencies(struct pe_wave_table *w, const struct pe_wave *columns, size_t n)
-{
-    for (size_t j = 0; j < n; j++) {
-        w->fh[j] = columns[j].fh;
-        w->fl[j] = columns[j].fl;
-    }
-}
-
-static void set_amplitudes(struct pe_wave_table *w, const struct pe_wave *columns, size_t n)
-{
-    for (size_t j = 0; j < n; j++) {
-        w->ah[j] = columns[j].ah;
-        w->al[j] = columns[j].al;
-        w->quarter[j] = columns[j].quarter;
-        w->scaled |= columns[j].ah != 1 || columns[j].al != 0;
-        w->is_huge |= !(fabs(columns[j].ah) < PE_RUN_HUGE_F16);
-    }
-}
-
-/* Sine and cosine of one step and of PE_RUN_ROWS: the kernel at these positions, quarter 0 and the next. reach holds
- * the kernel's bounds until then; the quarters are all 0 as long as the columns have not been set. */
-static void set_steps(struct pe_wave_table *w, size_t n)
-{
-    pe_kernels()->waves(1, w->fh, w->fl, NULL, NULL, w->quarter, false, n, w->sine, w->cosine, w->reach);
-    pe_kernels()->waves(PE_RUN_ROWS, w->fh, w->fl, NULL, NULL, w->quarter, false, n, w->far_sine, w->far_cosine,
-                        w->reach);
-    for (size_t j = 0; j < n; j++)
-        w->reach[j] = fmin(1, PE_RUN_HALF * fabs(w->sine[j]));
-}
-
 /* In a table with fewer rows, runs do not pay for their steps: computing the steps costs as much as four rows of a
  * list, and a block as much as ten more. */
 enum { RUN_TABLE_ROWS_MIN = 17 };
@@ -95,10 +65,26 @@ enum pe_status pe_wave_table_new(const struct pe_wave *columns, size_t n, enum p
     w->n = n;
     w->has_runs = has_runs;
     lay_out(w, (double *)(void *)(w + 1), room);
-    set_frequencies(w, columns, n);
-    if (has_runs)
-        set_steps(w, n);
-    set_amplitudes(w, columns, n);
+    for (size_t j = 0; j < n; j++) {
+        w->fh[j] = columns[j].fh;
+        w->fl[j] = columns[j].fl;
+    }
+    if (has_runs) {
+        /* Sine and cosine of one step and of PE_RUN_ROWS: the kernel at these positions, quarter 0 and the next. reach
+         * holds the kernel's bounds until then; the quarters are all 0 as long as the columns have not been set. */
+        pe_kernels()->waves(1, w->fh, w->fl, NULL, NULL, w->quarter, false, n, w->sine, w->cosine, w->reach);
+        pe_kernels()->waves(PE_RUN_ROWS, w->fh, w->fl, NULL, NULL, w->quarter, false, n, w->far_sine, w->far_cosine,
+                            w->reach);
+        for (size_t j = 0; j < n; j++)
+            w->reach[j] = fmin(1, PE_RUN_HALF * fabs(w->sine[j]));
+    }
+    for (size_t j = 0; j < n; j++) {
+        w->ah[j] = columns[j].ah;
+        w->al[j] = columns[j].al;
+        w->quarter[j] = columns[j].quarter;
+        w->scaled |= columns[j].ah != 1 || columns[j].al != 0;
+        w->is_huge |= !(fabs(columns[j].ah) < PE_RUN_HUGE_F16);
+    }
     if (dtype == PE_BF16 && n_rows >= PE_AROUND_ROWS_MIN)
         w->around = pe_run_bf16_new(w->fh, w->fl, w->ah, w->cosine, n);
     *out = w;

@@ -103,27 +103,22 @@ void pe_waves_free(struct pe_waves *waves)
 
 /* ---- Filling ---- */
 
-/* A dense block of one part: columns col0 … of the part. */
-static void fill_linear(const struct part *part, enum pe_dtype dtype, const struct pe_positions *positions,
-                        uint64_t row0, size_t n_rows, size_t col0, size_t n_cols, void *dst, size_t stride)
-{
-    for (size_t i = 0; i < n_rows; i++) {
-        double p = pe_position_at(positions, row0 + i);
-        for (size_t j = 0; j < n_cols; j++) {
-            const struct pe_wave *w = &part->columns[col0 + j];
-            struct pe_dd v = dd_mul(dd_mul_d((struct pe_dd){w->fh, w->fl}, p), (struct pe_dd){w->ah, w->al});
-            pe_store(dtype, dst, i * stride + j, dtype == PE_F64 ? v.hi : dd_round_odd(v));
-        }
-    }
-}
-
 static void fill_columns(const struct part *part, enum pe_dtype dtype, const struct pe_positions *positions,
                          uint64_t row0, size_t n_rows, size_t col0, size_t n_cols, void *dst, size_t stride)
 {
     if (part->table)
         pe_wave_table_fill(part->table, dtype, positions, row0, n_rows, col0, n_cols, dst, stride);
-    else
-        fill_linear(part, dtype, positions, row0, n_rows, col0, n_cols, dst, stride);
+    else {
+        /* A dense block of one part: columns col0 … of the part. */
+        for (size_t i = 0; i < n_rows; i++) {
+            double p = pe_position_at(positions, row0 + i);
+            for (size_t j = 0; j < n_cols; j++) {
+                const struct pe_wave *w = &part->columns[col0 + j];
+                struct pe_dd v = dd_mul(dd_mul_d((struct pe_dd){w->fh, w->fl}, p), (struct pe_dd){w->ah, w->al});
+                pe_store(dtype, dst, i * stride + j, dtype == PE_F64 ? v.hi : dd_round_odd(v));
+            }
+        }
+    }
 }
 
 /* dst[place[j]] = src[j] for elements of the given size. */

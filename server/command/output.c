@@ -214,8 +214,11 @@ static struct api_reply *ask(struct sending *s, const char *outputs, const char 
                             .body_bytes = s->body.n,
                             .body_is_ours = !is_split(s->line), /* it is sent again then */
                             .is_completed = true};
+    api_speak(&call);
     struct api_reply *reply = api_head(&host, &call, s->body.n);
-    return reply ? reply : api_answer(&host, &call);
+    reply = reply ? reply : api_answer(&host, &call);
+    api_speak(NULL);
+    return reply;
 }
 
 /* The words of a shell for the service's: the field is an option here, or the member of an object is, whose name is
@@ -250,18 +253,10 @@ static int refuse(const struct line *line, const struct api_reply *reply)
     return print_unknown(line, sentence) ? TROUBLE : trouble("%s", sentence);
 }
 
-static const char *header_of(const struct api_reply *reply, const char *name)
-{
-    for (size_t i = 0; i < reply->n_headers; i++)
-        if (strcmp(reply->headers[i].name, name) == 0)
-            return reply->headers[i].value;
-    return NULL;
-}
-
 /* A check has failed if the belief does not fit; a diagnosis, if it has no explanation. */
 static int verdict(const struct line *line, const struct api_reply *reply)
 {
-    const char *fits = header_of(reply, "Posenc-Fits");
+    const char *fits = api_reply_find(reply, "Posenc-Fits");
     if (!fits || strcmp(fits, "?1") == 0)
         return DONE;
     if (strcmp(line->command->name, "check") == 0)
@@ -274,24 +269,19 @@ static int verdict(const struct line *line, const struct api_reply *reply)
 
 /* ---- Several tensors to .npy: a file each ---- */
 
-/* "x.npy" and "cos": "x.cos.npy". */
-static char *path_of(const char *path, const char *name)
+static int write_tensor(struct sending *s, const char *name, struct draft *draft)
 {
+    struct api_reply *reply = ask(s, name, "npy");
+    int status = DONE;
+    /* "x.npy" and "cos": "x.cos.npy". */
     struct bytes b = {NULL, 0, 0};
-    bytes_add(&b, path);
+    bytes_add(&b, s->line->output);
     b.n -= strlen(".npy");
     b.p[b.n] = '\0';
     bytes_add(&b, ".");
     bytes_add(&b, name);
     bytes_add(&b, ".npy");
-    return b.p;
-}
-
-static int write_tensor(struct sending *s, const char *name, struct draft *draft)
-{
-    struct api_reply *reply = ask(s, name, "npy");
-    int status = DONE;
-    draft->path = path_of(s->line->output, name);
+    draft->path = b.p;
     if (reply->status >= 400)
         status = refuse(s->line, reply);
     else if (!draft_write(draft, reply))

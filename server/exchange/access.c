@@ -24,10 +24,7 @@ bool exchange_admit(struct exchange *x)
     uint64_t retry_s = 1;
     if (!x->account || api_is_open(x->call->api.path))
         return true;
-    api_speak(&x->call->api);
-    bool is_admitted = account_admit(x->account, detail, sizeof detail, &retry_s);
-    api_speak(NULL);
-    return is_admitted || refuse_quota(x, detail, retry_s);
+    return account_admit(x->account, detail, sizeof detail, &retry_s) || refuse_quota(x, detail, retry_s);
 }
 
 bool exchange_admit_stream(struct exchange *x)
@@ -36,9 +33,7 @@ bool exchange_admit_stream(struct exchange *x)
     uint64_t retry_s = 1;
     if (!x->account)
         return true;
-    api_speak(&x->call->api);
     x->sending.is_account_stream = account_begin_stream(x->account, detail, sizeof detail, &retry_s);
-    api_speak(NULL);
     return x->sending.is_account_stream || refuse_quota(x, detail, retry_s);
 }
 

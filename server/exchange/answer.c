@@ -18,10 +18,7 @@ static struct exchange *exchange_of(struct job *job)
     return (struct exchange *)(void *)((char *)job - offsetof(struct exchange, answering.job));
 }
 
-static bool is_unwanted(const struct exchange *x)
-{
-    return exchange_is_gone(x) || atomic_load_explicit(&x->ending.is_late, memory_order_relaxed);
-}
+static bool is_unwanted(const struct exchange *x) { return exchange_reason(x) != EXCHANGE_GOES_ON; }
 
 static bool is_unwanted_part(const struct answers_part *part)
 {
@@ -44,13 +41,13 @@ static bool yield_and_ask(void *x) /* worker */
 
 static void spend(struct job *job, uint64_t ns) { exchange_spend(exchange_of(job), ns); } /* worker */
 
-/* What the loop has read is built here; otherwise this thread, which may wait, reads it first. */
+/* Goes on where the loop has stopped: this thread may wait. */
 static struct api_reply *read_and_build(struct exchange *x) /* worker */
 {
     struct api_request *request = x->answering.request;
-    struct api_reply *reply = request ? NULL : api_read(x->all->host, &x->call->api, &request);
-    x->answering.request = NULL; /* api_build takes it */
-    return request ? api_build(request) : reply;
+    struct api_reply *reply = NULL;
+    x->answering.request = NULL; /* both calls take it */
+    return api_read(x->all->host, &x->call->api, &request, &reply) == API_READ ? api_build(request) : reply;
 }
 
 static void answer_work(struct job *job) /* worker */
@@ -58,11 +55,14 @@ static void answer_work(struct job *job) /* worker */
     struct exchange *x = exchange_of(job);
     if (is_in_vain(x))
         return;
-    if (job_age(job) > x->all->options->max_queue_age * CLOCK_SECOND)
-        x->answering.is_aged =
-            true; /* the client has most likely given up: the time is better spent on the next request */
-    else
-        x->answering.made = read_and_build(x);
+    x->answering.is_aged = job_age(job) > x->all->options->max_queue_age * CLOCK_SECOND;
+    if (x->answering.is_aged)
+        return; /* the client has most likely given up: the time is better spent on the next request */
+    api_speak(&x->call->api);
+    pe_watch(yield_and_ask, x);
+    x->answering.made = read_and_build(x);
+    pe_watch(NULL, NULL);
+    api_speak(NULL);
 }
 
 /* Gives the reply to all equal requests that follow this one. A ready reply gets its body first, since only one thread
@@ -88,19 +88,20 @@ static void answer_done(struct job *job)
     x->reply = answering->made;
     x->timing.answer_ns = job->work_ns;
     x->timing.queue_ns = job->queue_ns;
-    if (answering->is_aged)
+    if (answering->is_aged) {
+        api_speak(&x->call->api);
         exchange_refuse(x, REFUSED_AGE, x->all->options->max_queue_age);
+        api_speak(NULL);
+    }
     x->state = EXCHANGE_DECIDED;
     give_followers(x, x->reply);
-    exchange_resume(x); /* exchange_go_on is called; it does nothing if the client has disconnected meanwhile */
+    exchange_resume(x); /* go_on is called; it does nothing if the client has disconnected meanwhile */
     exchange_drop(x);
 }
 
 /* The exchange is suspended, and has one more owner until answer_done. */
 static void submit(struct exchange *x)
 {
-    x->call->api.is_gone = yield_and_ask;
-    x->call->api.caller = x;
     x->answering.job = (struct job){.work = answer_work,
                                     .done = answer_done,
                                     .spend = spend,
@@ -135,7 +136,10 @@ static void shared(struct loop_call *call)
     if (is_wanted && part->may_join && answers_join(x->all->answers, &x->call->api, part) == ANSWERS_FOLLOWS)
         return;
     x->reply = part->reply;
-    if (is_wanted && !is_refused_by_queue(x)) {
+    api_speak(&x->call->api);
+    bool is_refused = is_wanted && is_refused_by_queue(x);
+    api_speak(NULL);
+    if (is_wanted && !is_refused) {
         submit(x);
         return;
     }
@@ -168,19 +172,19 @@ bool exchange_answer(struct exchange *x)
     if (x->call->body.n_bytes > EXCHANGE_INLINE_BODY_MAX)
         return answer_by_worker(x);
     x->reply = answers_find(x->all->answers, call);
-    x->answering.is_kept = x->reply;
+    x->answering.is_from_cache = x->reply;
     if (x->reply)
         return exchange_send(x);
     uint64_t begun_at = clock_now();
     call->must_not_block = true;
-    x->reply = api_read(x->all->host, call, &x->answering.request);
-    if (x->answering.request && !api_is_long(x->answering.request)) {
+    enum api_outcome outcome = api_read(x->all->host, call, &x->answering.request, &x->reply);
+    if (outcome == API_READ) {
         x->reply = api_build(x->answering.request);
         x->answering.request = NULL;
     }
     x->timing.answer_ns = clock_now() - begun_at;
     exchange_spend(x, x->timing.answer_ns);
-    if (x->reply)
+    if (outcome != API_ELSEWHERE)
         return exchange_send(x);
     call->must_not_block = false;
     return answer_by_worker(x);

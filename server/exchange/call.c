@@ -74,7 +74,7 @@ void calls_free(struct calls *spare)
 
 /* ---- Its headers ----------------------------------------------------------------------------------------------- */
 
-bool exchange_keep_call(struct exchange *x, const char *method)
+bool exchange_copy_head(struct exchange *x, const char *method)
 {
     size_t n = strlen(method) + 1 + transport_texts(x->connection, NULL, NULL);
     char *at = x->call->strings = call_room(x->call, n);

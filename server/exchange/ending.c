@@ -1,12 +1,12 @@
-/* Owns what ends a request before its answer is complete: refusals of the server itself, which take the place of a
- * reply; its client has disconnected or reads too slowly; its own time limit was reached.
+/* Owns the ends of a request (enum exchange_reason), which all pass through exchange_finish, and the refusals of the
+ * server itself, which take the place of a reply.
  *
  * The problem: at that moment the request may be anywhere. A worker may be computing its reply, or pieces of a stream;
  * its call may be the leader that others follow; its head may be out. None of these can be stopped at once, and what
  * they use must not be freed.
  *
- * The idea: an ending sets a flag and replaces, it frees nothing. A worker that computes a reply looks at is_gone and
- * is_late before it begins and meanwhile, and goes on only if others wait for the same answer (answer.c); a stream
+ * The idea: an ending states its reason and replaces, it frees nothing. A worker that computes a reply looks at the
+ * reason before it begins and meanwhile, and goes on only if others wait for the same answer (answer.c); a stream
  * begins no further piece. A reply or stream whose place a refusal takes is set aside and freed with the exchange, when
  * its last owner has dropped it. A reply that arrives after its request was refused is set aside, too.
  *
@@ -24,6 +24,21 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* ---- The end ------------------------------------------------------------------------------------------------------
+ */
+
+void exchange_finish(struct exchange *x, enum exchange_reason reason)
+{
+    enum exchange_reason before = exchange_reason(x);
+    if (before == EXCHANGE_LATE && reason != EXCHANGE_SENT)
+        reason = EXCHANGE_CUT;
+    else if (before != EXCHANGE_GOES_ON)
+        return;
+    atomic_store_explicit(&x->reason, reason, memory_order_relaxed);
+    if (reason >= EXCHANGE_CUT)
+        exchange_resume(x);
+}
+
 /* ---- Refusals ---------------------------------------------------------------------------------------------------- */
 
 void exchange_set_aside(struct exchange *x, struct api_reply *reply)
@@ -38,7 +53,7 @@ void exchange_refuse_with(struct exchange *x, struct api_reply *refusal)
 {
     exchange_set_aside(x, x->reply);
     x->reply = refusal;
-    x->answering.is_kept = false;
+    x->answering.is_from_cache = false;
 }
 
 void exchange_refuse(struct exchange *x, int status, enum metrics_id counted, const char *format, ...)
@@ -46,7 +61,6 @@ void exchange_refuse(struct exchange *x, int status, enum metrics_id counted, co
     char detail[REFUSED_DETAIL_BYTES];
     va_list values;
     va_start(values, format);
-    api_speak(&x->call->api);
     vsnprintf(detail, sizeof detail, pe_text(format), values);
     va_end(values);
     if (counted != REFUSED_UNCOUNTED)
@@ -56,33 +70,22 @@ void exchange_refuse(struct exchange *x, int status, enum metrics_id counted, co
 
 void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_bytes)
 {
-    api_speak(&x->call->api);
     struct admission_refusal refusal = admission_refuse_memory(x->client, what, n_bytes);
     exchange_refuse(x, REFUSED_MEMORY(refusal.status), refusal.detail);
-}
-
-/* ---- Clients that disconnect ------------------------------------------------------------------------------------- */
-
-void exchange_leave(struct exchange *x)
-{
-    atomic_store_explicit(&x->ending.is_gone, true, memory_order_relaxed);
-    exchange_resume(x);
 }
 
 void exchange_time_out(struct exchange *x, int status, enum metrics_id counted, const char *format, va_list values)
 {
     char detail[REFUSED_DETAIL_BYTES];
-    if (x->state > EXCHANGE_BODY || x->receiving.raw_status)
+    if (x->state > EXCHANGE_BODY || exchange_reason(x) == EXCHANGE_REFUSED)
         return;
-    api_speak(&x->call->api);
     vsnprintf(detail, sizeof detail, pe_text(format), values);
-    struct api_call spoken = {.query = x->call->api.query, .accept_language = x->call->api.accept_language};
-    struct api_reply *refusal = api_refuse(x->all->host, &spoken, status, detail);
+    struct api_reply *refusal = api_refuse(x->all->host, &(struct api_call){.query = NULL}, status, detail);
     x->receiving.raw_status = refusal->status;
+    exchange_finish(x, EXCHANGE_REFUSED);
     metrics_add(counted, 1); /* before it is sent: a client that has received it may ask another loop for the metric */
     transport_refuse(x->connection, x->id, refusal);
     api_reply_free(refusal);
-    api_speak(NULL);
 }
 
 /* ---- The request's own time ------------------------------------------------------------------------------------ */
@@ -106,7 +109,7 @@ static void abandon_stream(struct exchange *x)
 void exchange_refuse_late(struct exchange *x)
 {
     uint64_t us = (x->timing.deadline - x->timing.received_at) / 1000;
-    atomic_store_explicit(&x->ending.is_late, true, memory_order_relaxed);
+    exchange_finish(x, EXCHANGE_LATE);
     exchange_refuse(x, REFUSED_LATE, us / 1000000, us % 1000000);
     x->timing.deadline = 0; /* the refusal itself has the time that any answer has */
 }
@@ -116,8 +119,7 @@ bool exchange_expire(struct exchange *x, uint64_t now)
     if (!exchange_is_late(x, now))
         return false;
     if (x->state == EXCHANGE_SENDING) {
-        atomic_store_explicit(&x->ending.is_late, true, memory_order_relaxed);
-        exchange_leave(x);
+        exchange_finish(x, EXCHANGE_CUT);
         return true;
     }
     if (x->state == EXCHANGE_OPENING)

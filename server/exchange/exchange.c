@@ -33,6 +33,7 @@ struct exchanges *exchanges_new(const struct options *options, const struct api_
     if (!all)
         return NULL;
     *all = (struct exchanges){.options = options, .host = host, .loop = loop, .answers = answers};
+    TAILQ_INIT(&all->line);
     all->pool = pool_new(options->buffer_memory / options->io_threads);
     if (all->pool)
         return all;
@@ -79,9 +80,9 @@ static void exchange_free(struct exchanges *all, struct exchange *x)
     all->n_spare++;
 }
 
-struct exchange *exchange_begin(struct exchanges *all, struct http_connection *connection, const char *target,
-                                const char *id)
+void *exchange_begin(void *exchanges, struct http_connection *connection, const char *target, const char *id)
 {
+    struct exchanges *all = exchanges;
     size_t n_target = strlen(target) + 1;
     struct exchange *x = exchange_new(all);
     struct call *call = x ? call_new(&all->spare_calls) : NULL;
@@ -111,7 +112,7 @@ struct remains {
     struct call *calls[2];
 };
 
-static void free_later(struct remains *remains, struct calls *spare)
+static void free_remains(struct remains *remains, struct calls *spare)
 {
     for (size_t i = 0; i < 2; i++)
         api_reply_free(remains->replies[i]);
@@ -120,9 +121,9 @@ static void free_later(struct remains *remains, struct calls *spare)
         call_drop(remains->calls[i], spare);
 }
 
-static void bury_later(void *object) /* on the disposal thread */
+static void free_on_disposal(void *object) /* its thread */
 {
-    free_later(object, NULL);
+    free_remains(object, NULL);
     free(object);
 }
 
@@ -141,20 +142,10 @@ static void drop_remains(struct exchange *x)
         later = malloc(sizeof *later);
     if (later) {
         *later = remains;
-        disposal_later(bury_later, later);
+        disposal_later(free_on_disposal, later);
     } else {
-        free_later(&remains, &x->all->spare_calls);
+        free_remains(&remains, &x->all->spare_calls);
     }
-}
-
-static void let_go(struct exchange *x)
-{
-    struct exchange_sending *sending = &x->sending;
-    if (!sending->held)
-        return;
-    admission_let_go(x->client, sending->held);
-    shares_give_object(SHARE_PICTURES, x->client, sending->held);
-    sending->held = NULL;
 }
 
 void exchange_drop(struct exchange *x)
@@ -163,7 +154,10 @@ void exchange_drop(struct exchange *x)
         return;
     stream_free(x->stream);
     stream_free(x->answering.replaced_stream);
-    let_go(x);
+    if (x->sending.held) {
+        admission_let_go(x->client, x->sending.held);
+        shares_give_object(SHARE_PICTURES, x->client, x->sending.held);
+    }
     drop_remains(x);
     admission_give_for(x->client, x->sending.n_stream_taken);
     exchange_free(x->all, x);
@@ -175,13 +169,31 @@ enum { STATUS_CLIENT_LEFT = 499 }; /* used in log and metrics only; other server
 
 /* A head that the daemon could not read was answered by the daemon itself, nearly always with 400; it does not report
  * the status. */
-static int final_status(const struct exchange *x, bool is_complete)
+static int final_status(const struct exchange *x)
 {
-    if (x->receiving.raw_status)
+    if (exchange_reason(x) == EXCHANGE_REFUSED)
         return x->receiving.raw_status;
     if (x->state == EXCHANGE_SENDING)
         return x->reply->status;
-    return x->state == EXCHANGE_HEAD && is_complete ? 400 : STATUS_CLIENT_LEFT;
+    return x->state == EXCHANGE_HEAD && exchange_reason(x) == EXCHANGE_SENT ? 400 : STATUS_CLIENT_LEFT;
+}
+
+/* The figure that counts its cancellation; METRICS_N_IDS: it was not cancelled. */
+static enum metrics_id cancelled_id(const struct exchange *x)
+{
+    switch (exchange_reason(x)) {
+    case EXCHANGE_LATE:
+    case EXCHANGE_CUT: return METRICS_CANCELLED_LATE;
+    case EXCHANGE_SLOW: return METRICS_CANCELLED_SLOW;
+    case EXCHANGE_LEFT:
+        return x->state == EXCHANGE_SENDING ? METRICS_CANCELLED_SENDING
+               : x->state <= EXCHANGE_BODY  ? METRICS_CANCELLED_RECEIVING
+                                            : METRICS_CANCELLED_WAITING;
+    case EXCHANGE_GOES_ON:
+    case EXCHANGE_REFUSED:
+    case EXCHANGE_SENT: break;
+    }
+    return METRICS_N_IDS;
 }
 
 static void log_request(const struct exchange *x, int status, bool is_cancelled, const struct metrics_request *figures)
@@ -220,41 +232,27 @@ static void log_request(const struct exchange *x, int status, bool is_cancelled,
     log_line(LOG_INFO, "request", fields, sizeof fields / sizeof *fields);
 }
 
-static enum metrics_id cancelled_id(const struct exchange *x)
-{
-    if (atomic_load_explicit(&x->ending.is_late, memory_order_relaxed))
-        return METRICS_CANCELLED_LATE;
-    if (x->ending.is_slow)
-        return METRICS_CANCELLED_SLOW;
-    if (x->state == EXCHANGE_SENDING)
-        return METRICS_CANCELLED_SENDING;
-    return x->state <= EXCHANGE_BODY ? METRICS_CANCELLED_RECEIVING : METRICS_CANCELLED_WAITING;
-}
-
-static void report(struct exchange *x, bool is_complete)
+static void report(struct exchange *x)
 {
     const struct exchange_timing *timing = &x->timing;
-    struct exchange_sending *sending = &x->sending;
-    sending->n_sent += is_complete ? sending->n_whole : 0;
-    bool is_unfinished = x->stream && !stream_is_stale(x->stream) && !stream_at_end(x->stream);
-    bool is_cancelled = !x->receiving.raw_status && (exchange_is_gone(x) || is_unfinished || !is_complete ||
-                                                     atomic_load_explicit(&x->ending.is_late, memory_order_relaxed));
+    const struct exchange_sending *sending = &x->sending;
+    enum metrics_id cancelled = cancelled_id(x);
     struct metrics_request figures = {
         .route = x->reply && x->reply->route ? x->reply->route : "",
         .scheme = x->reply && x->reply->scheme ? x->reply->scheme : "",
         .format = x->reply && x->reply->format ? x->reply->format : "",
-        .status = final_status(x, is_complete),
+        .status = final_status(x),
         .total_ns = clock_now() - timing->begun_at,
         .queue_ns = timing->queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0),
         .work_ns = timing->answer_ns + timing->pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0),
         .n_bytes = sending->n_sent,
     };
-    log_request(x, figures.status, is_cancelled, &figures);
+    log_request(x, figures.status, cancelled != METRICS_N_IDS, &figures);
     metrics_request(&figures);
     exchange_end_stream(x);
     metrics_add(METRICS_SENT_BYTES, (int64_t)sending->n_sent);
-    if (is_cancelled)
-        metrics_add(cancelled_id(x), 1);
+    if (cancelled != METRICS_N_IDS)
+        metrics_add(cancelled, 1);
     metrics_add(METRICS_NOT_MODIFIED, figures.status == 304);
     metrics_add(METRICS_REJECTED_LIMIT, figures.status == 413);
     metrics_add(METRICS_REJECTED_TOKEN, figures.status == 401 || figures.status == 403);
@@ -265,11 +263,14 @@ static void report(struct exchange *x, bool is_complete)
     metrics_add(METRICS_IN_FLIGHT, -1);
 }
 
-void exchange_end(struct exchange *x, bool is_complete)
+void exchange_end(void *exchange, bool is_complete)
 {
-    report(x, is_complete);
-    atomic_store_explicit(&x->ending.is_gone, true, memory_order_relaxed);
+    struct exchange *x = exchange;
+    bool has_rest = x->stream && !x->sending.n_whole && !stream_is_stale(x->stream) && !stream_at_end(x->stream);
+    x->sending.n_sent += is_complete ? x->sending.n_whole : 0;
     x->connection = NULL;
+    exchange_finish(x, is_complete && !has_rest ? EXCHANGE_SENT : EXCHANGE_LEFT);
+    report(x);
     if (x->stream && !stream_cancel(x->stream))
         x->n_owners++; /* until stream_idle */
     exchange_drop(x);

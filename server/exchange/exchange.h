@@ -9,6 +9,7 @@
 #include "server/transport/transport.h"
 
 #include <stdatomic.h>
+#include <sys/queue.h>
 #include <sys/uio.h>
 
 /* ---- call.c ------------------------------------------------------------------------------------------------------ */
@@ -91,18 +92,15 @@ struct stream *stream_new(struct loop *loop, uint64_t client, struct pool *pool,
 bool stream_await(struct stream *stream);
 bool stream_is_stale(const struct stream *stream);   /* after stream_await: it will deliver nothing */
 bool stream_is_made(const struct stream *stream);    /* every piece is computed: its times are final */
+bool stream_is_whole(const struct stream *stream);   /* … and they are all in the window */
 bool stream_is_waiting(const struct stream *stream); /* its reader has all that is computed, and waits for more */
 
-/* Copies the next bytes: as many as are ready, at most room. 0: none are ready; events.ready will be called. dst is
- * aligned to 8. If there is room for a whole piece that is quick to compute, the piece is computed directly in dst. */
-size_t stream_read(struct stream *stream, char *dst, size_t room);
-/* The same without copying: bytes that are ready, 0 for none; they stay valid until stream_skip has passed them. Do not
- * mix the two kinds of reading. */
-size_t stream_look(struct stream *stream, const char **bytes);
+/* The one way to read: the parts that are ready, from the first byte that has not been skipped, and their number; 0:
+ * none are, and events.ready will be called. They stay valid until stream_skip has passed them, or stream_cancel. own:
+ * the reader's memory, aligned to 8, of `room` bytes. If a whole piece fits that is quick to compute, it is computed
+ * there, and is the only part, to be skipped as a whole. */
+unsigned stream_look(struct stream *stream, char *own, size_t room, struct iovec parts[STREAM_WINDOW]);
 void stream_skip(struct stream *stream, size_t n);
-/* Replaces the first read if all pieces are ready in the window: returns their number and their addresses, which stay
- * valid until stream_cancel; nothing is left to read then. Returns 0 if they are not ready. */
-unsigned stream_parts(struct stream *stream, struct iovec parts[STREAM_WINDOW]);
 bool stream_at_end(const struct stream *stream);
 bool stream_failed(const struct stream *stream); /* there was not enough memory for even one buffer */
 
@@ -193,9 +191,8 @@ struct exchanges {
     struct pool *pool;
     uint64_t counted_pool_bytes;
     size_t n_streams;
-    struct exchange *first_turn, *last_turn; /* fairness.c: streams that wait for the next turn of the loop */
-    bool has_waiting;
-    size_t n_served; /* streams served in this turn */
+    TAILQ_HEAD(, exchange) line; /* fairness.c: streams that wait for the next turn of the loop */
+    size_t n_served;             /* streams served in this turn */
     struct exchange *spare;
     size_t n_spare;
     struct calls spare_calls;
@@ -211,8 +208,6 @@ extern const struct transport_events exchange_events; /* receive.c; self: a stru
 
 /* ---- One exchange ------------------------------------------------------------------------------------------------ */
 
-/* X */
-
 enum exchange_state {
     EXCHANGE_HEAD,    /* waiting for the daemon's first call */
     EXCHANGE_BODY,    /* receiving; a refusal may already be decided */
@@ -225,7 +220,7 @@ enum exchange_state {
 /* Receiving: the body as it arrives. */
 struct exchange_receiving {
     uint64_t n_dropped; /* bytes dropped of a body over the limit */
-    int raw_status;     /* status of a refusal sent without the daemon */
+    int raw_status;     /* status of a refusal sent without the daemon (EXCHANGE_REFUSED) */
 };
 
 /* Answering: by a worker, unless the reply is cached or computed on the loop. */
@@ -235,7 +230,7 @@ struct exchange_answering {
     struct api_request *request; /* read on the loop; a worker builds its answer. NULL: none, or the worker has it */
     struct api_reply *made;      /* set by the worker, and used only by it until the job is done */
     bool is_aged;                /* waited too long for a worker; set by the worker, like made */
-    bool is_kept;                /* the reply comes from the cache */
+    bool is_from_cache;          /* so is the reply */
     /* No longer used, since a refusal has replaced it, or the time limit was reached. Freed with the exchange: a worker
      * may still compute pieces of the stream. */
     struct api_reply *replaced;
@@ -253,17 +248,21 @@ struct exchange_sending {
 
 /* Waiting in the queue of streams (fairness.c). */
 struct exchange_waiting {
-    bool has_turn;   /* it has just been resumed: fairness_must_wait does not stop it again in this turn */
-    bool is_in_line; /* if so, next and prev are its neighbours */
-    struct exchange *next, *prev;
+    bool has_turn; /* it has just been resumed: fairness_must_wait does not stop it again in this turn */
+    bool is_in_line;
+    TAILQ_ENTRY(exchange) link; /* if so */
 };
 
-/* Ending before the answer is complete (ending.c). A worker checks the first two before it begins, and regularly
- * during long work. */
-struct exchange_ending {
-    atomic_bool is_gone; /* the client has disconnected */
-    atomic_bool is_late; /* the request's own time limit was reached */
-    bool is_slow;        /* the client reads too slowly */
+/* Why it ends (ending.c). A worker looks at it before it begins, and regularly during long work. */
+enum exchange_reason {
+    EXCHANGE_GOES_ON,
+    EXCHANGE_LATE,    /* its own time is over before its answer has begun: it is refused */
+    EXCHANGE_REFUSED, /* past the daemon, while its head or body arrives; what still arrives is dropped */
+    /* From here on nothing more is sent to its client. */
+    EXCHANGE_CUT,  /* its own time is over, and its answer, or the refusal for that, is cut off */
+    EXCHANGE_SLOW, /* its client reads too slowly, and is cut off */
+    EXCHANGE_LEFT, /* its client has disconnected, or its connection has failed */
+    EXCHANGE_SENT  /* its answer has been sent */
 };
 
 struct exchange_timing {
@@ -295,7 +294,7 @@ struct exchange {
     struct exchange_answering answering;
     struct exchange_sending sending;
     struct exchange_waiting waiting;
-    struct exchange_ending ending;
+    _Atomic enum exchange_reason reason;
     struct exchange_timing timing;
 };
 
@@ -308,10 +307,14 @@ enum { EXCHANGE_BLOCK_MAX = 1024 * 1024 }; /* bytes sent at a time: a whole piec
 size_t fairness_share(const struct exchange *x); /* how much a stream may send in one turn of the loop */
 /* Whether its stream has already been served in this turn of the loop; it is then suspended. */
 bool fairness_must_wait(struct exchange *x);
-void fairness_begin_turn(struct exchanges *all); /* call it at each turn: resumes a few waiting streams */
+void fairness_begin_turn(void *exchanges); /* at each turn: resumes a few waiting streams */
 bool fairness_wants_turn(const struct exchanges *all);
 
 /* ---- ending.c ----------------------------------------------------------------------------------------------- */
+
+/* The one door through which a request ends; the first reason stays, but that a late request may still be cut. If
+ * nothing more is sent from here on, it does no further work, and its connection closes in the next turn. */
+void exchange_finish(struct exchange *x, enum exchange_reason reason);
 
 /* Takes a reply that is no longer used, and frees it with the exchange. */
 void exchange_set_aside(struct exchange *x, struct api_reply *reply);
@@ -321,9 +324,7 @@ void exchange_refuse(struct exchange *x, int status, enum metrics_id counted, co
     __attribute__((format(printf, 4, 5)));
 void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_bytes);
 
-/* The client has disconnected, or is cut off: no further work, and the connection closes in the next turn. */
-void exchange_leave(struct exchange *x);
-/* Has the request's own time limit been reached? Then it gets a 503 if nothing has been sent, and otherwise leaves. */
+/* Has the request's own time limit been reached? Then it gets a 503 if nothing has been sent, and otherwise is cut. */
 bool exchange_expire(struct exchange *x, uint64_t now);
 bool exchange_is_late(const struct exchange *x, uint64_t now);
 void exchange_refuse_late(struct exchange *x);
@@ -348,19 +349,19 @@ void exchange_end_stream(struct exchange *x); /* at the end; nothing to do if th
 /* ---- exchange.c -------------------------------------------------------------------------------------------- */
 
 void exchange_drop(struct exchange *x); /* drops one owner; the last one frees it */
-static inline bool exchange_is_gone(const struct exchange *x)
+static inline enum exchange_reason exchange_reason(const struct exchange *x)
 {
-    return atomic_load_explicit(&x->ending.is_gone, memory_order_relaxed);
+    return atomic_load_explicit(&x->reason, memory_order_relaxed);
 }
+static inline bool exchange_is_gone(const struct exchange *x) { return exchange_reason(x) >= EXCHANGE_CUT; }
 /* At a request's first line, whose target is copied, and at its end. NULL: no memory. */
-struct exchange *exchange_begin(struct exchanges *all, struct http_connection *connection, const char *target,
-                                const char *id);
-void exchange_end(struct exchange *x, bool is_complete);
+void *exchange_begin(void *exchanges, struct http_connection *connection, const char *target, const char *id);
+void exchange_end(void *exchange, bool is_complete);
 
 /* ---- call.c ------------------------------------------------------------------------------------------------ */
 
 /* Copies the method and headers that x->call needs. False: no memory. */
-bool exchange_keep_call(struct exchange *x, const char *method);
+bool exchange_copy_head(struct exchange *x, const char *method);
 
 /* ---- send.c ------------------------------------------------------------------------------------------------ */
 

@@ -14,44 +14,11 @@
  * comparison. No stream starves: nothing overtakes in the line. */
 #include "server/exchange/exchange.h"
 
-/* ---- The line of streams --------------------------------------------------------------------------------------- */
-
-static void enter_line(struct exchange *x)
-{
-    struct exchange_waiting *waiting = &x->waiting;
-    struct exchanges *all = x->all;
-    waiting->is_in_line = true;
-    waiting->next = NULL;
-    waiting->prev = all->last_turn;
-    if (all->last_turn)
-        all->last_turn->waiting.next = x;
-    else
-        all->first_turn = x;
-    all->last_turn = x;
-    all->has_waiting = true;
-}
-
-static void leave_line(struct exchange *x)
-{
-    struct exchanges *all = x->all;
-    struct exchange *prev = x->waiting.prev, *next = x->waiting.next;
-    if (!x->waiting.is_in_line)
-        return;
-    x->waiting.is_in_line = false;
-    if (prev)
-        prev->waiting.next = next;
-    else
-        all->first_turn = next;
-    if (next)
-        next->waiting.prev = prev;
-    else
-        all->last_turn = prev;
-    all->has_waiting = all->first_turn != NULL;
-}
-
 void exchange_resume(struct exchange *x)
 {
-    leave_line(x);
+    if (x->waiting.is_in_line)
+        TAILQ_REMOVE(&x->all->line, x, waiting.link);
+    x->waiting.is_in_line = false;
     if (x->connection)
         transport_resume(x->connection);
 }
@@ -77,23 +44,25 @@ bool fairness_must_wait(struct exchange *x)
     x->waiting.has_turn = false;
     if (has_turn || all->n_streams <= MANY)
         return false;
-    if (!all->has_waiting && all->n_served < TURN_MAX) {
+    if (TAILQ_EMPTY(&all->line) && all->n_served < TURN_MAX) {
         all->n_served++;
         return false;
     }
     transport_suspend(x->connection);
-    enter_line(x);
+    x->waiting.is_in_line = true;
+    TAILQ_INSERT_TAIL(&all->line, x, waiting.link);
     return true;
 }
 
-void fairness_begin_turn(struct exchanges *all)
+void fairness_begin_turn(void *exchanges)
 {
+    struct exchanges *all = exchanges;
     all->n_served = 0;
-    for (; all->first_turn && all->n_served < TURN_MAX; all->n_served++) {
-        struct exchange *x = all->first_turn;
+    for (; !TAILQ_EMPTY(&all->line) && all->n_served < TURN_MAX; all->n_served++) {
+        struct exchange *x = TAILQ_FIRST(&all->line);
         x->waiting.has_turn = true;
         exchange_resume(x); /* removes it from the queue */
     }
 }
 
-bool fairness_wants_turn(const struct exchanges *all) { return all->has_waiting; }
+bool fairness_wants_turn(const struct exchanges *all) { return !TAILQ_EMPTY(&all->line); }

@@ -22,7 +22,6 @@ enum { DRAIN_BODY_MAX = 8 * 1024 * 1024 };
  * its end. */
 static bool send_refusal(struct exchange *x, const struct transport_refusal *refusal)
 {
-    api_speak(&x->call->api);
     if (refusal->cost)
         exchange_refuse(x, REFUSED_LONG_HEAD(refusal->status), pe_text(refusal->detail), refusal->cost);
     else
@@ -96,11 +95,14 @@ static bool receive_head(void *self, const char *method, const char *version)
     struct exchange *x = self;
     struct transport_head head;
     transport_head(x->connection, method, version, x->call->target, &head);
-    if (!exchange_keep_call(x, method))
+    if (!exchange_copy_head(x, method))
         return false;
     take_head(x, &head);
     x->state = EXCHANGE_BODY;
-    return check_head(x, &head);
+    api_speak(&x->call->api);
+    bool goes_on = check_head(x, &head);
+    api_speak(NULL);
+    return goes_on;
 }
 
 /* 0.9.75 accepts no response while a body arrives. So a body that finds no memory or exceeds the limit is refused at
@@ -112,8 +114,10 @@ static bool drop_body(struct exchange *x, size_t n)
     struct exchange_receiving *receiving = &x->receiving;
     body_drop(&x->call->body);
     receiving->n_dropped += n;
-    if (!receiving->raw_status && transport_refuse(x->connection, x->id, x->reply))
+    if (exchange_reason(x) != EXCHANGE_REFUSED && transport_refuse(x->connection, x->id, x->reply)) {
         receiving->raw_status = x->reply->status;
+        exchange_finish(x, EXCHANGE_REFUSED);
+    }
     return receiving->n_dropped <= DRAIN_BODY_MAX;
 }
 
@@ -125,6 +129,7 @@ static bool receive_body(void *self, const char *bytes, size_t n)
     if (exchange_is_gone(x))
         return false;
     metrics_add(METRICS_RECEIVED_BYTES, (int64_t)n);
+    api_speak(&x->call->api);
     if (!x->reply && (n > n_max || body->n_bytes > n_max - n)) {
         x->reply = api_head(x->all->host, &x->call->api, body->n_bytes + n);
         if (!x->reply)
@@ -132,16 +137,15 @@ static bool receive_body(void *self, const char *bytes, size_t n)
     } else if (!x->reply && !body_add(body, bytes, n, n_max)) {
         exchange_refuse_memory(x, "the body", body->n_bytes + n);
     }
+    api_speak(NULL);
     return !x->reply || drop_body(x, n);
 }
 
-static bool receive_end(void *self, const struct transport_refusal *frame)
+/* The last byte has arrived, or frame refuses what has. */
+static bool answer(struct exchange *x, const struct transport_refusal *frame)
 {
-    struct exchange *x = self;
-    struct body *body = &x->call->body;
+    const struct body *body = &x->call->body;
     struct exchange_timing *timing = &x->timing;
-    if (exchange_is_gone(x) || x->receiving.raw_status)
-        return false;
     timing->received_at = clock_now();
     timing->deadline = timing->timeout_us ? timing->received_at + timing->timeout_us * 1000 : 0;
     if (x->reply)
@@ -154,41 +158,52 @@ static bool receive_end(void *self, const struct transport_refusal *frame)
     return exchange_answer(x);
 }
 
+static bool receive_end(void *self, const struct transport_refusal *frame)
+{
+    struct exchange *x = self;
+    if (exchange_reason(x) >= EXCHANGE_REFUSED)
+        return false;
+    api_speak(&x->call->api);
+    bool goes_on = answer(x, frame);
+    api_speak(NULL);
+    return goes_on;
+}
+
 /* Its reply exists, or the first piece of its stream, unless it has only been cut off. */
 static bool go_on(void *self)
 {
     struct exchange *x = self;
-    bool is_decided = x->state == EXCHANGE_DECIDED || x->state == EXCHANGE_OPENING;
-    return is_decided ? exchange_send(x) : !exchange_is_gone(x);
+    if (x->state != EXCHANGE_DECIDED && x->state != EXCHANGE_OPENING)
+        return !exchange_is_gone(x);
+    api_speak(&x->call->api);
+    bool goes_on = exchange_send(x);
+    api_speak(NULL);
+    return goes_on;
 }
 
 /* ---- What ../transport/ calls ------------------------------------------------------------------------------------ */
 
-static void *begin(void *all, struct http_connection *connection, const char *target, const char *id)
-{
-    return exchange_begin(all, connection, target, id);
-}
+static void leave(void *x, bool is_slow) { exchange_finish(x, is_slow ? EXCHANGE_SLOW : EXCHANGE_LEFT); }
 
-static void end(void *x, bool is_complete) { exchange_end(x, is_complete); }
-
-static void leave(void *self, bool is_slow)
+static bool expire(void *self, uint64_t now)
 {
     struct exchange *x = self;
-    x->ending.is_slow = x->ending.is_slow || is_slow;
-    exchange_leave(x);
+    api_speak(&x->call->api);
+    bool is_over = exchange_expire(x, now);
+    api_speak(NULL);
+    return is_over;
 }
 
-static bool expire(void *x, uint64_t now) { return exchange_expire(x, now); }
-
-static void time_out(void *x, int status, enum metrics_id counted, const char *format, va_list values)
+static void time_out(void *self, int status, enum metrics_id counted, const char *format, va_list values)
     __attribute__((format(printf, 4, 0)));
 
-static void time_out(void *x, int status, enum metrics_id counted, const char *format, va_list values)
+static void time_out(void *self, int status, enum metrics_id counted, const char *format, va_list values)
 {
+    struct exchange *x = self;
+    api_speak(&x->call->api);
     exchange_time_out(x, status, counted, format, values);
+    api_speak(NULL);
 }
-
-static void begin_turn(void *all) { fairness_begin_turn(all); }
 
 /* One metric covers the pools of all loops, so each loop adds the change of its own pool. */
 static bool end_turn(void *self)
@@ -202,15 +217,15 @@ static bool end_turn(void *self)
 }
 
 const struct transport_events exchange_events = {
-    .begin = begin,
+    .begin = exchange_begin,
     .head = receive_head,
     .body = receive_body,
     .whole = receive_end,
     .go_on = go_on,
-    .end = end,
+    .end = exchange_end,
     .leave = leave,
     .expire = expire,
     .time_out = time_out,
-    .begin_turn = begin_turn,
+    .begin_turn = fairness_begin_turn,
     .end_turn = end_turn,
 };

@@ -78,7 +78,7 @@ static bool add_whole(struct exchange *x, struct transport_answer *answer)
     if (!exchange_make_whole(x, x->reply))
         return false;
     if (x->call->api.must_not_block &&
-        !x->answering.is_kept) /* computed by a worker: the body may have been changed in place */
+        !x->answering.is_from_cache) /* computed by a worker: the body may have been changed in place */
         answers_keep(x->all->answers, &x->call->api, x->reply);
     const struct api_body *body = x->reply->body;
     size_t n = body->bytes ? (size_t)body->length : 0;
@@ -88,44 +88,23 @@ static bool add_whole(struct exchange *x, struct transport_answer *answer)
     return true;
 }
 
-/* 0.9.75: a reader that returns 0 without suspending the connection is called again at once, for ever. */
-static ssize_t read_stream(void *self, char *dst, size_t room)
+static ssize_t stream_share(void *self, bool may_wait)
 {
     struct exchange *x = self;
     if (x->timing.deadline)
         exchange_expire(x, clock_coarse());
     if (exchange_is_gone(x)) /* closes before the announced length, or without the last chunk */
         return TRANSPORT_CUT;
-    if (fairness_must_wait(x))
-        return 0;
-    size_t fair = fairness_share(x);
-    size_t n = stream_read(x->stream, dst, room < fair ? room : fair);
-    x->sending.n_sent += n;
-    if (n > 0)
-        return (ssize_t)n;
-    if (stream_at_end(x->stream))
+    return may_wait && fairness_must_wait(x) ? 0 : (ssize_t)fairness_share(x);
+}
+
+static ssize_t look_at_stream(void *self, char *own, size_t room, struct iovec *parts)
+{
+    struct exchange *x = self;
+    unsigned n = stream_look(x->stream, own, room, parts);
+    if (n == 0 && stream_at_end(x->stream))
         return TRANSPORT_END;
-    if (stream_failed(x->stream))
-        return TRANSPORT_CUT;
-    transport_suspend(x->connection);
-    return 0;
-}
-
-static size_t stream_share(void *self)
-{
-    struct exchange *x = self;
-    if (x->timing.deadline)
-        exchange_expire(x, clock_coarse());
-    return exchange_is_gone(x) ? 0 : fairness_share(x);
-}
-
-static ssize_t look_at_stream(void *self, const char **bytes)
-{
-    struct exchange *x = self;
-    size_t n = stream_look(x->stream, bytes);
-    if (stream_failed(x->stream))
-        return TRANSPORT_CUT;
-    return n == 0 && stream_at_end(x->stream) ? TRANSPORT_END : (ssize_t)n;
+    return n == 0 && stream_failed(x->stream) ? TRANSPORT_CUT : (ssize_t)n;
 }
 
 static void skip_in_stream(void *self, size_t n)
@@ -141,8 +120,9 @@ static bool stream_waits(const void *self)
     return x->stream && stream_is_waiting(x->stream);
 }
 
+_Static_assert((int)TRANSPORT_PARTS == (int)STREAM_WINDOW, "a look may show all that is in the window");
+
 static const struct transport_reader stream_reader = {
-    .read = read_stream,
     .share = stream_share,
     .look = look_at_stream,
     .skip = skip_in_stream,
@@ -179,20 +159,14 @@ static size_t block_bytes(const struct api_reply *reply)
     return reply->body->length < block ? (size_t)reply->body->length : block;
 }
 
-/* A few pieces that are ready are sent from their own buffers: the daemon's block would have to be cleared first, and
- * the pieces copied to it. Returns their number; 0: they are not ready, or other streams wait for their share of the
- * loop. */
-static unsigned parts_of(struct exchange *x, struct iovec parts[STREAM_WINDOW])
-{
-    if (!x->stream || x->reply->body->length == API_LENGTH_UNKNOWN || fairness_share(x) < EXCHANGE_BLOCK_MAX)
-        return 0;
-    return stream_parts(x->stream, parts);
-}
-
+/* A few pieces that are all ready are sent from their own buffers, unless other streams wait for their share of the
+ * loop: the daemon's block would have to be cleared first, and the pieces copied to it. */
 static void add_stream(struct exchange *x, struct transport_answer *answer)
 {
-    answer->n_parts = parts_of(x, answer->parts);
-    if (answer->n_parts) {
+    bool is_whole = x->stream && x->reply->body->length != API_LENGTH_UNKNOWN &&
+                    fairness_share(x) >= EXCHANGE_BLOCK_MAX && stream_is_whole(x->stream);
+    if (is_whole) {
+        answer->n_parts = stream_look(x->stream, NULL, 0, answer->parts);
         x->sending.n_whole = x->reply->body->length;
         return;
     }
@@ -208,16 +182,6 @@ bool exchange_queue_is_full(const struct exchange *x)
     return jobs_figures().n_waiting >= x->all->options->max_queue && workers_n_waiting(exchange_client(x)) > 0;
 }
 
-static bool hold_picture(struct exchange *x)
-{
-    const struct api_reply *held = x->sending.held;
-    uint64_t most = x->all->host->max_pictures, all = api_pictures_bytes(), n = held->n_finished;
-    if (shares_take_object(SHARE_PICTURES, x->client, held, n, all < most ? most - all : 0))
-        return true;
-    exchange_refuse(x, REFUSED_PICTURE, n, shares_held(SHARE_PICTURES, x->client), most);
-    return false;
-}
-
 /* Counts the memory that the reply holds for as long as its client reads it: its plan, and the bytes of a finished
  * picture. A worker reserved both while it computed the answer. False: the client's share would be exceeded, and
  * x->reply is now a refusal. */
@@ -229,7 +193,11 @@ static bool hold(struct exchange *x)
         return false;
     }
     x->sending.held = reply;
-    return hold_picture(x);
+    uint64_t most = x->all->host->max_pictures, all = api_pictures_bytes(), n = reply->n_finished;
+    if (shares_take_object(SHARE_PICTURES, x->client, reply, n, all < most ? most - all : 0))
+        return true;
+    exchange_refuse(x, REFUSED_PICTURE, n, shares_held(SHARE_PICTURES, x->client), most);
+    return false;
 }
 
 /* Counts the stream, and reserves its first buffer and the daemon's block, however loaded the server is. Both are
@@ -238,7 +206,6 @@ static bool admit_stream(struct exchange *x)
 {
     uint64_t n = x->reply->body->piece_max + block_bytes(x->reply);
     if (!admission_begin_stream(x->client)) {
-        api_speak(&x->call->api);
         struct admission_refusal refusal = admission_refuse_stream(x->client);
         exchange_refuse(x, REFUSED_STREAM(refusal.status), refusal.detail);
         return false;
@@ -259,56 +226,37 @@ static bool is_streamed(const struct exchange *x)
     return x->reply->body->n_pieces > 0 && x->reply->pace != API_PACE_READY;
 }
 
-/* The deadline that the body sets, which may be any number; 0: none, or one beyond the range of the clock. */
-static uint64_t stated_deadline(const struct exchange *x)
-{
-    uint64_t received_at = x->timing.received_at;
-    uint64_t us = x->reply->timeout_us;
-    return us && us < (UINT64_MAX - received_at) / 1000 ? received_at + us * 1000 : 0;
-}
-
+/* The body may set a deadline, too: any number, of which one beyond the range of the clock is none. */
 static bool is_late(struct exchange *x)
 {
     struct exchange_timing *timing = &x->timing;
-    uint64_t stated = stated_deadline(x);
+    uint64_t us = x->reply->timeout_us, left = (UINT64_MAX - timing->received_at) / 1000;
+    uint64_t stated = us && us < left ? timing->received_at + us * 1000 : 0;
     if (stated && timing->received_at && (!timing->deadline || stated < timing->deadline))
         timing->deadline = stated;
-    return timing->deadline && !atomic_load_explicit(&x->ending.is_late, memory_order_relaxed) &&
-           exchange_is_late(x, clock_now());
+    return timing->deadline && exchange_reason(x) != EXCHANGE_LATE && exchange_is_late(x, clock_now());
 }
 
-/* The last refusals: after this function nothing can fail. */
+/* The last refusals, of which the first takes the place of the answer; after this function nothing can fail. */
 static void decide(struct exchange *x)
 {
     struct exchange_timing *timing = &x->timing;
-    if (is_streamed(x) && exchange_queue_is_full(x))
-        exchange_refuse(x, REFUSED_QUEUE, x->all->options->max_queue);
-    if (is_late(x))
-        exchange_refuse_late(x);
     timing->decided_at = clock_now();
     if (!timing->received_at) /* refused before the whole request arrived */
         timing->received_at = timing->decided_at;
-    if (is_streamed(x) && !is_head(x) && exchange_admit_stream(x) && admit_stream(x) && !open_stream(x))
+    if (is_streamed(x) && exchange_queue_is_full(x))
+        exchange_refuse(x, REFUSED_QUEUE, x->all->options->max_queue);
+    else if (is_late(x))
+        exchange_refuse_late(x);
+    else if (is_streamed(x) && !is_head(x) && exchange_admit_stream(x) && admit_stream(x) && !open_stream(x))
         exchange_refuse(x, REFUSED_BUFFERS);
-}
-
-/* Reports the stages that end before the first byte. The head of a stream waits for its first piece, so that the time
- * in the queue is known; the head of an answer in few pieces waits for all of them. A piece is computed and written in
- * one pass: its time counts as the stage that dominates. */
-static void add_timing(const struct exchange *x, struct transport_answer *answer)
-{
-    uint64_t pieces = x->timing.pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0);
-    answer->queue_ns = x->timing.queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0);
-    answer->is_computed = !x->stream || stream_is_made(x->stream);
-    answer->compute_ns = x->timing.answer_ns + (x->reply->computes ? pieces : 0);
-    answer->encode_ns = x->reply->computes ? 0 : pieces;
 }
 
 static bool send_answer(struct exchange *x)
 {
     x->state = EXCHANGE_SENDING;
     struct transport_answer answer = {.reply = x->reply,
-                                      .is_cached = x->answering.is_kept,
+                                      .is_cached = x->answering.is_from_cache,
                                       .path = x->call->api.path,
                                       .id = x->id,
                                       .traceparent = x->traceparent};
@@ -318,7 +266,14 @@ static bool send_answer(struct exchange *x)
         metrics_add(METRICS_REJECTED_MEMORY, 1);
         return false;
     }
-    add_timing(x, &answer);
+    /* Reports the stages that end before the first byte. The head of a stream waits for its first piece, so that the
+     * time in the queue is known; the head of an answer in few pieces waits for all of them. A piece is computed and
+     * written in one pass: its time counts as the stage that dominates. */
+    uint64_t pieces = x->timing.pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0);
+    answer.queue_ns = x->timing.queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0);
+    answer.is_computed = !x->stream || stream_is_made(x->stream);
+    answer.compute_ns = x->timing.answer_ns + (x->reply->computes ? pieces : 0);
+    answer.encode_ns = x->reply->computes ? 0 : pieces;
     return transport_send(x->connection, &answer);
 }
 

@@ -51,6 +51,7 @@ struct stream {
     unsigned n_at_work;
     unsigned n_held; /* buffers; the caller of stream_new reserved the first, the stream reserves each further one */
     bool is_opening, is_waiting, failed;
+    bool is_in_own;        /* piece next_read is in the reader's own memory, and no slot has it */
     uint64_t wait_max;     /* ns */
     atomic_bool is_stale;  /* set by a worker: the first piece waited too long for it */
     atomic_bool cancelled; /* read by workers: a queued piece for a client that has disconnected is skipped */
@@ -82,9 +83,11 @@ static void make_piece(struct job *job) /* worker */
     if (stream_is_stale(stream))
         return;
     uint64_t begun_at = clock_now();
+    pe_speak_in(stream->reply->lang);
     pe_watch(yield_and_ask, stream);
     slot->n_bytes = api_reply_piece(stream->reply, slot->piece, slot->buffer);
     pe_watch(NULL, NULL);
+    pe_speak_in(PE_EN);
     if (stream->reply->pace == API_PACE_LIVE) /* no worker counts its time */
         stream->events.spend(stream->events.self, clock_now() - begun_at);
 }
@@ -251,26 +254,6 @@ static bool make_slot_here(struct stream *stream)
     return true;
 }
 
-/* Whether the reader, which has this much room, is to compute the piece that is read next. */
-static bool is_mine_now(struct stream *stream, size_t room)
-{
-    stream->is_opening = false;
-    stream->room = room;
-    return is_made_by_reader(stream) && stream->next_begun == stream->next_read && !stream_at_end(stream);
-}
-
-/* If pieces are quick to compute, the first one, and all of a short answer, are computed at once, so that the head can
- * report their time: waking up a worker would take longer than the work. */
-static void begin(struct stream *stream)
-{
-    uint64_t n = stream->n_pieces <= STREAM_WINDOW ? stream->n_pieces : 1;
-    stream->is_quick = stream->reply->pace == API_PACE_QUICK;
-    while (stream->is_quick && stream->next_begun < n && make_slot_here(stream)) {
-    }
-    if (!stream->is_quick)
-        begin_pieces(stream);
-}
-
 struct stream *stream_new(struct loop *loop, uint64_t client, struct pool *pool, const struct api_reply *reply,
                           struct stream_events events, uint64_t wait_max)
 {
@@ -284,33 +267,19 @@ struct stream *stream_new(struct loop *loop, uint64_t client, struct pool *pool,
     stream->n_pieces = reply->body->n_pieces;
     stream->events = events;
     stream->wait_max = wait_max;
-    begin(stream);
+    /* If pieces are quick to compute, the first one, and all of a short answer, are computed at once, so that the head
+     * can report their time: waking up a worker would take longer than the work. */
+    uint64_t n = stream->n_pieces <= STREAM_WINDOW ? stream->n_pieces : 1;
+    stream->is_quick = stream->reply->pace == API_PACE_QUICK;
+    while (stream->is_quick && stream->next_begun < n && make_slot_here(stream)) {
+    }
+    if (!stream->is_quick)
+        begin_pieces(stream);
     if (stream->failed) {
         free(stream);
         return NULL;
     }
     return stream;
-}
-
-static struct slot *slot_to_read(struct stream *stream) { return &stream->slots[stream->next_read % STREAM_WINDOW]; }
-
-static void pass(struct stream *stream, struct slot *slot, size_t n)
-{
-    stream->read_at += n;
-    if (stream->read_at < slot->n_bytes)
-        return;
-    release(stream, slot);
-    stream->next_read++;
-    stream->read_at = 0;
-}
-
-static size_t read_slot(struct stream *stream, struct slot *slot, char *dst, size_t room)
-{
-    size_t n = slot->n_bytes - stream->read_at;
-    n = n < room ? n : room;
-    memcpy(dst, slot->buffer + stream->read_at, n);
-    pass(stream, slot, n);
-    return n;
 }
 
 bool stream_await(struct stream *stream)
@@ -332,57 +301,57 @@ bool stream_is_made(const struct stream *stream)
     return stream->next_begun == stream->n_pieces && stream->n_at_work == 0;
 }
 
-size_t stream_read(struct stream *stream, char *dst, size_t room)
+bool stream_is_whole(const struct stream *stream)
 {
-    size_t n = 0;
-    bool is_mine = is_mine_now(stream, room);
-    if (is_mine && room >= stream->reply->body->piece_max) {
-        stream->next_read++;
-        return make_here(stream, dst);
+    return stream->n_pieces <= STREAM_WINDOW && stream_is_made(stream);
+}
+
+unsigned stream_look(struct stream *stream, char *own, size_t room, struct iovec parts[STREAM_WINDOW])
+{
+    unsigned n = 0;
+    /* Whether the reader, which has this much room, is to compute the piece that is read next. */
+    stream->is_opening = false;
+    stream->room = room;
+    bool is_mine = is_made_by_reader(stream) && stream->next_begun == stream->next_read && !stream_at_end(stream);
+    stream->is_in_own = is_mine && room >= stream->reply->body->piece_max;
+    if (stream->is_in_own) {
+        parts[0] = (struct iovec){own, make_here(stream, own)};
+        return 1;
     }
     if (is_mine)
         make_slot_here(stream);
-    begin_pieces(stream); /* begins the pieces that were left to the reader, if they no longer are */
-    while (n < room && !stream_at_end(stream)) {
-        struct slot *slot = slot_to_read(stream);
+    begin_pieces(stream); /* also those that were left to the reader, if they no longer are */
+    for (uint64_t i = stream->next_read; i < stream->next_begun; i++, n++) {
+        const struct slot *slot = &stream->slots[i % STREAM_WINDOW];
+        size_t skipped = i == stream->next_read ? stream->read_at : 0;
         if (slot->state != SLOT_READY)
             break;
-        n += read_slot(stream, slot, dst + n, room - n);
-        begin_pieces(stream);
+        parts[n] = (struct iovec){slot->buffer + skipped, slot->n_bytes - skipped};
     }
-    stream->is_waiting = n == 0;
+    stream->is_waiting = n == 0 && !stream_at_end(stream);
     return n;
-}
-
-size_t stream_look(struct stream *stream, const char **bytes)
-{
-    if (is_mine_now(stream, 0))
-        make_slot_here(stream);
-    begin_pieces(stream);
-    const struct slot *slot = slot_to_read(stream);
-    stream->is_waiting = slot->state != SLOT_READY && !stream_at_end(stream);
-    if (slot->state != SLOT_READY)
-        return 0;
-    *bytes = slot->buffer + stream->read_at;
-    return slot->n_bytes - stream->read_at;
 }
 
 void stream_skip(struct stream *stream, size_t n)
 {
-    pass(stream, slot_to_read(stream), n);
-    begin_pieces(stream);
-}
-
-unsigned stream_parts(struct stream *stream, struct iovec parts[STREAM_WINDOW])
-{
-    assert(stream->next_read == 0 && stream->read_at == 0);
-    if (stream->n_pieces > STREAM_WINDOW || !stream_is_made(stream))
-        return 0;
-    for (; !stream_at_end(stream); stream->next_read++) {
-        const struct slot *slot = slot_to_read(stream);
-        parts[stream->next_read] = (struct iovec){slot->buffer, slot->n_bytes};
+    if (stream->is_in_own) {
+        stream->is_in_own = false;
+        stream->next_read++;
+        return;
     }
-    return (unsigned)stream->next_read;
+    while (n > 0) {
+        struct slot *slot = &stream->slots[stream->next_read % STREAM_WINDOW];
+        size_t left = slot->n_bytes - stream->read_at;
+        if (n < left) {
+            stream->read_at += n;
+            break;
+        }
+        n -= left;
+        release(stream, slot);
+        stream->next_read++;
+        stream->read_at = 0;
+    }
+    begin_pieces(stream);
 }
 
 bool stream_at_end(const struct stream *stream) { return stream->next_read == stream->n_pieces; }

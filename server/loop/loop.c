@@ -140,8 +140,9 @@ static bool settle(struct loop_driven *object, uint64_t *ms)
     return has_timeout || object->wants_run;
 }
 
-static void settle_all(struct loop *loop)
+static void on_prepare(uv_prepare_t *handle)
 {
+    struct loop *loop = handle->data;
     uint64_t ms = UINT64_MAX;
     bool has_timeout = false;
     for (size_t i = 0; i < loop->n_driven; i++)
@@ -151,12 +152,6 @@ static void settle_all(struct loop *loop)
         uv_timer_start(&loop->alarm, on_alarm, ms, 0);
     else
         uv_timer_stop(&loop->alarm);
-}
-
-static void on_prepare(uv_prepare_t *handle)
-{
-    struct loop *loop = handle->data;
-    settle_all(loop);
     if (loop->before_sleep)
         loop->before_sleep(loop->before_sleep_self);
 }

@@ -103,17 +103,6 @@ static void enter(struct job *host)
     pool.last_turn = host;
 }
 
-static void leave(struct job *host, struct job *before)
-{
-    struct job **at = bucket_of(host->client);
-    while (*at != host)
-        at = &(*at)->turn.next_in_bucket;
-    *at = host->turn.next_in_bucket;
-    *(before ? &before->turn.next : &pool.first_turn) = host->turn.next;
-    if (pool.last_turn == host)
-        pool.last_turn = before;
-}
-
 static void push(struct job *job, int kind)
 {
     struct job *host = host_of(job->client);
@@ -140,7 +129,13 @@ static void push(struct job *job, int kind)
  * their turn. */
 static struct job *pop(struct job *host, struct job *before, int kind)
 {
-    leave(host, before);
+    struct job **at = bucket_of(host->client);
+    while (*at != host)
+        at = &(*at)->turn.next_in_bucket;
+    *at = host->turn.next_in_bucket;
+    *(before ? &before->turn.next : &pool.first_turn) = host->turn.next;
+    if (pool.last_turn == host)
+        pool.last_turn = before;
     struct job_turn *turn = &host->turn;
     struct job *job = turn->first[kind];
     turn->first[kind] = job->next;
@@ -370,19 +365,14 @@ bool workers_yield(void)
     return next;
 }
 
-/* With the lock. */
-static bool may_leave(uint64_t client)
-{
-    size_t n = 0, share = (AWAY_MAX - pool.n_away) / AWAY_SHARE;
-    for (const struct worker *w = pool.workers; w; w = w->next)
-        n += w->is_away && w->job->client == client;
-    return pool.n_away < AWAY_MAX && n < (share ? share : 1);
-}
-
 bool workers_leave(void)
 {
     pthread_mutex_lock(&pool.lock);
-    bool leaves = may_leave(self->job->client);
+    /* With the lock. */
+    size_t n = 0, share = (AWAY_MAX - pool.n_away) / AWAY_SHARE;
+    for (const struct worker *w = pool.workers; w; w = w->next)
+        n += w->is_away && w->job->client == self->job->client;
+    bool leaves = pool.n_away < AWAY_MAX && n < (share ? share : 1);
     if (leaves) {
         self->is_away = true;
         self->has_seat = false;

@@ -25,15 +25,6 @@ static struct {
     bool is_running, is_ending;
 } heap = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
-static void drop_all(struct waste *waste)
-{
-    for (struct waste *next; waste; waste = next) {
-        next = waste->next;
-        waste->drop(waste->object);
-        free(waste);
-    }
-}
-
 static void *run(void *unused)
 {
     pthread_mutex_lock(&heap.lock);
@@ -45,7 +36,11 @@ static void *run(void *unused)
             continue;
         }
         pthread_mutex_unlock(&heap.lock);
-        drop_all(waste);
+        for (struct waste *next; waste; waste = next) {
+            next = waste->next;
+            waste->drop(waste->object);
+            free(waste);
+        }
         pthread_mutex_lock(&heap.lock);
     }
     pthread_mutex_unlock(&heap.lock);

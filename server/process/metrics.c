@@ -90,29 +90,23 @@ static struct series *series_find(const struct metrics_request *request)
     return series;
 }
 
-static struct route_series *route_find(const char *route)
-{
-    for (size_t i = 0; i < requests.n_routes; i++)
-        if (is_same(requests.routes[i].route, route))
-            return &requests.routes[i];
-    if (requests.n_routes == ROUTES_MAX)
-        return &requests.routes[ROUTES_MAX - 1];
-    struct route_series *series = &requests.routes[requests.n_routes++];
-    series->route = requests.n_routes == ROUTES_MAX ? "other" : route;
-    return series;
-}
-
-static void sum_add(struct sum_series *sums, size_t *n, const char *label, double change)
+/* The row of a label, at which each begins; the last one is that of all labels for which there is no room. */
+static void *row_of(void *rows, size_t row_bytes, size_t n_max, size_t *n, const char *label)
 {
     size_t i = 0;
-    while (i < *n && !is_same(sums[i].label, label))
+    while (i < *n && !is_same(*(const char **)(void *)((char *)rows + i * row_bytes), label))
         i++;
-    if (i == LABELS_MAX)
-        i--;
-    else if (i == *n)
-        sums[++*n - 1].label = i == LABELS_MAX - 1 ? "other" : label;
-    sums[i].sum += change;
+    i = i < n_max ? i : n_max - 1;
+    void *row = (char *)rows + i * row_bytes;
+    if (i == *n) {
+        *(const char **)row = i == n_max - 1 ? "other" : label;
+        ++*n;
+    }
+    return row;
 }
+
+#define ROW_OF(rows, n, label) row_of(rows, sizeof *(rows), N_OF(rows), n, label)
+#define N_OF(array) (sizeof(array) / sizeof *(array))
 
 static void histogram_add(struct histogram *histogram, const double *bounds, size_t n_bounds, double value)
 {
@@ -123,35 +117,25 @@ static void histogram_add(struct histogram *histogram, const double *bounds, siz
     histogram->sum += value;
 }
 
-#define N_OF(array) (sizeof(array) / sizeof *(array))
-
 static double seconds(uint64_t ns) { return (double)ns / (double)CLOCK_SECOND; }
 
 void metrics_request(const struct metrics_request *request)
 {
     pthread_mutex_lock(&requests.lock);
     series_find(request)->n++;
-    struct route_series *route = route_find(request->route);
+    struct route_series *route = ROW_OF(requests.routes, &requests.n_routes, request->route);
     histogram_add(&route->seconds, seconds_bounds, N_OF(seconds_bounds), seconds(request->total_ns));
     histogram_add(&route->bytes, bytes_bounds, N_OF(bytes_bounds), (double)request->n_bytes);
     histogram_add(&requests.queue_seconds, seconds_bounds, N_OF(seconds_bounds), seconds(request->queue_ns));
-    if (*request->scheme)
-        sum_add(requests.schemes, &requests.n_schemes, request->scheme, seconds(request->work_ns));
-    if (*request->format)
-        sum_add(requests.formats, &requests.n_formats, request->format, (double)request->n_bytes);
+    if (*request->scheme) {
+        struct sum_series *scheme = ROW_OF(requests.schemes, &requests.n_schemes, request->scheme);
+        scheme->sum += seconds(request->work_ns);
+    }
+    if (*request->format) {
+        struct sum_series *format = ROW_OF(requests.formats, &requests.n_formats, request->format);
+        format->sum += (double)request->n_bytes;
+    }
     pthread_mutex_unlock(&requests.lock);
-}
-
-static struct analysis_series *analysis_find(const char *metric)
-{
-    for (size_t i = 0; i < requests.n_analyses; i++)
-        if (is_same(requests.analyses[i].metric, metric))
-            return &requests.analyses[i];
-    if (requests.n_analyses == ANALYSES_MAX)
-        return &requests.analyses[ANALYSES_MAX - 1];
-    struct analysis_series *series = &requests.analyses[requests.n_analyses++];
-    series->metric = requests.n_analyses == ANALYSES_MAX ? "other" : metric;
-    return series;
 }
 
 void metrics_analysis_step(const char *metric)
@@ -163,8 +147,8 @@ void metrics_analysis_step(const char *metric)
     uint64_t now = clock_of_thread();
     if (step.metric) {
         pthread_mutex_lock(&requests.lock);
-        histogram_add(&analysis_find(step.metric)->seconds, seconds_bounds, N_OF(seconds_bounds),
-                      seconds(now - step.since));
+        struct analysis_series *analysis = ROW_OF(requests.analyses, &requests.n_analyses, step.metric);
+        histogram_add(&analysis->seconds, seconds_bounds, N_OF(seconds_bounds), seconds(now - step.since));
         pthread_mutex_unlock(&requests.lock);
     }
     step.metric = metric;

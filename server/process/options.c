@@ -317,21 +317,6 @@ static void warn_unknown(struct options *options, const char *variable, size_t n
              used ? "; " : "", name, nearest);
 }
 
-static void read_environment(struct options *options, struct given *given, char *const *environment)
-{
-    for (; *environment; environment++) {
-        const char *equals = strchr(*environment, '=');
-        if (strncmp(*environment, "POSENC_", 7) != 0 || !equals || is_from_kubernetes(*environment, equals + 1))
-            continue;
-        size_t n = (size_t)(equals - *environment);
-        const struct options_row *row = row_find(print_variable, *environment, n);
-        if (row)
-            given->texts[row - options_rows] = equals + 1;
-        else
-            warn_unknown(options, *environment, n);
-    }
-}
-
 static bool set_from_file(void *self, const char *key, const char *value, char *error)
 {
     const struct options_row *row = row_find(print_key, key, strlen(key));
@@ -370,7 +355,17 @@ enum options_action options_read(struct options *options, int argc, char *const 
         return OPTIONS_ERROR;
     if (action == OPTIONS_HELP || action == OPTIONS_VERSION)
         return action; /* the user may ask for help because another flag is wrong */
-    read_environment(options, &variables, environment);
+    for (; *environment; environment++) {
+        const char *equals = strchr(*environment, '=');
+        if (strncmp(*environment, "POSENC_", 7) != 0 || !equals || is_from_kubernetes(*environment, equals + 1))
+            continue;
+        size_t n = (size_t)(equals - *environment);
+        const struct options_row *row = row_find(print_variable, *environment, n);
+        if (row)
+            variables.texts[row - options_rows] = equals + 1;
+        else
+            warn_unknown(options, *environment, n);
+    }
     const char *path = flags.texts[OPTION_config] ? flags.texts[OPTION_config] : variables.texts[OPTION_config];
     if (path && *path && !config_file_read(path, set_from_file, options, error))
         return OPTIONS_ERROR;

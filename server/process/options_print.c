@@ -5,6 +5,12 @@
 #include <assert.h>
 #include <string.h>
 
+static void print_words(FILE *out, const struct options_row *row)
+{
+    for (size_t i = 0; row->type == OPTIONS_TYPE_WORD && row->words[i]; i++)
+        fprintf(out, "%s%s", i ? ", " : ": ", row->words[i]);
+}
+
 void options_print_help(FILE *out)
 {
     fputs("Usage: posencd [--config FILE] [--flag value …]\n"
@@ -16,9 +22,7 @@ void options_print_help(FILE *out)
         char flag[OPTIONS_NAME_BYTES + 16];
         snprintf(flag, sizeof flag, "--%s %s", options_flag(&options_rows[i]).text, options_rows[i].unit);
         fprintf(out, "  %-30s %s", flag, options_rows[i].text);
-        if (options_rows[i].type == OPTIONS_TYPE_WORD)
-            for (size_t w = 0; options_rows[i].words[w]; w++)
-                fprintf(out, "%s%s", w ? ", " : ": ", options_rows[i].words[w]);
+        print_words(out, &options_rows[i]);
         fprintf(out, options_rows[i].fallback ? " [%s]\n" : "%s\n", options_fallback(&options_rows[i]));
     }
     for (size_t i = 0; i < OPTIONS_N_ACTIONS; i++)
@@ -60,9 +64,7 @@ void options_print_man(FILE *out)
         PE_VERSION);
     for (size_t i = 0; i < OPTIONS_N; i++) {
         print_flag_roff(out, options_flag(&options_rows[i]).text, options_rows[i].unit, options_rows[i].text);
-        if (options_rows[i].type == OPTIONS_TYPE_WORD)
-            for (size_t w = 0; options_rows[i].words[w]; w++)
-                fprintf(out, "%s%s", w ? ", " : ": ", options_rows[i].words[w]);
+        print_words(out, &options_rows[i]);
         if (options_rows[i].fallback) {
             fputs(". Default: ", out);
             print_roff(out, options_fallback(&options_rows[i]));

@@ -79,14 +79,6 @@ static char *read_file(struct cache *cache, const char *file, size_t n_max, size
     return bytes;
 }
 
-/* With the lock. */
-static void remove_blob(struct cache *cache, const char *file)
-{
-    struct stat status;
-    if (fstatat(cache->dir, file, &status, AT_SYMLINK_NOFOLLOW) == 0 && unlinkat(cache->dir, file, 0) == 0)
-        cache->n_bytes -= (uint64_t)status.st_size;
-}
-
 char *cache_read(struct cache *cache, const char *sha256, size_t n)
 {
     char file[FILE_NAME_BYTES], digest[STORE_DIGEST_BYTES] = "";
@@ -104,7 +96,10 @@ char *cache_read(struct cache *cache, const char *sha256, size_t n)
     if (is_read) {
         pthread_mutex_lock(&cache->lock);
         cache->n_spoiled++;
-        remove_blob(cache, file);
+        /* With the lock. */
+        struct stat status;
+        if (fstatat(cache->dir, file, &status, AT_SYMLINK_NOFOLLOW) == 0 && unlinkat(cache->dir, file, 0) == 0)
+            cache->n_bytes -= (uint64_t)status.st_size;
         pthread_mutex_unlock(&cache->lock);
         log_warn("--store-cache %s: %s is not what it was, and is removed", cache->folder, file);
     }

@@ -94,19 +94,6 @@ static void read_line(struct credentials *now, char *line)
         take(now->region, sizeof now->region, value);
 }
 
-/* The first section counts. */
-static void read_lines(struct credentials *now, char *text)
-{
-    char *rest = text, *line;
-    unsigned n_sections = 0;
-    while ((line = strsep(&rest, "\n"))) {
-        n_sections += *trimmed(line) == '[';
-        if (n_sections > 1)
-            break;
-        read_line(now, line);
-    }
-}
-
 /* NULL, or why it cannot be read. */
 static const char *read_file(struct credential_source *source)
 {
@@ -124,7 +111,15 @@ static const char *read_file(struct credential_source *source)
         return "it has a byte 0, so it is no text";
     struct credentials now = {.region = ""};
     memcpy(now.region, source->now.region, sizeof now.region); /* the environment's, if the file has none */
-    read_lines(&now, text);
+    /* The first section counts. */
+    char *rest = text, *line;
+    unsigned n_sections = 0;
+    while ((line = strsep(&rest, "\n"))) {
+        n_sections += *trimmed(line) == '[';
+        if (n_sections > 1)
+            break;
+        read_line(&now, line);
+    }
     source->now = now;
     source->status = status;
     explicit_bzero(text, sizeof text);

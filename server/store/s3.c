@@ -406,16 +406,6 @@ static void s3_free(void *self)
     pthread_mutex_destroy(&s3->lock);
 }
 
-static bool open_cache(struct s3 *s3, const struct s3_settings *settings, char *error)
-{
-    if (!*settings->cache)
-        return true;
-    s3->cache = cache_new(settings->cache, settings->cache_bytes, is_used, s3);
-    if (!s3->cache)
-        snprintf(error, S3_ERROR_BYTES, "--store-cache %.200s: %s", settings->cache, strerror(errno));
-    return s3->cache;
-}
-
 /* has_cache: what was read is kept. */
 static void fill_in(struct s3 *s3, bool has_cache)
 {
@@ -441,7 +431,12 @@ static bool set_up(struct s3 *s3, const struct s3_settings *settings, char *erro
     if (!s3->names.bucket)
         return false;
     s3->store.place = s3->names.bucket->place;
-    return open_cache(s3, settings, error);
+    if (!*settings->cache)
+        return true;
+    s3->cache = cache_new(settings->cache, settings->cache_bytes, is_used, s3);
+    if (!s3->cache)
+        snprintf(error, S3_ERROR_BYTES, "--store-cache %.200s: %s", settings->cache, strerror(errno));
+    return s3->cache;
 }
 
 struct store *s3_store_new(const struct s3_settings *settings, char *error)

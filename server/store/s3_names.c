@@ -139,16 +139,6 @@ static enum store_result take_change(const struct bucket *bucket, const struct w
     return STORE_SAME;
 }
 
-/* The condition that names/<name> is still what `said` states; NULL: nothing. Ceph takes a tag only without its quotes,
- * and others take both. */
-static void print_condition(char line[WEB_TEXT_BYTES + 32], const struct s3_said *said)
-{
-    if (said)
-        snprintf(line, WEB_TEXT_BYTES + 32, "If-Match: %s", said->etag);
-    else
-        snprintf(line, WEB_TEXT_BYTES + 32, "If-None-Match: *");
-}
-
 /* ---- Are conditions obeyed? ------------------------------------------------------------------------------------ */
 
 enum condition { CONDITION_UNKNOWN, CONDITION_OBEYED, CONDITION_MISSING, CONDITION_IGNORED };
@@ -229,7 +219,12 @@ static enum store_result change_name(const struct s3_names *names, enum bucket_o
 {
     char url[BUCKET_URL_BYTES], condition[WEB_TEXT_BYTES + 32];
     bucket_print_url(names->bucket, url, names->kind, name);
-    print_condition(condition, said);
+    /* The condition that names/<name> is still what `said` states; NULL: nothing. Ceph takes a tag only without its
+     * quotes, and others take both. */
+    if (said)
+        snprintf(condition, WEB_TEXT_BYTES + 32, "If-Match: %s", said->etag);
+    else
+        snprintf(condition, WEB_TEXT_BYTES + 32, "If-None-Match: *");
     request->url = url;
     request->n_max = BUCKET_ERROR_BYTES;
     request->timeout_ms = BUCKET_SMALL_MS;

@@ -168,13 +168,14 @@ static bool write_all(int fd, const char *bytes, size_t n)
     return true;
 }
 
-/* A unique name, also among several servers on the same folder. */
-static void print_draft(char *draft)
+/* errno stays that of the failure. fd -1: there is none. */
+static void drop_draft(int dir, const char *draft, int fd)
 {
-    uint64_t random = 0;
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
-        random = (uint64_t)getpid();
-    snprintf(draft, FILES_DRAFT_BYTES, DRAFT "%0*llx", DRAFT_DIGITS, (unsigned long long)random);
+    int before = errno;
+    if (fd >= 0)
+        unlinkat(dir, draft, 0);
+    errno = before;
+    files_close(fd);
 }
 
 /* files_clean of another server may find the file between open and flock. Then it has lost its name once the lock is
@@ -183,18 +184,18 @@ static int open_draft(int dir, char *draft)
 {
     for (;;) {
         struct stat status;
-        print_draft(draft);
+        /* A unique name, also among several servers on the same folder. */
+        uint64_t random = 0;
+        if (getrandom(&random, sizeof random, 0) != sizeof random)
+            random = (uint64_t)getpid();
+        snprintf(draft, FILES_DRAFT_BYTES, DRAFT "%0*llx", DRAFT_DIGITS, (unsigned long long)random);
         int fd = openat(dir, draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         bool is_locked = fd >= 0 && (flock(fd, LOCK_EX) == 0 || files_have_no_locks());
         bool is_known = is_locked && fstat(fd, &status) == 0;
         if (is_known && status.st_nlink > 0)
             return fd;
         if (!is_known) {
-            int kept = errno;
-            if (fd >= 0)
-                unlinkat(dir, draft, 0);
-            errno = kept;
-            files_close(fd);
+            drop_draft(dir, draft, fd);
             return -1;
         }
         close(fd);
@@ -209,10 +210,7 @@ int files_write_draft(int dir, char draft[FILES_DRAFT_BYTES], const char *bytes,
         return -1;
     if (write_all(fd, bytes, n) && fsync(fd) == 0 && fstat(fd, status ? status : &unwanted) == 0)
         return fd;
-    int kept = errno;
-    unlinkat(dir, draft, 0);
-    files_close(fd);
-    errno = kept;
+    drop_draft(dir, draft, fd);
     return -1;
 }
 

@@ -113,16 +113,6 @@ static time_t date_of(struct transfer *t, const char *name)
     return is_there ? curl_getdate(header->value, NULL) : -1;
 }
 
-static void read_headers(struct transfer *t)
-{
-    struct curl_header *header;
-    if (curl_easy_header(t->easy, "ETag", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
-        take_etag(t->request, header->value);
-    time_t date = date_of(t, "Date"), modified = date_of(t, "Last-Modified");
-    t->request->ahead_s = date > 0 ? (int64_t)date - (int64_t)time(NULL) : 0;
-    t->request->age_s = date > 0 && modified > 0 ? (int64_t)date - (int64_t)modified : 0;
-}
-
 static void take_length_of_head(struct transfer *t)
 {
     curl_off_t declared = -1;
@@ -140,7 +130,12 @@ static void finish(struct transfer *t, CURLcode code)
     request->is_cut = code != CURLE_OK && code != CURLE_ABORTED_BY_CALLBACK && status / 100 == 2;
     if (code == CURLE_OK) {
         request->status = (int)status;
-        read_headers(t);
+        struct curl_header *header;
+        if (curl_easy_header(t->easy, "ETag", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
+            take_etag(t->request, header->value);
+        time_t date = date_of(t, "Date"), modified = date_of(t, "Last-Modified");
+        t->request->ahead_s = date > 0 ? (int64_t)date - (int64_t)time(NULL) : 0;
+        t->request->age_s = date > 0 && modified > 0 ? (int64_t)date - (int64_t)modified : 0;
         take_length_of_head(t);
     } else if (t->is_too_large) {
         snprintf(request->why, sizeof request->why, "it sends more than the expected %llu bytes",
@@ -206,13 +201,6 @@ static bool set_method(struct transfer *t)
     return curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, request->method) == CURLE_OK;
 }
 
-static void set_authorities(CURL *easy)
-{
-    const char *file = getenv("AWS_CA_BUNDLE");
-    if (file && *file)
-        curl_easy_setopt(easy, CURLOPT_CAINFO, file);
-}
-
 static bool set_limits(struct transfer *t)
 {
     CURL *easy = t->easy;
@@ -228,7 +216,9 @@ static bool set_limits(struct transfer *t)
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, (long)request->is_sent_once);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    set_authorities(easy);
+    const char *file = getenv("AWS_CA_BUNDLE");
+    if (file && *file)
+        curl_easy_setopt(easy, CURLOPT_CAINFO, file);
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK;
 }
 
@@ -333,16 +323,6 @@ static void *transfer_all(void *self)
 
 /* ---- For others ------------------------------------------------------------------------------------------------ */
 
-static void wait_a_little(struct web *web)
-{
-    struct timespec end;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_nsec += (long)(WAIT_MS * CLOCK_MS);
-    end.tv_sec += end.tv_nsec / (long)CLOCK_SECOND;
-    end.tv_nsec %= (long)CLOCK_SECOND;
-    pthread_cond_timedwait(&web->done, &web->lock, &end);
-}
-
 /* A change with a time limit is waited for in any case. */
 static bool may_be_left(const struct web_request *request)
 {
@@ -354,7 +334,12 @@ static void wait_for(struct web *web, struct transfer *t)
     bool may = may_be_left(t->request);
     pthread_mutex_lock(&web->lock);
     while (!t->is_done) {
-        wait_a_little(web);
+        struct timespec end;
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        end.tv_nsec += (long)(WAIT_MS * CLOCK_MS);
+        end.tv_sec += end.tv_nsec / (long)CLOCK_SECOND;
+        end.tv_nsec %= (long)CLOCK_SECOND;
+        pthread_cond_timedwait(&web->done, &web->lock, &end);
         pthread_mutex_unlock(&web->lock);
         bool is_left = may && !t->request->is_left && pe_is_cancelled();
         pthread_mutex_lock(&web->lock);

@@ -42,7 +42,7 @@ enum {
 struct accept_client {
     uint64_t number;
     size_t n; /* places, without those that are closing */
-    struct accept_place *places;
+    LIST_HEAD(, accept_place) places;
     struct accept_client *next; /* in its bucket */
 };
 
@@ -117,7 +117,7 @@ static struct accept_client *client_of(struct accept *accept, uint64_t number)
 
 static void drop_if_unused(struct accept *accept, struct accept_client *client)
 {
-    if (client->places || client == &accept->proxied || client == &accept->spare)
+    if (!LIST_EMPTY(&client->places) || client == &accept->proxied || client == &accept->spare)
         return;
     struct accept_client **at = client_at(accept, client->number);
     *at = client->next;
@@ -148,7 +148,7 @@ static uint64_t since_when(const struct accept_place *place, bool may_cut, uint6
 static struct candidate idlest_of(const struct accept_client *client, bool may_cut, uint64_t now)
 {
     struct candidate idlest = nothing;
-    for (struct accept_place *place = client->places; place; place = place->next) {
+    for (struct accept_place *place = LIST_FIRST(&client->places); place; place = LIST_NEXT(place, link)) {
         uint64_t since = since_when(place, may_cut, now);
         if (since && since < idlest.since)
             idlest = (struct candidate){place, since};
@@ -214,7 +214,7 @@ enum admission { ADMITTED, ADMITTED_SPARE, TURNED_AWAY };
 static size_t n_spare_of(const struct accept *accept, uint64_t number)
 {
     size_t n = 0;
-    for (const struct accept_place *place = accept->spare.places; place; place = place->next)
+    for (const struct accept_place *place = LIST_FIRST(&accept->spare.places); place; place = LIST_NEXT(place, link))
         n += place->number == number && !place->is_closing;
     return n;
 }
@@ -226,7 +226,7 @@ static struct candidate idlest_spare(const struct accept *accept)
     struct candidate first = nothing;
     uint64_t now = clock_now();
     size_t most = 0;
-    for (struct accept_place *place = accept->spare.places; place; place = place->next) {
+    for (struct accept_place *place = LIST_FIRST(&accept->spare.places); place; place = LIST_NEXT(place, link)) {
         uint64_t since = since_when(place, true, now);
         size_t n = since ? n_spare_of(accept, place->number) : 0;
         if (n > most || (n == most && since && since < first.since))
@@ -260,25 +260,8 @@ static enum admission admit(struct accept *accept, const struct accept_client *c
 static void enter(struct accept_client *client, struct accept_place *place)
 {
     place->client = client;
-    place->next = client->places;
-    if (place->next)
-        place->next->prev = place;
-    client->places = place;
+    LIST_INSERT_HEAD(&client->places, place, link);
     client->n++;
-}
-
-static void leave(struct accept *accept, struct accept_place *place)
-{
-    struct accept_client *client = place->client;
-    if (place->prev)
-        place->prev->next = place->next;
-    else
-        client->places = place->next;
-    if (place->next)
-        place->next->prev = place->prev;
-    client->n -= !place->is_closing;
-    accept->n_closing -= place->is_closing;
-    drop_if_unused(accept, client);
 }
 
 /* NULL: there is none for it, or no memory. */
@@ -312,7 +295,11 @@ void accept_closed(struct accept_place *place)
 {
     struct accept *accept = place->accept;
     pthread_mutex_lock(&accept->lock);
-    leave(accept, place);
+    struct accept_client *client = place->client;
+    LIST_REMOVE(place, link);
+    client->n -= !place->is_closing;
+    accept->n_closing -= place->is_closing;
+    drop_if_unused(accept, client);
     atomic_fetch_sub(&accept->n_open, 1);
     pthread_mutex_unlock(&accept->lock);
     metrics_add(METRICS_CONNECTIONS, -1);

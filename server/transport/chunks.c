@@ -58,17 +58,17 @@ static enum turn take_step(struct http_connection *connection, size_t room, size
 {
     struct http_request *request = &connection->request;
     struct http_chunks *chunks = &request->chunks;
-    const char *bytes = NULL;
-    ssize_t n = request->reader->look(request->exchange, &bytes);
+    struct iovec parts[TRANSPORT_PARTS] = {{NULL, 0}};
+    ssize_t n = request->reader->look(request->exchange, NULL, 0, parts);
     if (n == TRANSPORT_CUT)
         return TURN_GONE;
     if (n == 0)
         return TURN_NO_PIECE;
     bool is_at_end = n == TRANSPORT_END;
     if (chunks->n_left == 0 && chunks->line_at == chunks->n_line)
-        begin_chunk(chunks, is_at_end ? 0 : (size_t)n);
+        begin_chunk(chunks, parts[0].iov_len);
     size_t n_left = chunks->n_left;
-    if (!send_some(connection, bytes, room))
+    if (!send_some(connection, parts[0].iov_base, room))
         return errno == EAGAIN || errno == EINTR ? TURN_NO_ROOM : TURN_GONE;
     *n_sent += n_left - chunks->n_left;
     return is_at_end && chunks->line_at == chunks->n_line ? TURN_WHOLE : TURN_OVER;
@@ -78,10 +78,11 @@ static enum turn take_step(struct http_connection *connection, size_t room, size
 static enum turn take_turn(struct http_connection *connection)
 {
     const struct http_request *request = &connection->request;
-    size_t n_sent = 0, share = request->reader->share(request->exchange);
-    enum turn turn = share ? TURN_OVER : TURN_GONE;
-    while (turn == TURN_OVER && n_sent < share)
-        turn = take_step(connection, share - n_sent, &n_sent);
+    size_t n_sent = 0;
+    ssize_t share = request->reader->share(request->exchange, false);
+    enum turn turn = share > 0 ? TURN_OVER : TURN_GONE;
+    while (turn == TURN_OVER && n_sent < (size_t)share)
+        turn = take_step(connection, (size_t)share - n_sent, &n_sent);
     return turn;
 }
 

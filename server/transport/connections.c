@@ -16,26 +16,6 @@
 
 /* ---- Connections ----------------------------------------------------------------------------------------------- */
 
-static void link_in(struct http *http, struct http_connection *connection)
-{
-    connection->next = http->connections;
-    if (connection->next)
-        connection->next->prev = connection;
-    http->connections = connection;
-    http->n_connections++;
-}
-
-static void unlink_from(struct http *http, struct http_connection *connection)
-{
-    if (connection->prev)
-        connection->prev->next = connection->next;
-    else
-        http->connections = connection->next;
-    if (connection->next)
-        connection->next->prev = connection->prev;
-    http->n_connections--;
-}
-
 /* NULL: every request of the connection is refused by http_begin. */
 void *http_opened(void *self, int fd, void *session)
 {
@@ -54,7 +34,8 @@ void *http_opened(void *self, int fd, void *session)
     connection->is_late = http->is_draining;
     if (connection->is_late)
         accept_count_late(http->accept, 1);
-    link_in(http, connection);
+    LIST_INSERT_HEAD(&http->connections, connection, link);
+    http->n_connections++;
     http_phase(http, connection, HTTP_PHASE_NEW);
     tls_dress(&http->door->tls, session);
     if (!http_guard_begin(connection, session)) {
@@ -79,7 +60,8 @@ void http_closed(void *self, void *context)
     if (connection->is_late)
         accept_count_late(http->accept, -1);
     http_guard_end(connection);
-    unlink_from(http, connection);
+    LIST_REMOVE(connection, link);
+    http->n_connections--;
     free(connection);
 }
 
@@ -96,7 +78,7 @@ static void poll_connections(struct http *http, pick_connection *pick, gone_conn
     struct pollfd *fds = calloc(http->n_connections + 1, sizeof *fds);
     struct http_connection **owners = calloc(http->n_connections + 1, sizeof *owners);
     size_t n = 0;
-    for (struct http_connection *c = http->connections; fds && owners && c; c = c->next)
+    for (struct http_connection *c = LIST_FIRST(&http->connections); fds && owners && c; c = LIST_NEXT(c, link))
         if (pick(c, &fds[n].events)) {
             fds[n].fd = c->fd;
             owners[n++] = c;
@@ -163,7 +145,7 @@ void http_watch(void *self)
     }
     uint64_t now = clock_now();
     poll_connections(http, is_suspended, leave);
-    for (struct http_connection *c = http->connections; c; c = c->next)
+    for (struct http_connection *c = LIST_FIRST(&http->connections); c; c = LIST_NEXT(c, link))
         if (c->request.is_suspended)
             http->events->expire(c->request.exchange, now);
 }

@@ -7,6 +7,8 @@
 #include "server/transport/heads.h"
 #include "server/transport/transport.h"
 
+#include <sys/queue.h>
+
 /* ---- guard.c ----------------------------------------------------------------------------------------------------- */
 
 /* A filter between a connection's socket and the daemon. Every byte that the daemon receives passes through it, so the
@@ -36,8 +38,8 @@ struct http_guard {
     uint64_t n_body;             /* bytes of its body still to arrive, if it is not chunked */
     struct http_refusal refusal; /* set by a refusal; closing: the bytes that the daemon still has to get */
     const char *closing;
-    char *kept; /* n_kept bytes not yet passed on, of which the first n_sound may be; NULL if there are none */
-    size_t n_kept, n_sound;
+    char *held; /* n_held bytes not yet passed on, of which the first n_sound may be; NULL if there are none */
+    size_t n_held, n_sound;
     size_t n_swallowed; /* bytes dropped since the refusal */
 };
 
@@ -141,8 +143,8 @@ struct accept_client;
 struct accept_place {
     struct accept *accept;
     struct accept_client *client;
-    struct accept_place *prev, *next; /* of the same client */
-    uint64_t number;                  /* of the client at the other end */
+    LIST_ENTRY(accept_place) link; /* of the same client */
+    uint64_t number;               /* of the client at the other end */
     int fd;
     bool is_spare, is_closing;
     atomic_bool is_cut; /* its answer is to be cut; the connection's loop does it */
@@ -194,7 +196,7 @@ void accept_count_late(struct accept *accept, int change);
 /* One I/O loop with its daemons and connections, and the functions by which the files of this folder work on them,
  * lowest file first. */
 
-struct http_kept;
+struct cached_head;
 struct newcomer;
 
 /* The phase of a connection; it determines the deadline. */
@@ -244,7 +246,7 @@ struct http_request {
 struct http_connection {
     struct http_daemon *daemon;
     struct accept_place *place;
-    struct http_connection *prev, *next;
+    LIST_ENTRY(http_connection) link;
     int fd;
     enum http_phase phase;
     struct http_guard guard; /* filters the bytes between the socket and the daemon */
@@ -271,11 +273,11 @@ struct http {
     struct loop *loop;
     struct accept *accept;
     const struct transport_events *events;
-    void *self;             /* of the events */
-    struct http_kept *kept; /* response.c; NULL: none yet */
+    void *self;                       /* of the events */
+    struct cached_head *cached_heads; /* response.c; NULL: none yet */
     struct http_daemon daemons[HTTP_N_DAEMONS];
-    struct newcomer *newcomers;
-    struct http_connection *connections;
+    LIST_HEAD(, newcomer) newcomers;
+    LIST_HEAD(, http_connection) connections;
     size_t n_connections, n_suspended;
     uint64_t n_ended;                            /* connections ended */
     uint64_t swept_at;                           /* ns */

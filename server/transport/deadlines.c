@@ -197,7 +197,7 @@ static void check(const struct http *http, struct http_connection *connection, u
  * deadlines are moved by that time. */
 static void forgive(struct http *http, uint64_t ns)
 {
-    for (struct http_connection *c = http->connections; c; c = c->next) {
+    for (struct http_connection *c = LIST_FIRST(&http->connections); c; c = LIST_NEXT(c, link)) {
         c->deadline += ns;
         c->progress_at += ns;
         c->window_at += ns;
@@ -210,7 +210,7 @@ void http_check_deadlines(struct http *http)
     if (http->swept_at && now > expected + CLOCK_SECOND)
         forgive(http, now - expected);
     http->swept_at = now;
-    for (struct http_connection *c = http->connections; c; c = c->next)
+    for (struct http_connection *c = LIST_FIRST(&http->connections); c; c = LIST_NEXT(c, link))
         check(http, c, now);
     newcomers_sweep(http, now);
 }

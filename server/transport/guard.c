@@ -150,12 +150,12 @@ bool http_guard_begin(struct http_connection *connection, void *tls_session)
 }
 
 /* The bytes are wiped, because a token may be among them. */
-static void forget_kept(struct http_guard *guard)
+static void forget_held(struct http_guard *guard)
 {
-    if (guard->kept)
-        explicit_bzero(guard->kept, guard->n_kept);
-    free(guard->kept);
-    guard->kept = NULL;
+    if (guard->held)
+        explicit_bzero(guard->held, guard->n_held);
+    free(guard->held);
+    guard->held = NULL;
 }
 
 void http_guard_end(struct http_connection *connection)
@@ -163,7 +163,7 @@ void http_guard_end(struct http_connection *connection)
     int fd = connection->fd;
     if (connection_of(fd) == connection)
         atomic_store_explicit(&atomic_load(&pages[fd / PAGE])->of[fd % PAGE], NULL, memory_order_relaxed);
-    forget_kept(&connection->guard);
+    forget_held(&connection->guard);
 }
 
 bool http_guard_is_full(const struct http_guard *guard) { return guard->n_sound > 0; }
@@ -290,20 +290,20 @@ static void put_closing(struct http_guard *guard)
 {
     if (guard->state != GUARD_REFUSED)
         return;
-    explicit_bzero(guard->kept + guard->n_sound, guard->n_kept - guard->n_sound);
-    guard->n_swallowed += guard->n_kept - guard->n_sound;
-    guard->n_kept = guard->n_sound;
+    explicit_bzero(guard->held + guard->n_sound, guard->n_held - guard->n_sound);
+    guard->n_swallowed += guard->n_held - guard->n_sound;
+    guard->n_held = guard->n_sound;
     size_t n = guard->closing ? strlen(guard->closing) : 0;
     if (n)
-        memcpy(guard->kept + guard->n_kept, guard->closing, n);
-    guard->n_sound = guard->n_kept += n;
+        memcpy(guard->held + guard->n_held, guard->closing, n);
+    guard->n_sound = guard->n_held += n;
     guard->closing = NULL;
 }
 
 /* An incomplete head that is held back counts as a head: its deadline runs. */
 static void note_head(struct http_connection *connection)
 {
-    if (connection->phase == HTTP_PHASE_IDLE && connection->guard.n_kept && connection->guard.kept[0] != '\r')
+    if (connection->phase == HTTP_PHASE_IDLE && connection->guard.n_held && connection->guard.held[0] != '\r')
         http_phase(connection->daemon->http, connection, HTTP_PHASE_HEAD);
 }
 
@@ -311,7 +311,7 @@ static void note_head(struct http_connection *connection)
 static bool keep(struct http_connection *connection, const char *bytes, size_t n)
 {
     struct http_guard *guard = &connection->guard;
-    if (!guard->kept && !(guard->kept = malloc(KEPT_MAX + CLOSING_MAX))) {
+    if (!guard->held && !(guard->held = malloc(KEPT_MAX + CLOSING_MAX))) {
         metrics_add(METRICS_REJECTED_MEMORY, 1);
         guard->state = GUARD_REFUSED;
         guard->closing = NULL;
@@ -319,8 +319,8 @@ static bool keep(struct http_connection *connection, const char *bytes, size_t n
         return false;
     }
     if (guard->state != GUARD_REFUSED) {
-        memcpy(guard->kept, bytes, n);
-        guard->n_kept = n;
+        memcpy(guard->held, bytes, n);
+        guard->n_held = n;
     }
     put_closing(guard);
     note_head(connection);
@@ -333,14 +333,14 @@ static size_t give(struct http_guard *guard, char *to, size_t room)
     size_t n = guard->n_sound < room ? guard->n_sound : room;
     if (n == 0)
         return 0;
-    memcpy(to, guard->kept, n);
-    memmove(guard->kept, guard->kept + n, guard->n_kept - n);
-    guard->n_kept -= n;
-    explicit_bzero(guard->kept + guard->n_kept, n);
+    memcpy(to, guard->held, n);
+    memmove(guard->held, guard->held + n, guard->n_held - n);
+    guard->n_held -= n;
+    explicit_bzero(guard->held + guard->n_held, n);
     guard->n_sound -= n;
-    if (guard->n_kept == 0) {
-        free(guard->kept);
-        guard->kept = NULL;
+    if (guard->n_held == 0) {
+        free(guard->held);
+        guard->held = NULL;
     }
     return n;
 }
@@ -349,11 +349,11 @@ static size_t give(struct http_guard *guard, char *to, size_t room)
 static ssize_t receive_more(struct http_connection *connection)
 {
     struct http_guard *guard = &connection->guard;
-    ssize_t got = receive_next(connection, guard->kept + guard->n_kept, KEPT_MAX - guard->n_kept);
+    ssize_t got = receive_next(connection, guard->held + guard->n_held, KEPT_MAX - guard->n_held);
     if (got <= 0)
         return got;
-    guard->n_kept += (size_t)got;
-    guard->n_sound += judge(guard, guard->kept + guard->n_sound, guard->n_kept - guard->n_sound);
+    guard->n_held += (size_t)got;
+    guard->n_sound += judge(guard, guard->held + guard->n_sound, guard->n_held - guard->n_sound);
     put_closing(guard);
     note_head(connection);
     return got;
@@ -367,22 +367,22 @@ static ssize_t receive_guarded(struct http_connection *connection, char *to, siz
     struct http_guard *guard = &connection->guard;
     size_t n = 0;
     while ((n += give(guard, to + n, room - n)) < room) {
-        ssize_t got = guard->n_kept ? receive_more(connection) : receive_next(connection, to + n, room - n);
+        ssize_t got = guard->n_held ? receive_more(connection) : receive_next(connection, to + n, room - n);
         if (got <= 0)
             return n ? (ssize_t)n : got;
-        if (guard->n_kept)
+        if (guard->n_held)
             continue;
         size_t n_sound = judge(guard, to + n, (size_t)got);
         if (n_sound == (size_t)got)
             return (ssize_t)(n + n_sound);
         n += n_sound;
-        bool is_kept = true;
+        bool is_held = true;
         if (!guard->closing && guard->state == GUARD_REFUSED)
             guard->n_swallowed += (size_t)got;
         else
-            is_kept = keep(connection, to + n, (size_t)got - n_sound);
+            is_held = keep(connection, to + n, (size_t)got - n_sound);
         explicit_bzero(to + n, (size_t)got - n_sound); /* the daemon does not know that these bytes are in its buffer */
-        if (!is_kept)
+        if (!is_held)
             return n ? (ssize_t)n : 0;
         if (guard->n_swallowed > SWALLOWED_MAX)
             break;

@@ -117,13 +117,6 @@ static bool is_target(const char *target, size_t n)
     return n_host > 0 && (end == n || target[end] == '/' || target[end] == '?');
 }
 
-static void count_parameters(struct head_scan *scan, const char *target, size_t n)
-{
-    const char *query = memchr(target, '?', n);
-    for (size_t i = query ? (size_t)(query - target) : n; i < n; i++)
-        scan->n_extra += target[i] == '?' || target[i] == '&' ? HEAD_ENTRY_COST : 0;
-}
-
 static bool take_request_line(struct head_scan *scan, const char *line, size_t n)
 {
     size_t n_method = span(line, n, TOKEN);
@@ -137,7 +130,9 @@ static bool take_request_line(struct head_scan *scan, const char *line, size_t n
         return refuse(&scan->refusal, 400, "the request line has no HTTP version");
     scan->is_head = n_method == 4 && memcmp(line, "HEAD", 4) == 0;
     scan->has_request_line = true;
-    count_parameters(scan, target, n_target);
+    const char *query = memchr(target, '?', n_target);
+    for (size_t i = query ? (size_t)(query - target) : n_target; i < n_target; i++)
+        scan->n_extra += target[i] == '?' || target[i] == '&' ? HEAD_ENTRY_COST : 0;
     if (!is_version(scan, target + n_target + 1, n_left - n_target - 1))
         return false;
     return is_target(target, n_target) ||

@@ -17,7 +17,7 @@
 struct newcomer {
     struct loop_call call; /* must be first: the message from the accepting loop to this one */
     struct http *http;
-    struct newcomer *prev, *next;
+    LIST_ENTRY(newcomer) link;
     struct loop_watch *watch; /* while no bytes have arrived */
     struct accept_place *place;
     bool is_late;      /* as a connection's; counted here until a daemon has it */
@@ -30,12 +30,8 @@ static void forget(struct newcomer *newcomer)
     loop_watch_free(newcomer->watch);
     if (newcomer->is_late)
         accept_count_late(newcomer->http->accept, -1);
-    if (newcomer->prev)
-        newcomer->prev->next = newcomer->next;
-    else if (newcomer->http->newcomers == newcomer)
-        newcomer->http->newcomers = newcomer->next;
-    if (newcomer->next)
-        newcomer->next->prev = newcomer->prev;
+    if (newcomer->link.le_prev) /* not if it has arrived when the loop ends */
+        LIST_REMOVE(newcomer, link);
     free(newcomer);
 }
 
@@ -104,10 +100,7 @@ static void arrive(struct loop_call *call)
     newcomer->is_late = http->is_draining;
     if (newcomer->is_late)
         accept_count_late(http->accept, 1);
-    newcomer->next = http->newcomers;
-    if (newcomer->next)
-        newcomer->next->prev = newcomer;
-    http->newcomers = newcomer;
+    LIST_INSERT_HEAD(&http->newcomers, newcomer, link);
     uint64_t now = clock_now();
     newcomer->deadline = now + (newcomer->place->is_spare ? SPARE_S : http->options->header_timeout) * CLOCK_SECOND;
     look(newcomer);
@@ -139,8 +132,8 @@ void http_turn_away(struct http *http, int fd)
 
 void newcomers_sweep(struct http *http, uint64_t now)
 {
-    for (struct newcomer *newcomer = http->newcomers, *next; newcomer; newcomer = next) {
-        next = newcomer->next;
+    for (struct newcomer *newcomer = LIST_FIRST(&http->newcomers), *next; newcomer; newcomer = next) {
+        next = LIST_NEXT(newcomer, link);
         if (now <= newcomer->deadline)
             continue;
         if (newcomer->place->is_spare)
@@ -153,8 +146,8 @@ void newcomers_sweep(struct http *http, uint64_t now)
 
 void newcomers_drain(struct http *http)
 {
-    for (struct newcomer *newcomer = http->newcomers, *next; newcomer; newcomer = next) {
-        next = newcomer->next;
+    for (struct newcomer *newcomer = LIST_FIRST(&http->newcomers), *next; newcomer; newcomer = next) {
+        next = LIST_NEXT(newcomer, link);
         shutdown(newcomer->place->fd,
                  SHUT_RD); /* bytes that have arrived can still be read; otherwise the daemon sees the end */
         look(newcomer);
@@ -163,6 +156,6 @@ void newcomers_drain(struct http *http)
 
 void newcomers_stop(struct http *http)
 {
-    while (http->newcomers)
-        turn_away(http->newcomers);
+    while (!LIST_EMPTY(&http->newcomers))
+        turn_away(LIST_FIRST(&http->newcomers));
 }

@@ -88,17 +88,6 @@ static void take_forwarded(void *self, const char *name, const char *value)
         forwarded_take(self, value);
 }
 
-/* The client that a trusted proxy names; the proxy itself, if it names none that can be parsed. */
-static void find_origin(struct http_connection *connection, struct transport_head *head)
-{
-    struct forwarded forwarded = {.proxies = &connection->daemon->http->door->proxies};
-    http_know_peer(connection);
-    if (connection->is_proxy)
-        daemon_headers(connection->request.mhd, take_forwarded, &forwarded);
-    head->origin = connection->address;
-    head->has_origin = forwarded_client(&forwarded, &head->origin) || connection->has_address;
-}
-
 static struct http_refusal check_host(const struct http *http, const struct transport_head *head)
 {
     if (!http->door->checks_host || !head->is_elsewhere)
@@ -116,16 +105,6 @@ static struct transport_refusal guard_refusal(const struct http_guard *guard)
                                       .cost = guard->head.cost ? guard->head.cost : guard->chunks.cost};
 }
 
-static void take_names(const struct http_head *fields, struct transport_head *head)
-{
-    const char *id = fields->first[HTTP_REQUEST_ID], *trace = fields->first[HTTP_TRACEPARENT];
-    head->id = id && http_id_is_valid(id) ? id : NULL;
-    head->traceparent = trace && http_traceparent_is_valid(trace) ? trace : NULL;
-    const char *timeout = fields->first[HTTP_REQUEST_TIMEOUT];
-    head->has_wrong_timeout =
-        timeout && (fields->n[HTTP_REQUEST_TIMEOUT] > 1 || !http_timeout_parse(timeout, &head->timeout_us));
-}
-
 void transport_head(struct http_connection *connection, const char *method, const char *version, char *target,
                     struct transport_head *head)
 {
@@ -136,8 +115,19 @@ void transport_head(struct http_connection *connection, const char *method, cons
     *head = (struct transport_head){.is_late = connection->is_late, .is_spare = connection->place->is_spare};
     request->is_refused = strcmp(target, HTTP_GUARD_TARGET) == 0;
     daemon_headers(request->mhd, take_header, fields);
-    take_names(fields, head);
-    find_origin(connection, head);
+    const char *id = fields->first[HTTP_REQUEST_ID], *trace = fields->first[HTTP_TRACEPARENT];
+    head->id = id && http_id_is_valid(id) ? id : NULL;
+    head->traceparent = trace && http_traceparent_is_valid(trace) ? trace : NULL;
+    const char *timeout = fields->first[HTTP_REQUEST_TIMEOUT];
+    head->has_wrong_timeout =
+        timeout && (fields->n[HTTP_REQUEST_TIMEOUT] > 1 || !http_timeout_parse(timeout, &head->timeout_us));
+    /* The client that a trusted proxy names; the proxy itself, if it names none that can be parsed. */
+    struct forwarded forwarded = {.proxies = &connection->daemon->http->door->proxies};
+    http_know_peer(connection);
+    if (connection->is_proxy)
+        daemon_headers(connection->request.mhd, take_forwarded, &forwarded);
+    head->origin = connection->address;
+    head->has_origin = forwarded_client(&forwarded, &head->origin) || connection->has_address;
     authenticate(connection, fields, head);
     const char *host = NULL;
     struct http_refusal refusal = http_target_split(target, &host, &head->path, &head->query);

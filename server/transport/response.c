@@ -52,12 +52,8 @@ static bool add_timing(const struct transport_answer *answer, struct MHD_Respons
 /* A 503 states when to try again; api/ cannot know that, so the server estimates it. */
 static bool add_retry(const struct api_reply *reply, struct MHD_Response *response)
 {
-    if (reply->status != 503 && reply->status != 429)
-        return true;
-    for (size_t i = 0; i < reply->n_headers; i++)
-        if (strcmp(reply->headers[i].name, "Retry-After") == 0)
-            return true;
-    return add(response, "Retry-After", "1");
+    bool is_due = reply->status == 503 || reply->status == 429;
+    return !is_due || api_reply_find(reply, "Retry-After") || add(response, "Retry-After", "1");
 }
 
 static bool is_last(const struct http_connection *connection)
@@ -93,41 +89,41 @@ static bool add_headers(const struct http_connection *connection, const struct t
 
 /* An entry holds its reply, which may have been evicted from the cache of answers: so only short replies are stored, a
  * megabyte in all. */
-enum { N_KEPT = 256, KEPT_BODY_MAX = 4096 };
+enum { N_CACHED = 256, CACHED_BODY_MAX = 4096 };
 
-struct http_kept {
+struct cached_head {
     struct api_reply *reply;
     struct MHD_Response *response;
     char *id; /* the id that its header has now; belongs to the response */
 };
 
-static struct http_kept *kept_of(const struct http *http, const struct api_reply *reply)
+static struct cached_head *cached_head_of(const struct http *http, const struct api_reply *reply)
 {
     uint64_t hash = (uint64_t)(uintptr_t)reply * 0x9e3779b97f4a7c15u;
-    return &http->kept[hash >> 56];
+    return &http->cached_heads[hash >> 56];
 }
 
-_Static_assert(N_KEPT == 1 << (64 - 56), "eight bits of the hash choose the entry");
+_Static_assert(N_CACHED == 1 << (64 - 56), "eight bits of the hash choose the entry");
 
-static void drop_kept(struct http_kept *entry)
+static void drop_cached_head(struct cached_head *entry)
 {
     free_response(entry->response); /* connections that still send it hold their own references */
     api_reply_free(entry->reply);
-    *entry = (struct http_kept){0};
+    *entry = (struct cached_head){0};
 }
 
 void http_free_heads(struct http *http)
 {
-    for (size_t i = 0; http->kept && i < N_KEPT; i++)
-        drop_kept(&http->kept[i]);
-    free(http->kept);
-    http->kept = NULL;
+    for (size_t i = 0; http->cached_heads && i < N_CACHED; i++)
+        drop_cached_head(&http->cached_heads[i]);
+    free(http->cached_heads);
+    http->cached_heads = NULL;
 }
 
 /* Whether only the id distinguishes this request's head from that of any other with the same answer. */
 static bool is_usual(const struct http_connection *connection, const struct transport_answer *answer)
 {
-    return answer->is_cached && answer->reply->body->length <= KEPT_BODY_MAX && !*answer->traceparent &&
+    return answer->is_cached && answer->reply->body->length <= CACHED_BODY_MAX && !*answer->traceparent &&
            !is_last(connection);
 }
 
@@ -136,7 +132,7 @@ static char *id_of(struct MHD_Response *response)
     return (char *)(uintptr_t)MHD_get_response_header(response, id_header);
 }
 
-static bool set_id(struct http_kept *entry, const char *id)
+static bool set_id(struct cached_head *entry, const char *id)
 {
     size_t n = strlen(id);
     if (strlen(entry->id) == n) {
@@ -150,26 +146,26 @@ static bool set_id(struct http_kept *entry, const char *id)
     return true;
 }
 
-static struct MHD_Response *kept_find(const struct http *http, const struct transport_answer *answer)
+static struct MHD_Response *cached_head_find(const struct http *http, const struct transport_answer *answer)
 {
-    struct http_kept *entry = http->kept ? kept_of(http, answer->reply) : NULL;
+    struct cached_head *entry = http->cached_heads ? cached_head_of(http, answer->reply) : NULL;
     if (!entry || entry->reply != answer->reply)
         return NULL;
     if (set_id(entry, answer->id))
         return entry->response;
-    drop_kept(entry); /* no memory */
+    drop_cached_head(entry); /* no memory */
     return NULL;
 }
 
 /* Takes the response; false: no memory. */
-static bool kept_add(struct http *http, const struct transport_answer *answer, struct MHD_Response *response)
+static bool cached_head_add(struct http *http, const struct transport_answer *answer, struct MHD_Response *response)
 {
-    if (!http->kept)
-        http->kept = calloc(N_KEPT, sizeof *http->kept);
-    if (!http->kept)
+    if (!http->cached_heads)
+        http->cached_heads = calloc(N_CACHED, sizeof *http->cached_heads);
+    if (!http->cached_heads)
         return false;
-    struct http_kept *entry = kept_of(http, answer->reply);
-    drop_kept(entry);
+    struct cached_head *entry = cached_head_of(http, answer->reply);
+    drop_cached_head(entry);
     entry->reply = api_reply_hold(answer->reply);
     entry->response = response;
     entry->id = id_of(response);
@@ -178,11 +174,31 @@ static bool kept_add(struct http *http, const struct transport_answer *answer, s
 
 /* ---- The body ---------------------------------------------------------------------------------------------------- */
 
+/* 0.9.75: a reader that returns 0 without suspending the connection is called again at once, for ever. */
 static ssize_t read_some(void *self, uint64_t pos, char *dst, size_t room)
 {
-    const struct http_request *request = &((struct http_connection *)self)->request;
+    struct http_connection *connection = self;
+    const struct http_request *request = &connection->request;
+    struct iovec parts[TRANSPORT_PARTS];
+    size_t n_read = 0;
     (void)pos;
-    return request->reader->read(request->exchange, dst, room);
+    ssize_t share = request->reader->share(request->exchange, true);
+    if (share <= 0)
+        return share;
+    room = room < (size_t)share ? room : (size_t)share;
+    ssize_t n_parts = request->reader->look(request->exchange, dst, room, parts);
+    if (n_parts == 0)
+        transport_suspend(connection);
+    if (n_parts <= 0)
+        return n_parts;
+    for (ssize_t i = 0; i < n_parts && n_read < room; i++) {
+        size_t left = room - n_read, n = parts[i].iov_len < left ? parts[i].iov_len : left;
+        if (parts[i].iov_base != dst) /* else it has been computed there */
+            memcpy(dst + n_read, parts[i].iov_base, n);
+        n_read += n;
+    }
+    request->reader->skip(request->exchange, n_read);
+    return (ssize_t)n_read;
 }
 
 /* To other clients than those of HTTP/1.1 the daemon may send a body of unknown length without chunks, up to the end of
@@ -213,7 +229,7 @@ static bool send_new(struct http_connection *connection, const struct transport_
         is_sent = queue(&connection->request, answer->reply->status, response);
     else
         metrics_add(METRICS_REJECTED_MEMORY, 1);
-    if (!(is_sent && is_usual_head && kept_add(connection->daemon->http, answer, response)))
+    if (!(is_sent && is_usual_head && cached_head_add(connection->daemon->http, answer, response)))
         free_response(response);
     return is_sent;
 }
@@ -223,7 +239,7 @@ bool transport_send(struct http_connection *connection, const struct transport_a
     struct http *http = connection->daemon->http;
     struct http_request *request = &connection->request;
     bool is_usual_head = is_usual(connection, answer);
-    struct MHD_Response *response = is_usual_head ? kept_find(http, answer) : NULL;
+    struct MHD_Response *response = is_usual_head ? cached_head_find(http, answer) : NULL;
     request->is_sending = true;
     request->is_live = answer->reply->pace == API_PACE_LIVE;
     request->reader = answer->reader;

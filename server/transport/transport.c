@@ -232,7 +232,7 @@ struct http *http_new(const struct options *options, const struct api_host *host
 static void close_idle(struct http *http)
 {
     newcomers_drain(http);
-    for (struct http_connection *c = http->connections; c; c = c->next)
+    for (struct http_connection *c = LIST_FIRST(&http->connections); c; c = LIST_NEXT(c, link))
         if (c->phase == HTTP_PHASE_IDLE || c->phase == HTTP_PHASE_NEW)
             shutdown(c->fd, SHUT_RD);
     for (size_t i = 0; i < HTTP_N_DAEMONS; i++)
@@ -276,7 +276,7 @@ void http_stop(struct http *http)
         return;
     http->is_stopping = true;
     newcomers_stop(http);
-    for (struct http_connection *c = http->connections; c; c = c->next)
+    for (struct http_connection *c = LIST_FIRST(&http->connections); c; c = LIST_NEXT(c, link))
         if (c->request.exchange)
             http->events->leave(c->request.exchange, false);
     for (size_t i = 0; i < HTTP_N_DAEMONS; i++)

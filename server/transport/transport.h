@@ -94,15 +94,17 @@ void transport_resume(struct http_connection *connection); /* nothing to do if i
 /* ---- Its answer (response.c, chunks.c) --------------------------------------------------------------------------- */
 
 enum { TRANSPORT_END = -1, TRANSPORT_CUT = -2 }; /* all has been read; or: the answer is cut off */
+enum { TRANSPORT_PARTS = 3 };
 
-/* A body as it is sent. Where nothing is ready, read suspends the connection, and look does not: transport_write is to
- * be called then. */
+/* A body as it is sent. */
 struct transport_reader {
-    /* Copies at most `room` bytes to dst and returns their number, 0 for none, or one of the values above. */
-    ssize_t (*read)(void *x, char *dst, size_t room);
-    /* Begins a turn without copying: returns how many bytes it may send. 0: cut it off. */
-    size_t (*share)(void *x);
-    ssize_t (*look)(void *x, const char **bytes); /* bytes that are ready; they stay valid until skip has passed them */
+    /* Begins a turn: how many bytes it may send, or TRANSPORT_CUT. 0, only if it may wait: its turn is later; the
+     * connection has been suspended until then. */
+    ssize_t (*share)(void *x, bool may_wait);
+    /* The parts that are ready, TRANSPORT_PARTS at most, and their number, or one of the values above; they stay valid
+     * until skip has passed them. 0: none are; transport_write or transport_resume will be called. own: memory of the
+     * caller, of `room` bytes, in which the only part may be then, to be skipped as a whole; NULL, 0: none. */
+    ssize_t (*look)(void *x, char *own, size_t room, struct iovec *parts);
     void (*skip)(void *x, size_t n);
     bool (*is_waiting)(const void *x); /* has its reader all that there is so far? */
 };
@@ -117,7 +119,7 @@ struct transport_answer {
     uint64_t compute_ns, encode_ns;
     /* The body: parts that last as long as the request, or a reader. length may be API_LENGTH_UNKNOWN; block: size of
      * the buffer that read fills. Of an answer to HEAD nothing is read. */
-    struct iovec parts[3];
+    struct iovec parts[TRANSPORT_PARTS];
     unsigned n_parts;
     const struct transport_reader *reader;
     uint64_t length;

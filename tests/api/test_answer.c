@@ -43,12 +43,14 @@ TEST(hurried_callers_do_not_wait)
     for (size_t i = 0; i < sizeof slow / sizeof *slow; i++) {
         call.body = slow[i];
         call.body_bytes = strlen(slow[i]);
-        struct api_request *rest;
-        assert_null(api_read(&local, &call, &rest));
+        struct api_request *rest = NULL;
+        struct api_reply *reply = NULL;
+        assert_int_equal(api_read(&local, &call, &rest, &reply), API_ELSEWHERE);
         assert_non_null(rest); /* it has been read and checked, and a worker only builds the answer */
-        struct answer built = gather(api_build(rest));
         assert_null(api_answer(&local, &call));
         call.must_not_block = false;
+        assert_int_equal(api_read(&local, &call, &rest, &reply), API_READ);
+        struct answer built = gather(api_build(rest));
         struct answer whole = gather(api_answer(&local, &call));
         assert_int_equal(whole.status, 200);
         assert_int_equal(built.status, 200);

@@ -28,15 +28,12 @@ static struct api_reply *ask(size_t i, struct caller *caller)
 {
     const json_t *row = json_array_get(rows, i);
     char *json = row_request(json_object_get(row, "request"), N_WORDS, N_SORTS);
-    struct api_call call = {.method = "POST",
-                            .path = row_text(row, "path"),
-                            .body = json,
-                            .body_bytes = strlen(json),
-                            .is_gone = is_gone,
-                            .caller = caller};
+    struct api_call call = {.method = "POST", .path = row_text(row, "path"), .body = json, .body_bytes = strlen(json)};
     struct api_host of_pictures = host;
     of_pictures.max_pictures = 1 << 26;
+    pe_watch(is_gone, caller);
     struct api_reply *reply = api_answer(&of_pictures, &call);
+    pe_watch(NULL, NULL);
     free(json);
     return reply;
 }

@@ -25,13 +25,13 @@ TEST(test_hurried)
     assert_null(api_answer(&host, &call));
     struct client drawn = {0}, client = {0};
     call.must_not_block = false;
-    call.is_gone = is_gone;
-    call.caller = &drawn;
+    pe_watch(is_gone, &drawn);
     struct answer first = gather(api_answer(&host, &call));
     assert_int_equal(first.status, 200);
     call.if_none_match = header_of(&first, "ETag");
-    call.caller = &client;
+    pe_watch(is_gone, &client);
     assert_answer(gather(api_answer(&host, &call)), 304, NULL);
+    pe_watch(NULL, NULL);
     assert_true(client.n_asked < drawn.n_asked); /* reading the request checks too, drawing no longer does */
     answer_drop(&first);
 }

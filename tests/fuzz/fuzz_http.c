@@ -128,7 +128,7 @@ static void leave(struct client *c)
         loop_turn(loop);
         REQUIRE(n_turns < TURNS_MAX);
     }
-    REQUIRE(exchanges->n_streams == 0 && !http->connections && !http->newcomers);
+    REQUIRE(exchanges->n_streams == 0 && LIST_EMPTY(&http->connections) && LIST_EMPTY(&http->newcomers));
 }
 
 /* ---- What came back -------------------------------------------------------------------------------------------- */

@@ -40,7 +40,7 @@ PUBLIC = ["core/posenc.h", "core/inside.h", "core/studies.h", "core/outside.h", 
 
 # folder: (our own headers a file may reach, system headers it may name besides the C library; None: any)
 LAYERS = {
-    "core": (["core/*.h", "core/schemes/list.h", "core/kernels/kernels.h", "core/kernels/narrow.h"], set()),
+    "core": (["core/*.h", "core/schemes/list.h", "core/kernels/kernels.h", "core/kernels/names.h", "core/kernels/narrow.h"], set()),
     "core/schemes": (["core/*.h", "core/schemes/*.h"], set()),
     "core/kernels": (["core/kernels/*.h"], INTRINSICS),
     "api": (["api/*.h", *PUBLIC], {"zlib.h", "yaml.h"}),

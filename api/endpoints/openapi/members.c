@@ -54,23 +54,6 @@ static void add_items(struct api_text *text, const struct pe_member *row)
     api_text_put(text, "}");
 }
 
-/* The members of a schema, at least one, each with a comma in front. */
-static void add_schema(struct api_text *text, const struct pe_member *row)
-{
-    if (row->types)
-        add_types(text, row->types);
-    if (row->n_max)
-        api_text_format(text, ",\"maxItems\":%u", row->n_max);
-    if (row->summary)
-        api_text_description(text, row->summary);
-    if (row->words || row->list == PE_FAULT_CODES)
-        add_words(text, row);
-    if (row->items)
-        add_items(text, row);
-    else
-        add_object(text, row->members, row->list);
-}
-
 static void add_rows(struct api_text *text, const struct pe_member *rows, bool *first)
 {
     for (; rows && rows->name; rows++) {
@@ -80,7 +63,19 @@ static void add_rows(struct api_text *text, const struct pe_member *rows, bool *
         }
         api_openapi_property(text, rows->name, first);
         size_t begin = text->n;
-        add_schema(text, rows);
+        /* The members of a schema, at least one, each with a comma in front. */
+        if (rows->types)
+            add_types(text, rows->types);
+        if (rows->n_max)
+            api_text_format(text, ",\"maxItems\":%u", rows->n_max);
+        if (rows->summary)
+            api_text_description(text, rows->summary);
+        if (rows->words || rows->list == PE_FAULT_CODES)
+            add_words(text, rows);
+        if (rows->items)
+            add_items(text, rows);
+        else
+            add_object(text, rows->members, rows->list);
         if (!text->state)
             text->bytes[begin] = '{'; /* in place of the first comma */
         api_text_put(text, "}");
@@ -92,8 +87,8 @@ static void add_metrics(struct api_text *text)
     bool first = true;
     for (size_t i = 0; i < pe_n_metrics(); i++) {
         api_openapi_property(text, pe_metric_at(i)->name, &first);
-        api_text_put(text, "{\"$ref\":\"#/components/schemas/Result\",\"description\":");
-        api_text_string(text, pe_summary_in(pe_spoken(), &pe_metric_at(i)->about));
+        api_text_named(text, "{\"$ref\":\"#/components/schemas/Result\",\"description\":",
+                       pe_summary_in(pe_spoken(), &pe_metric_at(i)->about));
         api_text_put(text, "}");
     }
 }

@@ -13,14 +13,6 @@
 
 static void add_properties(struct api_text *text, const struct pe_param *rows, bool *first);
 
-static void add_bounds(struct api_text *text, const struct pe_param *row)
-{
-    if (row->min > -1e300)
-        api_text_format(text, ",\"minimum\":%.17g", row->min);
-    if (row->max < 1e300)
-        api_text_format(text, ",\"maximum\":%.17g", row->max);
-}
-
 static void add_words(struct api_text *text, const char *const *words)
 {
     api_text_put(text, ",\"enum\":[");
@@ -41,20 +33,23 @@ static void add_default(struct api_text *text, const struct pe_param *row)
     else if (row->type == PE_T_INT || row->type == PE_T_REAL)
         api_text_format(text, ",\"default\":%.17g", row->fallback);
     else if (row->type == PE_T_WORD && row->fallback >= 0) {
-        api_text_put(text, ",\"default\":");
-        api_text_string(text, row->words[(int)row->fallback]);
+        api_text_named(text, ",\"default\":", row->words[(int)row->fallback]);
     }
 }
 
-/* The members of a row's schema after its description. */
-static void add_type(struct api_text *text, const struct pe_param *row)
+void api_openapi_schema(struct api_text *text, const struct pe_param *row)
 {
+    api_text_named(text, "{\"description\":", pe_summary_in(pe_spoken(), &row->about));
+    /* The members of a row's schema after its description. */
     bool first = true;
     switch (row->type) {
     case PE_T_INT:
     case PE_T_REAL:
         api_text_member(text, "type", row->type == PE_T_INT ? "integer" : "number");
-        add_bounds(text, row);
+        if (row->min > -1e300)
+            api_text_format(text, ",\"minimum\":%.17g", row->min);
+        if (row->max < 1e300)
+            api_text_format(text, ",\"maximum\":%.17g", row->max);
         break;
     case PE_T_BOOL: api_text_member(text, "type", "boolean"); break;
     case PE_T_WORD:
@@ -70,13 +65,6 @@ static void add_type(struct api_text *text, const struct pe_param *row)
     case PE_T_VALUE: break; /* several types; the description states which */
     }
     add_default(text, row);
-}
-
-void api_openapi_schema(struct api_text *text, const struct pe_param *row)
-{
-    api_text_put(text, "{\"description\":");
-    api_text_string(text, pe_summary_in(pe_spoken(), &row->about));
-    add_type(text, row);
     api_text_put(text, "}");
 }
 
@@ -99,8 +87,7 @@ static void add_properties(struct api_text *text, const struct pe_param *rows, b
 static void add_words_property(struct api_text *text, const char *name, const char *description, bool *first)
 {
     api_openapi_property(text, name, first);
-    api_text_put(text, "{\"description\":");
-    api_text_string(text, pe_text(description));
+    api_text_named(text, "{\"description\":", pe_text(description));
     api_text_put(text, "}");
 }
 
@@ -126,8 +113,8 @@ static void add_inputs(struct api_text *text, const struct pe_input_row *rows, b
 {
     for (; rows && rows->name; rows++) {
         api_openapi_property(text, rows->name, first);
-        api_text_put(text, "{\"$ref\":\"#/components/schemas/Tensor\",\"description\":");
-        api_text_string(text, pe_summary_in(pe_spoken(), &rows->about));
+        api_text_named(text, "{\"$ref\":\"#/components/schemas/Tensor\",\"description\":",
+                       pe_summary_in(pe_spoken(), &rows->about));
         api_text_put(text, "}");
     }
 }
@@ -175,10 +162,8 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
     bool first = false;
     api_text_put(text, ",\"scheme.");
     api_text_put(text, info->name);
-    api_text_put(text, "\":{\"type\":\"object\",\"description\":");
-    api_text_string(text, pe_summary_in(pe_spoken(), &info->about));
-    api_text_put(text, ",\"required\":[\"scheme\"],\"properties\":{\"scheme\":{\"const\":");
-    api_text_string(text, info->name);
+    api_text_named(text, "\":{\"type\":\"object\",\"description\":", pe_summary_in(pe_spoken(), &info->about));
+    api_text_named(text, ",\"required\":[\"scheme\"],\"properties\":{\"scheme\":{\"const\":", info->name);
     api_text_put(text, "}");
     add_properties(text, info->params, &first);
     add_inputs(text, info->inputs, &first);
@@ -269,8 +254,19 @@ static void add_entry(struct api_text *text)
     api_text_put(text, "}}");
 }
 
-static void add_preset(struct api_text *text)
+/* ---- All of them ---- */
+
+void api_openapi_schemas(struct api_text *text)
 {
+    api_text_put_described(text, tensor_schema);
+    add_common(text);
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
+        add_operation(text, id);
+    api_openapi_studies(text);
+    for (size_t i = 0; i < pe_n_schemes(); i++)
+        add_scheme(text, pe_scheme_at(i));
+    api_text_put_described(text, problem_schema);
+    add_entry(text);
     api_text_put_described(
         text, ",\"Preset\":{\"type\":\"object\",\"description\":\"a preset of the program has label, source and "
               "certainty, a stored one stored_by and stored_at\",\"required\":[\"name\",\"config\"],"
@@ -288,20 +284,4 @@ static void add_preset(struct api_text *text)
         "that "
         "are not the model's\"}");
     api_text_put(text, "}}");
-}
-
-/* ---- All of them ---- */
-
-void api_openapi_schemas(struct api_text *text)
-{
-    api_text_put_described(text, tensor_schema);
-    add_common(text);
-    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
-        add_operation(text, id);
-    api_openapi_studies(text);
-    for (size_t i = 0; i < pe_n_schemes(); i++)
-        add_scheme(text, pe_scheme_at(i));
-    api_text_put_described(text, problem_schema);
-    add_entry(text);
-    add_preset(text);
 }

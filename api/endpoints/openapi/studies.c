@@ -197,20 +197,6 @@ static const char configs_property[] =
     "\"array\",\"minItems\":1,\"maxItems\":6,\"items\":{\"type\":\"object\",\"properties\":{\"eval\":{\"type\":"
     "\"array\",\"maxItems\":4,\"items\":{\"type\":\"object\"}}}}}";
 
-static void add_experiment(struct api_text *text)
-{
-    bool first = false;
-    api_text_put_described(
-        text, ",\"Experiment\":{\"type\":\"object\",\"description\":\"fields of /experiments\",\"properties\":{");
-    api_text_put_described(text, configs_property);
-    for (const struct pe_param *row = pe_experiment_params(); row->name; row++) {
-        api_openapi_property(text, row->name, &first);
-        api_openapi_schema(text, row);
-    }
-    api_text_put(text, "}}");
-    api_openapi_answer(text, "ExperimentAnswer", "one line, or one server-sent event", api_live_members);
-}
-
 void api_openapi_studies(struct api_text *text)
 {
     add_fields(text);
@@ -224,5 +210,14 @@ void api_openapi_studies(struct api_text *text)
     add_translation(text);
     add_golden(text);
     add_derivation(text);
-    add_experiment(text);
+    bool first = false;
+    api_text_put_described(
+        text, ",\"Experiment\":{\"type\":\"object\",\"description\":\"fields of /experiments\",\"properties\":{");
+    api_text_put_described(text, configs_property);
+    for (const struct pe_param *row = pe_experiment_params(); row->name; row++) {
+        api_openapi_property(text, row->name, &first);
+        api_openapi_schema(text, row);
+    }
+    api_text_put(text, "}}");
+    api_openapi_answer(text, "ExperimentAnswer", "one line, or one server-sent event", api_live_members);
 }

@@ -137,8 +137,7 @@ static void add_group(struct api_text *text) { api_text_put(text, "{\"zarr_forma
 
 static void add_config(struct api_text *text, const struct zarr_store *store)
 {
-    api_text_put(text, "{\"scheme\":");
-    api_text_string(text, pe_plan_scheme(store->plan)->name);
+    api_text_named(text, "{\"scheme\":", pe_plan_scheme(store->plan)->name);
     api_text_put(text, ",\"config\":");
     api_text_value(text, pe_plan_config(store->plan));
     api_text_put(text, "}");

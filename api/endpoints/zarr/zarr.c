@@ -126,7 +126,7 @@ static bool check_outputs(struct reading *r)
     return true;
 }
 
-static bool zarr_read(struct api_request *request)
+static bool zarr_body(struct api_request *request)
 {
     struct reading *r = request->own;
     *r = (struct reading){.request = request, .call = *request->call};
@@ -135,10 +135,13 @@ static bool zarr_read(struct api_request *request)
                         "the query of a Zarr store stands in the path: /zarr/{query}/{key}");
     request->call = &r->call;
     request->format = &chunk_format;
-    request->is_kept = request->fills_later = true;
-    return read_path(r) && api_compute_read(request) &&
-           api_weights_add(request->host->store, request, &request->stored_bytes, &request->problem) &&
-           api_form_read(request, &request->form, &request->problem) && check_form(r);
+    request->is_cacheable = request->fills_later = true;
+    return read_path(r) && api_take_body(request);
+}
+
+static bool zarr_form(struct api_request *request)
+{
+    return api_form_read(request, &request->form, &request->problem) && check_form(request->own);
 }
 
 /* ---- Chunks ---- */
@@ -150,15 +153,15 @@ struct padding {
     char element[8];
 };
 
-static bool open_chunk(struct api_opening *opening, struct api_problem *problem)
+static bool open_chunk(struct api_request *request)
 {
-    const struct padding *padding = opening->about;
-    opening->stream->own = api_arena_alloc(opening->arena, sizeof *padding);
-    if (!opening->stream->own)
-        return api_fail_memory(problem);
-    memcpy(opening->stream->own, padding, sizeof *padding);
-    api_body_output(opening->stream, 0);
-    api_body_filled(opening->stream, 1, (size_t)padding->n_bytes);
+    const struct padding *padding = request->about;
+    request->opening.stream->own = api_arena_alloc(&request->arena, sizeof *padding);
+    if (!request->opening.stream->own)
+        return api_fail_memory(&request->problem);
+    memcpy(request->opening.stream->own, padding, sizeof *padding);
+    api_body_output(request->opening.stream, 0);
+    api_body_filled(request->opening.stream, 1, (size_t)padding->n_bytes);
     return true;
 }
 
@@ -190,7 +193,7 @@ static bool fail_key(struct reading *r)
 }
 
 /* Plans again, now only the chunk. */
-static bool open_part(struct reading *r, const struct pe_output *output, const char *key, struct api_opening *opening)
+static bool open_part(struct reading *r, const struct pe_output *output, const char *key)
 {
     struct zarr_grid grid = zarr_grid_of(output, r->store.chunk_bytes);
     uint64_t place[PE_RANK_MAX], n_missing;
@@ -209,7 +212,7 @@ static bool open_part(struct reading *r, const struct pe_output *output, const c
     r->request->about = &padding;
     pe_plan_free(r->request->plan);
     r->request->plan = NULL;
-    bool fine = api_compute_check(r->request) && api_compute(r->request, opening);
+    bool fine = api_compute_check(r->request) && api_compute(r->request);
     r->request->form.slices = NULL;
     r->request->about = NULL;
     return fine;
@@ -230,25 +233,11 @@ static bool find_output(const struct reading *r, size_t *i, const char **rest)
     return false;
 }
 
-/* NULL: the problem is set. */
-static struct api_reply *answer_key(struct reading *r)
+/* The reply of a text in JSON about the plan; takes the text. */
+static struct api_reply *answer_text(struct api_request *request, struct api_text *text)
 {
-    struct api_text text;
-    struct api_opening opening;
-    const char *rest;
-    size_t i;
-    api_text_init(&text, API_TEXT_MAX);
-    if (zarr_text_of_store(&text, &r->store, r->request->key))
-        return api_compute_text(r->request, &text);
-    bool is_found = find_output(r, &i, &rest);
-    if (is_found && zarr_text_of_output(&text, &r->store, i, rest))
-        return api_compute_text(r->request, &text);
-    api_text_drop(&text);
-    if (!is_found)
-        fail_key(r);
-    else if (open_part(r, pe_plan_output(r->store.plan, i), rest, &opening))
-        return api_compute_reply(r->request, &opening);
-    return NULL;
+    return api_reply_set_scheme(api_compute_document(request, api_json_type, text),
+                                pe_plan_scheme(request->plan)->name);
 }
 
 static struct api_reply *zarr_build(struct api_request *request)
@@ -257,10 +246,29 @@ static struct api_reply *zarr_build(struct api_request *request)
     if (!api_compute_build(request) || !check_outputs(r))
         return NULL;
     r->store.plan = request->plan;
-    return answer_key(r);
+    /* NULL: the problem is set. */
+    struct api_text text;
+    const char *rest;
+    size_t i;
+    api_text_init(&text, API_TEXT_MAX);
+    if (zarr_text_of_store(&text, &r->store, r->request->key))
+        return answer_text(r->request, &text);
+    bool is_found = find_output(r, &i, &rest);
+    if (is_found && zarr_text_of_output(&text, &r->store, i, rest))
+        return answer_text(r->request, &text);
+    api_text_drop(&text);
+    if (!is_found)
+        fail_key(r);
+    else if (open_part(r, pe_plan_output(r->store.plan, i), rest))
+        return api_compute_reply(r->request);
+    return NULL;
 }
 
-const struct api_steps api_zarr = {zarr_read, api_compute_check, zarr_build, sizeof(struct reading)};
+const struct api_steps api_zarr = {
+    {zarr_body, api_take_preset, api_take_query_scheme, api_take_preset, api_take_query, api_take_weights, zarr_form},
+    api_compute_check,
+    zarr_build,
+    sizeof(struct reading)};
 
 /* ---- Chunks: their shape, their keys, and what of the tensor is in them ---- */
 

@@ -249,28 +249,6 @@ static bool to_dtype(const struct pasted_numbers *r, struct pe_value *value)
     return true;
 }
 
-static bool put_tensor(const struct pasted_numbers *r, struct pasted_list *g, struct pe_value *value)
-{
-    struct pe_print print = {.half = 0};
-    struct pe_tensor tensor = {.dtype = PE_F64, .rank = g->rank, .data = r->numbers + g->first};
-    bool has_gaps = false;
-    for (unsigned a = 0; a < g->rank; a++)
-        has_gaps |= g->gap[a] != PASTED_NOWHERE;
-    memcpy(tensor.shape, g->shape, sizeof tensor.shape);
-    for (size_t i = 0; r->factor != 1 && i < g->n; i++)
-        r->numbers[g->first + i] *= r->factor;
-    if (has_gaps && !expand(r, g, &tensor, &print))
-        return false;
-    print.half = pasted_half(&g->digits, &print.is_scientific) * (print.is_scientific ? 1 : r->factor);
-    struct pe_print *kept = api_arena_alloc(&r->request->arena, sizeof *kept);
-    if (!kept)
-        return api_fail_memory(r->problem);
-    *kept = print;
-    *value = (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = tensor};
-    value->print = print.half > 0 || print.has_gaps ? kept : NULL;
-    return r->dtype == PE_DTYPE_NONE || to_dtype(r, value);
-}
-
 bool api_printed_read(struct api_request *request, const char *text, const struct pe_tensor *stated,
                       const char *pointer, struct pe_value *value, struct api_problem *problem)
 {
@@ -290,7 +268,24 @@ bool api_printed_read(struct api_request *request, const char *text, const struc
     if (!pasted_lists_read(&r, room, &list))
         return false;
     r.stated = stated ? *stated : r.stated;
-    return put_tensor(&r, &list, value);
+    struct pe_print print = {.half = 0};
+    struct pe_tensor tensor = {.dtype = PE_F64, .rank = list.rank, .data = r.numbers + list.first};
+    bool has_gaps = false;
+    for (unsigned a = 0; a < list.rank; a++)
+        has_gaps |= list.gap[a] != PASTED_NOWHERE;
+    memcpy(tensor.shape, list.shape, sizeof tensor.shape);
+    for (size_t i = 0; r.factor != 1 && i < list.n; i++)
+        r.numbers[list.first + i] *= r.factor;
+    if (has_gaps && !expand(&r, &list, &tensor, &print))
+        return false;
+    print.half = pasted_half(&list.digits, &print.is_scientific) * (print.is_scientific ? 1 : r.factor);
+    struct pe_print *kept = api_arena_alloc(&r.request->arena, sizeof *kept);
+    if (!kept)
+        return api_fail_memory(r.problem);
+    *kept = print;
+    *value = (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = tensor};
+    value->print = print.half > 0 || print.has_gaps ? kept : NULL;
+    return r.dtype == PE_DTYPE_NONE || to_dtype(&r, value);
 }
 
 /* ---- Fields ---- */

@@ -31,13 +31,11 @@ static bool put_pasted(struct pasting *p, const char *label, const struct pe_pre
     struct api_request *request = p->request;
     struct api_text text;
     api_text_init(&text, 1 << 16);
-    api_text_put(&text, "{\"as\":");
-    api_text_string(&text, pe_text(label));
+    api_text_named(&text, "{\"as\":", pe_text(label));
     if (p->kind == PASTED_WORDS)
         api_text_member(&text, "tool", p->tool);
     if (*p->model) {
-        api_text_put(&text, ",\"model\":{\"asked\":");
-        api_text_string(&text, p->model);
+        api_text_named(&text, ",\"model\":{\"asked\":", p->model);
         api_text_put(&text, ",\"preset\":");
         if (preset)
             api_text_string(&text, preset->name);

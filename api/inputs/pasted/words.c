@@ -148,16 +148,6 @@ static bool copy_expansion(struct splitter *s, bool is_quoted)
     return copy_bytes(s, begin, (size_t)(end - begin));
 }
 
-static bool take_single(struct splitter *s)
-{
-    const char *end = strchr(s->at + 1, '\'');
-    if (!end)
-        return fail_at(s, s->at, "a quote is not closed");
-    bool fine = copy_bytes(s, s->at + 1, (size_t)(end - s->at - 1));
-    s->at = end + 1;
-    return fine;
-}
-
 static bool take_double(struct splitter *s)
 {
     const char *begin = s->at++;
@@ -250,8 +240,14 @@ static bool ends_word(const char *at)
 /* The next byte, or what is quoted or put in its place. */
 static bool take_part(struct splitter *s)
 {
-    if (*s->at == '\'')
-        return take_single(s);
+    if (*s->at == '\'') {
+        const char *end = strchr(s->at + 1, '\'');
+        if (!end)
+            return fail_at(s, s->at, "a quote is not closed");
+        bool fine = copy_bytes(s, s->at + 1, (size_t)(end - s->at - 1));
+        s->at = end + 1;
+        return fine;
+    }
     if (*s->at == '"')
         return take_double(s);
     if (*s->at == '$' || *s->at == '`')

@@ -72,23 +72,6 @@ static enum pe_status fill_all(const struct pe_plan *plan, size_t output, uint64
     return PE_OK;
 }
 
-/* Channels first, [dim, n], becomes [n, dim]. */
-static enum pe_status fill_encoding(struct pe_rows *rows, const struct pe_plan *plan, struct pe_failure *err)
-{
-    size_t output = output_of(plan, "encoding");
-    if (!pe_absolute_channels_first(plan))
-        return fill_all(plan, output, 0, rows->n * rows->dim, rows->at, err);
-    double *channel = malloc(rows->n * sizeof *channel);
-    enum pe_status status = channel ? PE_OK : pe_no_memory(err);
-    for (size_t c = 0; !status && c < rows->dim; c++) {
-        status = fill_all(plan, output, c * rows->n, rows->n, channel, err);
-        for (size_t i = 0; i < rows->n; i++)
-            rows->at[i * rows->dim + c] = channel[i];
-    }
-    free(channel);
-    return status;
-}
-
 /* [cos | sin] of form pairs. */
 static enum pe_status fill_rotary(struct pe_rows *rows, const struct pe_plan *plan, struct pe_failure *err)
 {
@@ -191,7 +174,21 @@ static enum pe_status fill_rows(struct pe_rows *rows, const struct pe_plan *plan
 {
     if (rows->distance)
         return fill_distances(rows, plan, err);
-    return is_family(plan, "rotary") ? fill_rotary(rows, plan, err) : fill_encoding(rows, plan, err);
+    if (is_family(plan, "rotary"))
+        return fill_rotary(rows, plan, err);
+    /* Channels first, [dim, n], becomes [n, dim]. */
+    size_t output = output_of(plan, "encoding");
+    if (!pe_absolute_channels_first(plan))
+        return fill_all(plan, output, 0, rows->n * rows->dim, rows->at, err);
+    double *channel = malloc(rows->n * sizeof *channel);
+    enum pe_status status = channel ? PE_OK : pe_no_memory(err);
+    for (size_t c = 0; !status && c < rows->dim; c++) {
+        status = fill_all(plan, output, c * rows->n, rows->n, channel, err);
+        for (size_t i = 0; i < rows->n; i++)
+            rows->at[i * rows->dim + c] = channel[i];
+    }
+    free(channel);
+    return status;
 }
 
 /* Sent tables may have numbers that no property is defined for. */
@@ -327,4 +324,13 @@ void pe_put_two_rows(struct pe_node *node, const struct pe_rows *rows, size_t i,
     struct pe_node *list = pe_put_list(node, rows->distance ? "distances" : "rows");
     put_place(list, NULL, rows, i);
     put_place(list, NULL, rows, j);
+}
+
+double pe_rows_apart(const struct pe_rows *rows, size_t i, size_t j)
+{
+    const double *a = rows->at + i * rows->dim, *b = rows->at + j * rows->dim;
+    double sum = 0;
+    for (size_t c = 0; c < rows->dim; c++)
+        sum += (a[c] - b[c]) * (a[c] - b[c]);
+    return sqrt(sum);
 }

@@ -166,6 +166,9 @@ size_t pe_first_extreme(const double *x, size_t n, int sign, double largest);
 /* rounded[i] = x[i] rounded once to dtype, for real dtypes. */
 void pe_round_all(enum pe_dtype dtype, const double *x, size_t n, double *rounded);
 
+/* How far rows i and j are apart. */
+double pe_rows_apart(const struct pe_rows *rows, size_t i, size_t j);
+
 /* Pairwise sum. */
 double pe_sum(const double *x, size_t n);
 

@@ -38,19 +38,6 @@ static bool is_replaced(const struct pe_variant *variant, const struct pe_param 
     return false;
 }
 
-static void merge(const struct pe_subject *subject, const struct pe_variant *variant, struct fields *out)
-{
-    const struct pe_param *rows = subject->plan ? pe_plan_scheme(subject->plan)->params : NULL;
-    const struct pe_entry *entry = subject->entry;
-    out->n = 0;
-    for (size_t i = 0; i < entry->n_fields && out->n < PE_FIELDS_MAX; i++)
-        if (!is_replaced(variant, rows, entry->fields[i].name))
-            out->at[out->n++] = entry->fields[i];
-    for (size_t i = 0; i < variant->n_overrides && out->n < PE_FIELDS_MAX; i++)
-        if (variant->overrides[i].value.kind != PE_NULL)
-            out->at[out->n++] = variant->overrides[i];
-}
-
 /* Errors about an entry's own field point into the entry; those about a common field point to the top. */
 static void set_pointer(const struct pe_entry *entry, struct pe_failure *err)
 {
@@ -85,7 +72,15 @@ enum pe_status pe_subject_plan(struct pe_analysis *study, const struct pe_subjec
     struct fields *fields = malloc(sizeof *fields);
     if (!fields)
         return pe_no_memory(err);
-    merge(subject, variant, fields);
+    const struct pe_param *rows = subject->plan ? pe_plan_scheme(subject->plan)->params : NULL;
+    const struct pe_entry *entry = subject->entry;
+    fields->n = 0;
+    for (size_t i = 0; i < entry->n_fields && fields->n < PE_FIELDS_MAX; i++)
+        if (!is_replaced(variant, rows, entry->fields[i].name))
+            fields->at[fields->n++] = entry->fields[i];
+    for (size_t i = 0; i < variant->n_overrides && fields->n < PE_FIELDS_MAX; i++)
+        if (variant->overrides[i].value.kind != PE_NULL)
+            fields->at[fields->n++] = variant->overrides[i];
     struct pe_request request = {.operation = variant->operation,
                                  .fields = fields->at,
                                  .n_fields = fields->n,
@@ -376,19 +371,15 @@ const char *pe_word_at(const struct pe_value *given, const char *const *usual, s
     return i < given->list.n ? given->list.items[i].string : NULL;
 }
 
-/* "f32, f16, bf16" */
-static void join(const char *const *words, char *out, size_t room)
-{
-    size_t n = 0;
-    for (size_t i = 0; words[i] && n < room; i++)
-        n += (size_t)snprintf(out + n, room - n, "%s%s", i ? ", " : "", words[i]);
-}
-
 static enum pe_status unknown_word(const char *word, const char *const *allowed, const char *name, const char *pointer,
                                    struct pe_failure *err)
 {
     char list[128];
-    join(allowed, list, sizeof list);
+    /* "f32, f16, bf16" */
+    size_t room = sizeof list;
+    size_t n = 0;
+    for (size_t i = 0; allowed[i] && n < room; i++)
+        n += (size_t)snprintf(list + n, room - n, "%s%s", i ? ", " : "", allowed[i]);
     const char *nearest = pe_nearest(word, allowed);
     if (nearest)
         return pe_fail(err, pointer, "unknown name \"%.64s\" in %s; nearest: \"%s\"; allowed: %s", word, name, nearest,

@@ -41,23 +41,19 @@ static size_t count(const struct pe_study_tensor *t)
     return n;
 }
 
-static void add_tensor(struct pe_analysis *study, size_t entry, const struct pe_metric *metric, size_t i)
-{
-    struct pe_study_tensor *t = &study->tensors[study->n_tensors++];
-    *t = (struct pe_study_tensor){.row = &metric->info.tensors[i], .metric = metric, .entry = entry};
-    snprintf(t->name, sizeof t->name, "%s.%zu", t->row->name, entry);
-    set_shape(study, t);
-    study->n_tensors -= count(t) == 0; /* the metric has no such tensor for this configuration */
-}
-
 static void add_of_metric(struct pe_analysis *study, size_t entry, size_t m, const char *name)
 {
     const struct pe_metric *metric = pe_metric_get(m);
     if (!(study->metrics[entry] >> m & 1))
         return;
     for (size_t i = 0; i < count_rows(metric->info.tensors); i++)
-        if (name ? strcmp(metric->info.tensors[i].name, name) == 0 : is_wanted(study, &metric->info.tensors[i]))
-            add_tensor(study, entry, metric, i);
+        if (name ? strcmp(metric->info.tensors[i].name, name) == 0 : is_wanted(study, &metric->info.tensors[i])) {
+            struct pe_study_tensor *t = &study->tensors[study->n_tensors++];
+            *t = (struct pe_study_tensor){.row = &metric->info.tensors[i], .metric = metric, .entry = entry};
+            snprintf(t->name, sizeof t->name, "%s.%zu", t->row->name, entry);
+            set_shape(study, t);
+            study->n_tensors -= count(t) == 0; /* the metric has no such tensor for this configuration */
+        }
 }
 
 static size_t count_all(void)

@@ -346,8 +346,10 @@ static enum pe_status read_mask(struct pe_diagnosis *d, struct pe_failure *err)
 
 /* A scale of queries, the request's or the model's: a request that encodes has none, so it is read here. Keys are not
  * scaled. */
-static const struct pe_param of_query_scale[] = {PE_QUERY_SCALE_FIELDS(pe_belief)};
-static const struct pe_param query_rows[] = {{.name = "query_scale", .type = PE_T_OBJECT, .fields = of_query_scale},
+static const struct pe_param query_rows[] = {{.name = "query_scale",
+                                              .type = PE_T_OBJECT,
+                                              .offset = offsetof(struct pe_belief, query_scale),
+                                              .fields = pe_query_scale_params},
                                              {.name = NULL}};
 
 static enum pe_status read_query_scale(struct pe_diagnosis *d, struct pe_failure *err)

@@ -58,19 +58,6 @@ static enum pe_status check_last(const struct pe_plan *p, struct pe_failure *err
                    (long long)c->bits, pe_plan_gave(p, "bits") ? "" : pe_text(", which is min(dim, 32)"));
 }
 
-static enum pe_status set_shifts(struct pe_plan *p, struct pe_failure *err)
-{
-    const struct binary *c = p->config;
-    unsigned char *shifts = p->tables = malloc((size_t)c->dim);
-    if (!shifts)
-        return pe_no_memory(err);
-    for (int64_t j = 0; j < c->dim; j++) {
-        int64_t k = j * c->bits / c->dim;
-        shifts[j] = (unsigned char)(c->bit_order == MSB ? c->bits - 1 - k : k);
-    }
-    return PE_OK;
-}
-
 /* A division for each channel. */
 static void binary_cost(const struct pe_plan *p, struct pe_cost *cost)
 {
@@ -85,7 +72,16 @@ static enum pe_status binary_plan(struct pe_plan *p, struct pe_failure *err)
     enum pe_status status = pe_whole_check(p, err);
     if (!status)
         status = check_last(p, err);
-    return status ? status : set_shifts(p, err);
+    if (status)
+        return status;
+    unsigned char *shifts = p->tables = malloc((size_t)c->dim);
+    if (!shifts)
+        return pe_no_memory(err);
+    for (int64_t j = 0; j < c->dim; j++) {
+        int64_t k = j * c->bits / c->dim;
+        shifts[j] = (unsigned char)(c->bit_order == MSB ? c->bits - 1 - k : k);
+    }
+    return PE_OK;
 }
 
 /* PE(p, j) = p >> b(j) & 1 ? high : low */
@@ -122,8 +118,6 @@ static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct
     return PE_OK;
 }
 
-static void binary_drop(struct pe_plan *plan) { free(plan->tables); }
-
 const struct pe_scheme pe_scheme_binary = {
     .info =
         {
@@ -140,7 +134,6 @@ const struct pe_scheme pe_scheme_binary = {
     .config_bytes = sizeof(struct binary),
     .cost = binary_cost,
     .plan = binary_plan,
-    .drop = binary_drop,
     .fill = binary_fill,
     .derive = derive,
 };

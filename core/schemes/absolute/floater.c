@@ -5,10 +5,7 @@
  *
  * Each row takes `substeps` equal steps s = dt/substeps of the solver. rk4_38 is the method that torchdiffeq calls
  * rk4: Kutta's 3/8 rule, not the classic tableau; they differ by about 1e-8 here. */
-#include "core/schemes/network.h"
 #include "core/schemes/absolute/absolute.h"
-
-#include <stdlib.h>
 
 enum method { RK4_38, RK4, MIDPOINT, EULER };
 
@@ -161,41 +158,10 @@ static void step(const void *context, uint64_t k, double *row, double *scratch)
 
 /* ---- The plan ---- */
 
-/* Sizes that the tensors sent fix. */
-static enum pe_status fix_sizes(struct pe_plan *plan, struct pe_failure *err)
-{
-    struct floater *c = plan->config;
-    uint64_t p0 = pe_weights_axis(plan, P0, 0), b2 = pe_weights_axis(plan, B2, 0), w1 = pe_weights_axis(plan, W1, 0),
-             b1 = pe_weights_axis(plan, B1, 0);
-    enum pe_status status = PE_OK;
-    if (p0 || b2)
-        status = pe_fix_size(plan, "dim", p0 ? p0 : b2, p0 ? "p0" : "b2", err);
-    if (!status && (w1 || b1))
-        status = pe_fix_size(plan, "hidden", w1 ? w1 : b1, w1 ? "w1" : "b1", err);
-    if (c->hidden == PE_UNSET_INT)
-        c->hidden = c->dim;
-    return status;
-}
-
-static enum pe_status make_network(struct pe_plan *plan, struct pe_network **network, struct pe_failure *err)
-{
-    const struct floater *c = plan->config;
-    struct pe_network_form form = {.n_layers = 2,
-                                   .widths = {(uint64_t)c->dim, (uint64_t)c->hidden, (uint64_t)c->dim},
-                                   .w = {W1, W2},
-                                   .b = {B1, B2},
-                                   .time_input = c->time_input,
-                                   .activation = (enum pe_activation)c->activation,
-                                   .arith = plan->arith};
-    return pe_network_new(plan, &form, network, err);
-}
-
 static void floater_cost(const struct pe_plan *p, struct pe_cost *cost)
 {
-    const struct floater *c = p->config;
-    double dim = fmax((double)c->dim, fmax((double)pe_weights_axis(p, P0, 0), (double)pe_weights_axis(p, B2, 0)));
-    double sent = fmax((double)pe_weights_axis(p, W1, 0), (double)pe_weights_axis(p, B1, 0));
-    double hidden = sent > 0 ? sent : c->hidden == PE_UNSET_INT ? dim : (double)c->hidden;
+    double dim = pe_size_most(p, "dim"), hidden = pe_size_most(p, "hidden");
+    hidden = hidden > 0 ? hidden : dim;
     pe_network_room(cost, hidden * (dim + 2) + dim * (hidden + 2));
     pe_stepping_room(cost, p, dim, WORK_ROWS * dim + 2 * fmax(dim, hidden));
     pe_cost_weights(cost, p, P0, dim);
@@ -204,28 +170,25 @@ static void floater_cost(const struct pe_plan *p, struct pe_cost *cost)
 static enum pe_status floater_plan(struct pe_plan *p, struct pe_failure *err)
 {
     struct floater *c = p->config;
-    struct tables *t = p->tables = calloc(1, sizeof *t);
-    if (!t)
-        return pe_no_memory(err);
-    enum pe_status status = fix_sizes(p, err);
-    const uint64_t dim = (uint64_t)c->dim;
-    if (!status)
-        status = pe_weights_need(p, P0, &dim, 1, err);
-    if (!status)
-        status = make_network(p, &t->recurrence.network, err);
-    t->recurrence.dim = (size_t)dim;
+    struct tables *t = p->tables;
+    enum pe_status status = pe_fix_sizes(p, (const char *const[]){"dim", "hidden", NULL}, err);
+    if (c->hidden == PE_UNSET_INT)
+        c->hidden = c->dim;
+    if (status)
+        return status;
     t->dt = c->dt;
     t->substeps = c->substeps;
     t->s = c->dt / (double)c->substeps;
     t->method = (enum method)c->method;
-    t->recurrence.rounds = p->arith == PE_ARITH_FLOAT32;
-    if (status)
-        return status;
-    double evaluations = (double)(methods[t->method].n_slopes * t->substeps);
-    struct pe_steps steps = {.scratch = WORK_ROWS * t->recurrence.dim,
-                             .cost = evaluations * (pe_network_cost(t->recurrence.network) + 4 * (double)dim) + 64,
-                             .step = step};
-    return pe_recurrence_open(p, steps, err);
+    struct pe_network_form form = {.n_layers = 2,
+                                   .widths = {(uint64_t)c->dim, (uint64_t)c->hidden, (uint64_t)c->dim},
+                                   .w = {W1, W2},
+                                   .b = {B1, B2},
+                                   .time_input = c->time_input,
+                                   .activation = (enum pe_activation)c->activation,
+                                   .arith = p->arith};
+    struct pe_steps steps = {.scratch = WORK_ROWS * (size_t)c->dim, .cost = 4 * (double)c->dim, .step = step};
+    return pe_recurrence_open(p, &form, steps, (double)(methods[t->method].n_slopes * t->substeps), err);
 }
 
 const struct pe_scheme pe_scheme_floater = {
@@ -244,6 +207,7 @@ const struct pe_scheme pe_scheme_floater = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct floater),
+    .tables_bytes = sizeof(struct tables),
     .is_slow = true,
     .cost = floater_cost,
     .plan = floater_plan,

@@ -13,8 +13,46 @@
 
 #include <stdlib.h>
 
-static const char *const style_words[] = {
-    [PE_NERF] = "nerf", [PE_PERCEIVER] = "perceiver", [PE_GAUSSIAN] = "gaussian", NULL};
+enum fourier_style { NERF, PERCEIVER, GAUSSIAN };
+enum { B }; /* the only input */
+
+/* nerf: 2^47 quarter turns leave room for positions up to 16 below 2^51, and L · 2^L is an exact double. */
+enum { NERF_FREQS = 10, NERF_FREQS_MAX = 48, GAUSSIAN_FREQS = 256 };
+
+/* perceiver: so that numerators and denominators of all frequencies are exact doubles. */
+#define RESOLUTION_MAX 2147483648.0 /* 2^31 */
+
+struct fourier {
+    int style;
+    int64_t num_freqs;
+    bool include_input, log_sampling, multiply_pi;
+    int64_t num_bands;
+    struct pe_reals max_resolution; /* once planned, the list below */
+    bool concat_pos, sine_only;
+    double sigma;
+    int64_t seed;
+    int arith;
+    int64_t resolution[PE_AXES_MAX];
+};
+
+/* One column: x·f itself (quarter PE_LINEAR), or the sine (0) or cosine (1) of x·f or π·x·f, where x is the position on
+ * the axis and f = numerator/denominator exactly. gaussian: of 2π times row `row` of b times x. */
+struct feature {
+    double numerator, denominator;
+    int quarter;
+    unsigned axis;
+    size_t row;
+};
+
+struct features {
+    bool times_pi;
+    bool exact;   /* phases are reduced exactly, by fill(); else the features are waves */
+    double *four; /* gaussian: 4·b, quarter turns per unit: [num_freqs, axes] */
+    size_t n;
+    struct feature *features; /* [n] */
+};
+
+static const char *const style_words[] = {[NERF] = "nerf", [PERCEIVER] = "perceiver", [GAUSSIAN] = "gaussian", NULL};
 
 #define OF_STYLE(name_, TYPE, CTYPE, styles, ...)                                                                      \
     {                                                                                                                  \
@@ -42,7 +80,7 @@ static const struct pe_param params[] = {
              .about = {"bands", "frequencies of each axis"}, .level = PE_BASIC, .group = PE_G_FREQUENCIES,
              .usual = {1, 128}),
     OF_STYLE(
-        max_resolution, REALS, struct pe_reals, "perceiver", .min = 1, .max = PE_RESOLUTION_MAX,
+        max_resolution, REALS, struct pe_reals, "perceiver", .min = 1, .max = RESOLUTION_MAX,
         .about = {"highest resolution",
                   "an integer for each axis, whose half is the highest frequency; default the length of the axis. "
                   "The indices of a grid or a run are spread over [-1,1], linspace(-1,1,length); explicit positions "
@@ -67,8 +105,8 @@ static const struct pe_output_row outputs[] = {
 };
 
 static const struct pe_input_row inputs[] = {
-    [PE_FOURIER_B] = PE_INPUT("b", "num_freqs,axes", PE_ENCODE, false, "random directions",
-                              "gaussian: the frequencies, in turns per unit; default from the seed"),
+    [B] = PE_INPUT("b", "num_freqs,axes", PE_ENCODE, false, "random directions",
+                   "gaussian: the frequencies, in turns per unit; default from the seed"),
     {.name = NULL},
 };
 
@@ -76,8 +114,8 @@ static const struct pe_input_row inputs[] = {
 static uint64_t num_freqs(const struct pe_plan *plan)
 {
     const struct fourier *c = plan->config;
-    uint64_t sent = c->style == PE_GAUSSIAN ? pe_weights_axis(plan, PE_FOURIER_B, 0) : 0;
-    uint64_t usual = c->style == PE_GAUSSIAN ? PE_GAUSSIAN_FREQS : PE_NERF_FREQS;
+    uint64_t sent = c->style == GAUSSIAN ? pe_weights_axis(plan, B, 0) : 0;
+    uint64_t usual = c->style == GAUSSIAN ? GAUSSIAN_FREQS : NERF_FREQS;
     return sent ? sent : c->num_freqs == PE_UNSET_INT ? usual : (uint64_t)c->num_freqs;
 }
 
@@ -85,28 +123,205 @@ static uint64_t width(const struct pe_plan *plan)
 {
     const struct fourier *c = plan->config;
     uint64_t axes = plan->seq.n_axes;
-    if (c->style == PE_GAUSSIAN)
+    if (c->style == GAUSSIAN)
         return 2 * num_freqs(plan);
-    if (c->style == PE_NERF)
+    if (c->style == NERF)
         return axes * (2 * num_freqs(plan) + c->include_input);
     return axes * ((uint64_t)c->num_bands * (c->sine_only ? 1 : 2) + c->concat_pos);
+}
+
+/* ---- Each style: checks its rules, derives parameters, sets positions and everything in plan->tables but the
+ * features, which are then added in the order of the columns ---- */
+
+static void add_feature(struct features *t, unsigned axis, int quarter, double numerator, double denominator)
+{
+    t->features[t->n++] = (struct feature){numerator, denominator, quarter, axis, 0};
+}
+
+/* ---- nerf ---- */
+
+static enum pe_status plan_nerf(struct pe_plan *p, struct pe_failure *err)
+{
+    struct fourier *c = p->config;
+    struct features *t = p->tables;
+    if (c->num_freqs == PE_UNSET_INT)
+        c->num_freqs = NERF_FREQS;
+    if (c->num_freqs > NERF_FREQS_MAX)
+        return pe_fail(err, "/num_freqs", "num_freqs is %lld; allowed in style nerf: an integer from 1 to %d",
+                       (long long)c->num_freqs, NERF_FREQS_MAX);
+    t->times_pi = c->multiply_pi;
+    t->exact = c->multiply_pi && !c->log_sampling && c->arith == PE_ARITH_EXACT;
+    return PE_OK;
+}
+
+/* f_k = 2^k, or 1 + k·(2^(L-1) - 1)/(L - 1). */
+static void add_nerf(const struct pe_plan *p, struct features *t)
+{
+    const struct fourier *c = p->config;
+    unsigned axes = p->seq.n_axes;
+    int last = (int)c->num_freqs - 1;
+    bool even = !c->log_sampling && last > 0;
+    for (unsigned a = 0; c->include_input && a < axes; a++)
+        add_feature(t, a, PE_LINEAR, 1, 1);
+    for (int k = 0; k <= last; k++)
+        for (int quarter = 0; quarter < 2; quarter++)
+            for (unsigned a = 0; a < axes; a++)
+                add_feature(t, a, quarter, even ? last + k * (ldexp(1, last) - 1) : ldexp(1, k), even ? last : 1);
+}
+
+/* ---- perceiver ---- */
+
+/* Positions in the request are coordinates. Any other sequence is spread by index, and this function returns its
+ * lengths. */
+static enum pe_status lengths_of(const struct pe_plan *p, double *lengths, bool *spread, struct pe_failure *err)
+{
+    const struct pe_sequence *seq = &p->seq;
+    *spread = !p->sequence.positions.n;
+    if (p->sequence.lens.n || seq->has_segments)
+        return pe_fail(err, p->sequence.lens.n ? "/lens" : "/segments",
+                       "style perceiver spreads a grid or a run over [-1,1]; give len, grid, or positions as "
+                       "coordinates");
+    if (*spread && !seq->n_grid && seq->k->start != 0)
+        return pe_fail(err, "/offset",
+                       "offset is not used here: style perceiver spreads the run over [-1,1], wherever it begins");
+    for (unsigned a = 0; a < seq->n_axes; a++) {
+        lengths[a] = (double)(seq->n_grid ? seq->grid[a] : seq->k->n);
+        if (*spread && lengths[a] > RESOLUTION_MAX)
+            return pe_fail(err, seq->n_grid ? "/grid" : "/len",
+                           "an axis has %.0f positions; allowed in style perceiver: at most 2^31 (2147483648)",
+                           lengths[a]);
+    }
+    return PE_OK;
+}
+
+static enum pe_status set_resolution(struct pe_plan *p, const double *lengths, struct pe_failure *err)
+{
+    struct fourier *c = p->config;
+    struct pe_reals *list = &c->max_resolution;
+    unsigned axes = p->seq.n_axes;
+    enum pe_status status = PE_OK;
+    if (!list->n && axes > 1 && !p->seq.n_grid)
+        return pe_fail(err, "/max_resolution",
+                       "max_resolution is missing; coordinates on %u axes have no lengths to derive it from", axes);
+    if (list->n)
+        status = pe_reals_whole(list, axes, "max_resolution", "one for each axis", c->resolution, err);
+    else
+        for (unsigned a = 0; a < axes; a++)
+            c->resolution[a] = (int64_t)lengths[a];
+    pe_reals_set(list, c->resolution, axes);
+    return status;
+}
+
+static enum pe_status plan_perceiver(struct pe_plan *p, struct pe_failure *err)
+{
+    struct fourier *c = p->config;
+    struct features *t = p->tables;
+    double lengths[PE_AXES_MAX];
+    bool spread;
+    enum pe_status status = lengths_of(p, lengths, &spread, err);
+    if (!status)
+        status = set_resolution(p, lengths, err);
+    for (unsigned a = 0; !status && spread && a < p->seq.n_axes; a++) {
+        /* linspace(-1, 1, n) at index i is (i - (n-1)/2)·2/(n-1): the position begins at exactly -(n-1)/2, and the
+         * factor goes into the frequency. A single point is at -1, as in PyTorch. */
+        double n = lengths[a];
+        p->seq.q[a].start = p->seq.k[a].start = n > 1 ? (1 - n) / 2 : -1;
+    }
+    t->times_pi = true;
+    t->exact = c->arith == PE_ARITH_EXACT;
+    return status;
+}
+
+/* f_k = 1 + k·(resolution/2 - 1)/(num_bands - 1), times the factor of the spread. */
+static void add_perceiver(const struct pe_plan *p, struct features *t)
+{
+    const struct fourier *c = p->config;
+    double last = (double)c->num_bands - 1, numerators[PE_AXES_MAX], denominators[PE_AXES_MAX];
+    for (unsigned a = 0; a < p->seq.n_axes; a++) {
+        double n = (double)(p->seq.n_grid ? p->seq.grid[a] : p->seq.k->n);
+        bool factor = !p->sequence.positions.n && n > 1;
+        numerators[a] = factor ? 2 : 1;
+        denominators[a] = factor ? n - 1 : 1;
+        if (c->concat_pos)
+            add_feature(t, a, PE_LINEAR, numerators[a], denominators[a]);
+    }
+    for (int quarter = 0; quarter < (c->sine_only ? 1 : 2); quarter++)
+        for (unsigned a = 0; a < p->seq.n_axes; a++)
+            for (double k = 0; k <= last; k++) {
+                double twice = last > 0 ? 2 * last + k * ((double)c->resolution[a] - 2) : 2;
+                double half = 2 * (last > 0 ? last : 1);
+                add_feature(t, a, quarter, numerators[a] * twice, denominators[a] * half);
+            }
+}
+
+/* ---- gaussian ---- */
+
+/* Gets b: as sent, where its shape determines num_freqs, or from the seed. */
+static enum pe_status get_b(struct pe_plan *p, struct pe_failure *err)
+{
+    struct fourier *c = p->config;
+    enum pe_status status = PE_OK;
+    bool sent = pe_weights_sent(p, B);
+    if (sent && (pe_plan_gave(p, "seed") || pe_plan_gave(p, "sigma")))
+        return pe_fail(err, pe_plan_gave(p, "seed") ? "/seed" : "/sigma",
+                       "seed and sigma make b at random, but b was sent; give one");
+    if (sent)
+        status = pe_fix_size(p, "num_freqs", pe_weights_axis(p, B, 0), "b", err);
+    else if (c->num_freqs == PE_UNSET_INT)
+        c->num_freqs = GAUSSIAN_FREQS;
+    if (!status)
+        status = pe_weights_need(p, B, err);
+    if (sent) { /* not in use, so not in the config */
+        c->sigma = PE_UNSET;
+        c->seed = PE_UNSET_INT;
+    }
+    return status;
+}
+
+static enum pe_status plan_gaussian(struct pe_plan *p, struct pe_failure *err)
+{
+    struct features *t = p->tables;
+    enum pe_status status = get_b(p, err);
+    if (status)
+        return status;
+    size_t n = (size_t)((const struct fourier *)p->config)->num_freqs * p->seq.n_axes;
+    t->four = calloc(n, sizeof *t->four);
+    if (!t->four)
+        return pe_no_memory(err);
+    pe_weights_read(&p->weights[B], 0, n, t->four);
+    for (size_t i = 0; i < n; i++) {
+        if (!(fabs(t->four[i]) < PE_PHASE_MAX / 4))
+            return pe_fail(err, "/b", "b has %s at index %zu; allowed: finite numbers below 2^49",
+                           pe_shown(t->four[i]).text, i);
+        t->four[i] *= 4;
+    }
+    t->exact = true;
+    return PE_OK;
+}
+
+static void add_gaussian(const struct pe_plan *p, struct features *t)
+{
+    const struct fourier *c = p->config;
+    for (int quarter = 1; quarter >= 0; quarter--)
+        for (size_t row = 0; row < (size_t)c->num_freqs; row++)
+            t->features[t->n++] = (struct feature){.quarter = quarter, .row = row};
 }
 
 /* ---- Any style ---- */
 
 static const struct {
     enum pe_status (*plan)(struct pe_plan *, struct pe_failure *);
-    void (*add)(const struct pe_plan *, struct pe_features *);
+    void (*add)(const struct pe_plan *, struct features *);
 } styles[] = {
-    [PE_NERF] = {pe_fourier_nerf, pe_fourier_add_nerf},
-    [PE_PERCEIVER] = {pe_fourier_perceiver, pe_fourier_add_perceiver},
-    [PE_GAUSSIAN] = {pe_fourier_gaussian, pe_fourier_add_gaussian},
+    [NERF] = {plan_nerf, add_nerf},
+    [PERCEIVER] = {plan_perceiver, add_perceiver},
+    [GAUSSIAN] = {plan_gaussian, add_gaussian},
 };
 
 static enum pe_status check_b_is_used(const struct pe_plan *p, struct pe_failure *err)
 {
     const struct fourier *c = p->config;
-    if (c->style == PE_GAUSSIAN || !p->weights[PE_FOURIER_B].tensor.data)
+    if (c->style == GAUSSIAN || !p->weights[B].tensor.data)
         return PE_OK;
     return pe_fail(err, "/b", "b is not used here: it needs style=gaussian");
 }
@@ -114,7 +329,7 @@ static enum pe_status check_b_is_used(const struct pe_plan *p, struct pe_failure
 static enum pe_status make_features(struct pe_plan *p, struct pe_failure *err)
 {
     const struct fourier *c = p->config;
-    struct pe_features *t = p->tables;
+    struct features *t = p->tables;
     if (width(p) > PE_DIM_MAX)
         return pe_fail(err, "/num_bands", "num_bands %lld gives %llu columns; allowed: at most %d",
                        (long long)c->num_bands, (unsigned long long)width(p), PE_DIM_MAX);
@@ -126,9 +341,9 @@ static enum pe_status make_features(struct pe_plan *p, struct pe_failure *err)
 }
 
 /* Quarter turns of a feature at the farthest positions. */
-static double farthest_phase(const struct pe_plan *p, const struct pe_feature *f, const double *reach)
+static double farthest_phase(const struct pe_plan *p, const struct feature *f, const double *reach)
 {
-    const struct pe_features *t = p->tables;
+    const struct features *t = p->tables;
     double sum = 0;
     if (!t->four)
         return 2 * f->numerator / f->denominator * reach[f->axis];
@@ -137,41 +352,22 @@ static double farthest_phase(const struct pe_plan *p, const struct pe_feature *f
     return sum;
 }
 
-/* Checks phases like encode/outputs.c checks waves. */
-static enum pe_status check_phases(const struct pe_plan *p, struct pe_failure *err)
-{
-    const struct pe_features *t = p->tables;
-    double reach[PE_AXES_MAX];
-    for (unsigned a = 0; a < p->seq.n_axes; a++)
-        reach[a] = pe_positions_largest(&p->seq.k[a]);
-    for (size_t j = 0; t->exact && j < t->n; j++) {
-        const struct pe_feature *f = &t->features[j];
-        double phase = f->quarter == PE_LINEAR ? 0 : farthest_phase(p, f, reach);
-        if (!(phase < PE_PHASE_MAX))
-            return pe_fail(err, "",
-                           "the largest angle is %.3g quarter turns; allowed: below 2^51; choose smaller positions or "
-                           "frequencies",
-                           phase);
-    }
-    return PE_OK;
-}
-
 /* The features, each checked against the farthest position, and the random directions. */
 static void fourier_cost(const struct pe_plan *p, struct pe_cost *cost)
 {
     const struct fourier *c = p->config;
     double axes = p->seq.n_axes, n = (double)num_freqs(p);
-    double columns = c->style == PE_PERCEIVER ? axes * (2 * (double)c->num_bands + 1) : axes * (2 * n + 1);
-    pe_cost_each(cost, fmin(columns, PE_DIM_MAX), sizeof(struct pe_feature), 100);
-    if (c->style == PE_GAUSSIAN)
-        pe_cost_weights(cost, p, PE_FOURIER_B, n * axes);
+    double columns = c->style == PERCEIVER ? axes * (2 * (double)c->num_bands + 1) : axes * (2 * n + 1);
+    pe_cost_each(cost, fmin(columns, PE_DIM_MAX), sizeof(struct feature), 100);
+    if (c->style == GAUSSIAN)
+        pe_cost_weights(cost, p, B, n * axes);
 }
 
 /* Phases that are reduced exactly take a division, or products and an exact sum over the axes; arith float32 takes a
  * sine and a cosine to the last bit for each element of style gaussian. Other features are waves, in short runs. */
 static void set_work(struct pe_plan *p)
 {
-    const struct pe_features *t = p->tables;
+    const struct features *t = p->tables;
     if (!t->exact) {
         p->element_work = p->arith == PE_ARITH_FLOAT32 ? 0 : 16;
         return;
@@ -185,9 +381,6 @@ static void set_work(struct pe_plan *p)
 static enum pe_status fourier_plan(struct pe_plan *p, struct pe_failure *err)
 {
     const struct fourier *c = p->config;
-    p->tables = calloc(1, sizeof(struct pe_features));
-    if (!p->tables)
-        return pe_no_memory(err);
     enum pe_status status = check_b_is_used(p, err);
     if (!status)
         status = styles[c->style].plan(p, err);
@@ -195,22 +388,35 @@ static enum pe_status fourier_plan(struct pe_plan *p, struct pe_failure *err)
         status = make_features(p, err);
     if (!status)
         set_work(p);
-    return status ? status : check_phases(p, err);
+    if (status)
+        return status;
+    /* Checks phases like encode/outputs.c checks waves. */
+    const struct features *t = p->tables;
+    double reach[PE_AXES_MAX];
+    for (unsigned a = 0; a < p->seq.n_axes; a++)
+        reach[a] = pe_positions_largest(&p->seq.k[a]);
+    for (size_t j = 0; t->exact && j < t->n; j++) {
+        const struct feature *f = &t->features[j];
+        double phase = f->quarter == PE_LINEAR ? 0 : farthest_phase(p, f, reach);
+        if (!(phase < PE_PHASE_MAX))
+            return pe_fail(err, "",
+                           "the largest angle is %.3g quarter turns; allowed: below 2^51; choose smaller positions or "
+                           "frequencies",
+                           phase);
+    }
+    return PE_OK;
 }
 
 static void fourier_drop(struct pe_plan *plan)
 {
-    struct pe_features *t = plan->tables;
-    if (t) {
-        free(t->four);
-        free(t->features);
-    }
-    free(t);
+    struct features *t = plan->tables;
+    free(t->four);
+    free(t->features);
 }
 
 /* ---- Waves ---- */
 
-static struct pe_dd frequency(const struct pe_features *t, const struct pe_feature *f, bool float32)
+static struct pe_dd frequency(const struct features *t, const struct feature *f, bool float32)
 {
     static const struct pe_dd pi = {0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53};
     struct pe_dd w = dd_div(dd(f->numerator), dd(f->denominator));
@@ -223,10 +429,10 @@ static struct pe_dd frequency(const struct pe_features *t, const struct pe_featu
 
 static bool columns(const struct pe_plan *plan, size_t id, struct pe_wave *columns)
 {
-    const struct pe_features *t = plan->tables;
+    const struct features *t = plan->tables;
     (void)id;
     for (size_t j = 0; !t->exact && j < t->n; j++) {
-        const struct pe_feature *f = &t->features[j];
+        const struct feature *f = &t->features[j];
         struct pe_dd w = frequency(t, f, plan->arith == PE_ARITH_FLOAT32);
         columns[j] = (struct pe_wave){.fh = w.hi, .fl = w.lo, .ah = 1, .quarter = f->quarter, .axis = f->axis};
     }
@@ -238,20 +444,20 @@ static bool columns(const struct pe_plan *plan, size_t id, struct pe_wave *colum
 enum { GROUP = 128 };
 _Static_assert((int)PE_AXES_MAX <= (int)PE_PHASE_TERMS, "a phase is a sum over the axes");
 
-static void store_input(enum pe_dtype dtype, const struct pe_feature *f, double x, void *dst, size_t at)
+static void store_input(enum pe_dtype dtype, const struct feature *f, double x, void *dst, size_t at)
 {
     struct pe_dd v = dd_div(dd_two_prod(x, f->numerator), dd(f->denominator));
     pe_store(dtype, dst, at, dtype == PE_F64 ? v.hi : dd_round_odd(v));
 }
 
 /* Writes n ≤ GROUP columns of the row at x, from `features` on, to dst[at …]. */
-static void fill_group(const struct pe_plan *plan, enum pe_dtype dtype, const struct pe_feature *features, size_t n,
+static void fill_group(const struct pe_plan *plan, enum pe_dtype dtype, const struct feature *features, size_t n,
                        const double *x, void *dst, size_t at)
 {
-    const struct pe_features *t = plan->tables;
+    const struct features *t = plan->tables;
     struct pe_phase phases[GROUP] = {0};
     for (size_t j = 0; j < n; j++) {
-        const struct pe_feature *f = &features[j];
+        const struct feature *f = &features[j];
         if (t->four)
             phases[j] = pe_phase_of_products(t->four + f->row * plan->seq.n_axes, x, plan->seq.n_axes);
         else /* π·x·f is 2·x·f quarter turns */
@@ -265,10 +471,10 @@ static void fill_group(const struct pe_plan *plan, enum pe_dtype dtype, const st
 }
 
 /* float32, gaussian: (2π·x)·B as the authors write it, every product and sum rounded to f32. */
-static void fill_group_float32(const struct pe_plan *plan, enum pe_dtype dtype, const struct pe_feature *features,
+static void fill_group_float32(const struct pe_plan *plan, enum pe_dtype dtype, const struct feature *features,
                                size_t n, const double *x, void *dst, size_t at)
 {
-    const struct pe_features *t = plan->tables;
+    const struct features *t = plan->tables;
     for (size_t j = 0; j < n; j++) {
         const double *four = t->four + features[j].row * plan->seq.n_axes;
         float angle = 0, values[2];
@@ -282,7 +488,7 @@ static void fill_group_float32(const struct pe_plan *plan, enum pe_dtype dtype, 
 static void fourier_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
                          const struct pe_block *b, void *dst)
 {
-    const struct pe_features *t = plan->tables;
+    const struct features *t = plan->tables;
     bool float32 = plan->arith == PE_ARITH_FLOAT32;
     (void)id;
     for (uint64_t i = 0; i < b->n_rows; i++) {
@@ -314,6 +520,7 @@ const struct pe_scheme pe_scheme_fourier = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct fourier),
+    .tables_bytes = sizeof(struct features),
     .has_axes = true,
     .cost = fourier_cost,
     .plan = fourier_plan,

@@ -3,11 +3,7 @@
  *
  *     PE(0) = p0,   PE(k+1) = f(PE(k)),   or PE(k) + f(PE(k)) where residual
  *     f(p) = W_L·act(… act(W_1·p + b_1) …) + b_L */
-#include "core/schemes/network.h"
 #include "core/schemes/absolute/absolute.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 
 struct recursive {
     int64_t dim, hidden;
@@ -84,14 +80,6 @@ static uint64_t width_sent(const struct pe_plan *plan, size_t i)
     return width || i + 1 == PE_LAYERS_MAX ? width : pe_weights_axis(plan, W1 + 2 * (i + 1), 1);
 }
 
-static enum pe_status fix_dim(struct pe_plan *plan, struct pe_failure *err)
-{
-    uint64_t rows = pe_weights_axis(plan, P0, 0), columns = pe_weights_axis(plan, W1, 1);
-    if (rows)
-        return pe_fix_size(plan, "dim", rows, "p0", err);
-    return columns ? pe_fix_size(plan, "dim", columns, "w1", err) : PE_OK;
-}
-
 /* `hidden` is the width between two layers. More layers have several widths, which their tensors determine. */
 static enum pe_status fix_hidden(struct pe_plan *plan, size_t n_layers, struct pe_failure *err)
 {
@@ -103,27 +91,6 @@ static enum pe_status fix_hidden(struct pe_plan *plan, size_t n_layers, struct p
     if (n_layers == 2 && c->hidden == PE_UNSET_INT)
         c->hidden = c->dim;
     return PE_OK;
-}
-
-static enum pe_status make_network(struct pe_plan *plan, struct pe_network **network, struct pe_failure *err)
-{
-    const struct recursive *c = plan->config;
-    struct pe_network_form form = {.n_layers = count_layers(plan),
-                                   .activation = (enum pe_activation)c->activation,
-                                   .output_activation = c->output_activation,
-                                   .arith = plan->arith};
-    enum pe_status status = fix_hidden(plan, form.n_layers, err);
-    if (status)
-        return status;
-    uint64_t between = c->hidden == PE_UNSET_INT ? (uint64_t)c->dim : (uint64_t)c->hidden;
-    form.widths[0] = form.widths[form.n_layers] = (uint64_t)c->dim;
-    for (size_t i = 0; i < form.n_layers; i++) {
-        form.w[i] = W1 + 2 * i;
-        form.b[i] = B1 + 2 * i;
-        if (i + 1 < form.n_layers)
-            form.widths[i + 1] = width_sent(plan, i) ? width_sent(plan, i) : between;
-    }
-    return pe_network_new(plan, &form, network, err);
 }
 
 /* row = f(row), or row + f(row) */
@@ -142,7 +109,7 @@ static void recursive_cost(const struct pe_plan *p, struct pe_cost *cost)
 {
     const struct recursive *c = p->config;
     size_t n_layers = count_layers(p);
-    double dim = fmax((double)c->dim, fmax((double)pe_weights_axis(p, P0, 0), (double)pe_weights_axis(p, W1, 1)));
+    double dim = pe_size_most(p, "dim");
     double hidden = c->hidden == PE_UNSET_INT ? dim : (double)c->hidden, in = dim, widest = dim, n = 0;
     for (size_t i = 0; i < n_layers; i++) {
         double sent = (double)width_sent(p, i), out = i + 1 == n_layers ? dim : sent > 0 ? sent : hidden;
@@ -158,23 +125,26 @@ static void recursive_cost(const struct pe_plan *p, struct pe_cost *cost)
 static enum pe_status recursive_plan(struct pe_plan *p, struct pe_failure *err)
 {
     struct recursive *c = p->config;
-    struct tables *t = p->tables = calloc(1, sizeof *t);
-    if (!t)
-        return pe_no_memory(err);
-    enum pe_status status = fix_dim(p, err);
-    const uint64_t dim = (uint64_t)c->dim;
+    struct tables *t = p->tables;
+    struct pe_network_form form = {.n_layers = count_layers(p),
+                                   .activation = (enum pe_activation)c->activation,
+                                   .output_activation = c->output_activation,
+                                   .arith = p->arith};
+    enum pe_status status = pe_fix_sizes(p, (const char *const[]){"dim", NULL}, err);
     if (!status)
-        status = pe_weights_need(p, P0, &dim, 1, err);
-    if (!status)
-        status = make_network(p, &t->recurrence.network, err);
-    t->recurrence.dim = (size_t)dim;
-    t->residual = c->residual;
-    t->recurrence.rounds = p->arith == PE_ARITH_FLOAT32;
+        status = fix_hidden(p, form.n_layers, err);
     if (status)
         return status;
-    struct pe_steps steps = {
-        .scratch = t->recurrence.dim, .cost = pe_network_cost(t->recurrence.network) + 64, .step = step};
-    return pe_recurrence_open(p, steps, err);
+    uint64_t between = c->hidden == PE_UNSET_INT ? (uint64_t)c->dim : (uint64_t)c->hidden;
+    form.widths[0] = form.widths[form.n_layers] = (uint64_t)c->dim;
+    for (size_t i = 0; i < form.n_layers; i++) {
+        form.w[i] = W1 + 2 * i;
+        form.b[i] = B1 + 2 * i;
+        if (i + 1 < form.n_layers)
+            form.widths[i + 1] = width_sent(p, i) ? width_sent(p, i) : between;
+    }
+    t->residual = c->residual;
+    return pe_recurrence_open(p, &form, (struct pe_steps){.scratch = (size_t)c->dim, .step = step}, 1, err);
 }
 
 const struct pe_scheme pe_scheme_recursive = {
@@ -193,6 +163,7 @@ const struct pe_scheme pe_scheme_recursive = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct recursive),
+    .tables_bytes = sizeof(struct tables),
     .is_slow = true,
     .cost = recursive_cost,
     .plan = recursive_plan,

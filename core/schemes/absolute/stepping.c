@@ -12,7 +12,6 @@
  *
  * A row has the same bits whichever thread computed it, so timing never affects an answer. */
 #include "core/schemes/absolute/absolute.h"
-#include "core/schemes/network.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -92,8 +91,21 @@ static bool alloc(struct pe_stepping *s)
     return true;
 }
 
-enum pe_status pe_stepping_new(struct pe_plan *plan, const struct pe_steps *steps, double extra,
-                               struct pe_stepping **stepping, struct pe_failure *err)
+static void stepping_free(struct pe_stepping *s)
+{
+    if (!s)
+        return;
+    free(s->kept);
+    free(s->states);
+    free(s->room);
+    free(s);
+}
+
+/* Makes *stepping for the plan's positions, which must be whole numbers from 0 on, or refuses if they are too far down.
+ * It only allocates: no row is computed before a fill needs it, and the caller writes row 0 to `kept` before. Sets the
+ * plan's pace; extra: work of a first fill, in multiply-adds. */
+static enum pe_status stepping_new(struct pe_plan *plan, const struct pe_steps *steps, double extra,
+                                   struct pe_stepping **stepping, struct pe_failure *err)
 {
     enum pe_status status = pe_whole_check(plan, err);
     if (status)
@@ -110,24 +122,12 @@ enum pe_status pe_stepping_new(struct pe_plan *plan, const struct pe_steps *step
     s->stride = stride;
     s->n_kept = (n + stride - 1) / stride;
     if (!alloc(s)) {
-        pe_stepping_free(s);
+        stepping_free(s);
         return pe_no_memory(err);
     }
     *stepping = s;
     return PE_OK;
 }
-
-void pe_stepping_free(struct pe_stepping *s)
-{
-    if (!s)
-        return;
-    free(s->kept);
-    free(s->states);
-    free(s->room);
-    free(s);
-}
-
-double *pe_stepping_first(struct pe_stepping *s) { return s->kept; }
 
 /* ---- Kept rows ---- */
 
@@ -219,14 +219,9 @@ static struct walker *borrow(struct pe_stepping *s, uint64_t k)
     }
 }
 
-static void give_back(struct walker *w)
-{
-    atomic_store_explicit(&w->hint, w->at, memory_order_relaxed);
-    atomic_store_explicit(&w->busy, false, memory_order_release);
-}
-
-void pe_stepping_fill(struct pe_stepping *s, const struct pe_positions *positions, enum pe_dtype dtype,
-                      const struct pe_block *b, void *dst)
+/* Any number of threads may call it; beyond PE_STEPS_WALKERS at once, a thread may wait for another. */
+static void stepping_fill(struct pe_stepping *s, const struct pe_positions *positions, enum pe_dtype dtype,
+                          const struct pe_block *b, void *dst)
 {
     if (b->n_rows == 0)
         return;
@@ -237,31 +232,37 @@ void pe_stepping_fill(struct pe_stepping *s, const struct pe_positions *position
         for (size_t j = 0; j < n; j++)
             pe_store(dtype, dst, at + j, w->row[b->col0 + j]);
     }
-    give_back(w);
+    atomic_store_explicit(&w->hint, w->at, memory_order_relaxed);
+    atomic_store_explicit(&w->busy, false, memory_order_release);
 }
 
 /* ---- Of a network ---- */
 
-enum pe_status pe_recurrence_open(struct pe_plan *plan, struct pe_steps steps, struct pe_failure *err)
+enum pe_status pe_recurrence_open(struct pe_plan *plan, const struct pe_network_form *form, struct pe_steps steps,
+                                  double evaluations, struct pe_failure *err)
 {
     struct pe_recurrence *r = plan->tables;
-    steps.dim = r->dim;
-    steps.scratch += pe_network_scratch(r->network);
-    steps.context = r;
-    enum pe_status status = pe_stepping_new(plan, &steps, pe_network_made(r->network), &r->stepping, err);
+    enum pe_status status = pe_weights_need(plan, 0, err);
     if (!status)
-        pe_weights_read(&plan->weights[0], 0, r->dim, pe_stepping_first(r->stepping));
+        status = pe_network_new(plan, form, &r->network, err);
+    if (status)
+        return status;
+    steps.dim = r->dim = form->widths[0];
+    steps.scratch += pe_network_scratch(r->network);
+    steps.cost = evaluations * (pe_network_cost(r->network) + steps.cost) + 64;
+    steps.context = r;
+    r->rounds = plan->arith == PE_ARITH_FLOAT32;
+    status = stepping_new(plan, &steps, pe_network_made(r->network), &r->stepping, err);
+    if (!status)
+        pe_weights_read(&plan->weights[0], 0, r->dim, r->stepping->kept);
     return status;
 }
 
 void pe_recurrence_drop(struct pe_plan *plan)
 {
     struct pe_recurrence *r = plan->tables;
-    if (r) {
-        pe_stepping_free(r->stepping);
-        pe_network_free(r->network);
-    }
-    free(r);
+    stepping_free(r->stepping);
+    pe_network_free(r->network);
 }
 
 void pe_recurrence_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
@@ -270,5 +271,5 @@ void pe_recurrence_fill(const struct pe_plan *plan, const struct pe_output *outp
     struct pe_recurrence *r = plan->tables;
     (void)id;
     pe_network_load(r->network, true);
-    pe_stepping_fill(r->stepping, plan->seq.k, output->dtype, b, dst);
+    stepping_fill(r->stepping, plan->seq.k, output->dtype, b, dst);
 }

@@ -176,27 +176,6 @@ static const struct pe_bias_rule rules[] = {
     [KEY_MASK] = {NULL, key_pair, true, NULL},
 };
 
-/* BLOOM counts from the first seen key: (cumsum(mask) - 1) · mask. */
-static enum pe_status count_keys(const struct pe_plan *plan, struct tables *t, struct pe_failure *err)
-{
-    const struct alibi *c = plan->config;
-    const struct pe_mask *mask = plan->mask ? plan->mask : &t->bias.mask;
-    uint64_t n = plan->seq.k->n;
-    if (c->form != KEY_MASK || !mask->seen)
-        return PE_OK;
-    t->n_masks = mask->n_masks;
-    t->counts = malloc(t->n_masks * n * sizeof *t->counts);
-    if (!t->counts)
-        return pe_no_memory(err);
-    double before = 0;
-    for (uint64_t j = 0; j < t->n_masks * n; j++) {
-        before = j % n ? before : 0;
-        t->counts[j] = mask->seen[j] ? before : 0;
-        before += mask->seen[j];
-    }
-    return PE_OK;
-}
-
 /* An exponential for each slope; a count for each key of a mask. */
 static void alibi_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
@@ -218,14 +197,29 @@ static enum pe_status alibi_plan(struct pe_plan *plan, struct pe_failure *err)
     enum pe_status status = set_slopes(c, t, err);
     if (!status)
         status = pe_bias_init(&t->bias, plan, &c->bias, err);
-    return status ? status : count_keys(plan, t, err);
+    if (status)
+        return status;
+    /* BLOOM counts from the first seen key: (cumsum(mask) - 1) · mask. */
+    const struct pe_mask *mask = plan->mask ? plan->mask : &t->bias.mask;
+    uint64_t n = plan->seq.k->n;
+    if (c->form != KEY_MASK || !mask->seen)
+        return PE_OK;
+    t->n_masks = mask->n_masks;
+    t->counts = malloc(t->n_masks * n * sizeof *t->counts);
+    if (!t->counts)
+        return pe_no_memory(err);
+    double before = 0;
+    for (uint64_t j = 0; j < t->n_masks * n; j++) {
+        before = j % n ? before : 0;
+        t->counts[j] = mask->seen[j] ? before : 0;
+        before += mask->seen[j];
+    }
+    return PE_OK;
 }
 
 static void alibi_drop(struct pe_plan *plan)
 {
-    struct tables *t = plan->tables;
-    if (t)
-        free(t->counts);
+    free(((struct tables *)plan->tables)->counts);
     pe_bias_drop(plan);
 }
 

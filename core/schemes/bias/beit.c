@@ -29,6 +29,7 @@ const struct pe_scheme pe_scheme_beit = {
             .inputs = inputs,
         },
     .config_bytes = sizeof(struct pe_window_fields),
+    .tables_bytes = sizeof(struct pe_window),
     .n_class = 1,
     .has_axes = true,
     .cost = pe_window_cost,

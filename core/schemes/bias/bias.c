@@ -44,19 +44,6 @@ void pe_bias_cost(const struct pe_plan *plan, double num_heads, struct pe_cost *
         pe_cost_add(cost, line + line / LINE_BLOCK + num_heads, 2 * num_heads + 1000);
 }
 
-/* Memory from malloc that is never touched costs only address space. */
-static enum pe_status keep_line(struct pe_bias *bias, const struct pe_plan *plan, struct pe_failure *err)
-{
-    struct pe_bias_line *line = &bias->line;
-    if (!is_toeplitz(bias, plan) || line_bytes(plan, (double)bias->num_heads) == 0)
-        return PE_OK;
-    line->n = (size_t)(plan->seq.q->n + plan->seq.k->n - 1);
-    line->n_blocks = (line->n - 1) / LINE_BLOCK + 1;
-    line->values = malloc(bias->num_heads * line->n * pe_dtype_size(plan->dtype));
-    line->blocks = calloc(bias->num_heads * line->n_blocks, sizeof *line->blocks);
-    return line->values && line->blocks ? PE_OK : pe_no_memory(err);
-}
-
 const struct pe_output_row pe_bias_outputs[] = {PE_BIAS_OUTPUT, {.name = NULL}};
 
 enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_mask_fields *fields,
@@ -67,18 +54,25 @@ enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, co
     pe_param_integer(plan->scheme->info.params, plan->config, "num_heads", strlen("num_heads"), &num_heads);
     bias->num_heads = (size_t)num_heads;
     enum pe_status status = pe_mask_init(&bias->mask, plan->attention ? &all : fields, plan->seq.k->n, 0, err);
-    return status ? status : keep_line(bias, plan, err);
+    if (status)
+        return status;
+    /* Memory from malloc that is never touched costs only address space. */
+    struct pe_bias_line *line = &bias->line;
+    if (!is_toeplitz(bias, plan) || line_bytes(plan, (double)bias->num_heads) == 0)
+        return PE_OK;
+    line->n = (size_t)(plan->seq.q->n + plan->seq.k->n - 1);
+    line->n_blocks = (line->n - 1) / LINE_BLOCK + 1;
+    line->values = malloc(bias->num_heads * line->n * pe_dtype_size(plan->dtype));
+    line->blocks = calloc(bias->num_heads * line->n_blocks, sizeof *line->blocks);
+    return line->values && line->blocks ? PE_OK : pe_no_memory(err);
 }
 
 void pe_bias_drop(struct pe_plan *plan)
 {
     struct pe_bias *bias = plan->tables;
-    if (bias) {
-        pe_mask_drop(&bias->mask);
-        free(bias->line.values);
-        free(bias->line.blocks);
-    }
-    free(bias);
+    pe_mask_drop(&bias->mask);
+    free(bias->line.values);
+    free(bias->line.blocks);
 }
 
 /* ---- Storing ---- */
@@ -196,23 +190,19 @@ static void hide_columns(const struct tile *t, size_t j, size_t n)
                              t->dst + i * t->stride + (j + at) * size, t->stride);
 }
 
-/* Hides padding; neighbouring keys are hidden together. */
-static void hide_padding(const uint8_t *seen, const struct tile *t)
-{
-    for (size_t j = 0, n; j < t->n_cols; j += n) {
-        const uint8_t *key = seen + t->j0 + j, *end = memchr(key, !*key, t->n_cols - j);
-        n = end ? (size_t)(end - key) : t->n_cols - j;
-        if (!*key)
-            hide_columns(t, j, n);
-    }
-}
-
 /* Hides padding and keys of other packed sequences. */
 static void hide_keys(const struct pe_bias *bias, const struct tile *t)
 {
     const uint32_t *piece = t->plan->attention ? NULL : t->plan->seq.piece;
-    if (bias->mask.seen)
-        hide_padding(bias->mask.seen, t);
+    if (bias->mask.seen) {
+        /* Hides padding; neighbouring keys are hidden together. */
+        for (size_t j = 0, n; j < t->n_cols; j += n) {
+            const uint8_t *key = bias->mask.seen + t->j0 + j, *end = memchr(key, !*key, t->n_cols - j);
+            n = end ? (size_t)(end - key) : t->n_cols - j;
+            if (!*key)
+                hide_columns(t, j, n);
+        }
+    }
     for (size_t i = 0; piece && i < t->n_rows; i++)
         for (size_t j = 0; j < t->n_cols; j++)
             if (piece[t->i0 + i] != piece[t->j0 + j])
@@ -279,54 +269,31 @@ static void fill_windows(struct pe_bias *bias, const struct tile *t)
     hide_keys(bias, t);
 }
 
-/* For any positions and any rule, pair by pair. k - q may need two doubles, so the rule gets both positions. */
-static void fill_pairs(const struct pe_bias *bias, const struct tile *t)
-{
-    const struct pe_sequence *seq = &t->plan->seq;
-    for (size_t i = 0; i < t->n_rows; i++)
-        for (size_t j = 0; j < t->n_cols; j++) {
-            struct pe_pair g = {t->head, t->batch, pe_position_at(seq->q, t->i0 + i), pe_position_at(seq->k, t->j0 + j),
-                                t->j0 + j};
-            char *row = t->dst + i * t->stride;
-            if (pe_mask_reaches(&bias->mask, g.k_pos - g.q_pos))
-                pe_bias_store(t->dtype, row, j, bias->rule.pair(t->plan, &g));
-            else
-                store_unseen(t->dtype, row, j);
-        }
-    hide_keys(bias, t);
-}
-
-/* For any positions, row by row. */
+/* For any positions: row by row where the rule has rows, all rows alike but for the mask where it is key_only, else
+ * pair by pair. k - q may need two doubles, so the rule gets both positions. */
 static void fill_rows(const struct pe_bias *bias, const struct tile *t)
-{
-    const struct pe_sequence *seq = &t->plan->seq;
-    for (size_t i = 0; i < t->n_rows; i++) {
-        char *row = t->dst + i * t->stride;
-        struct pe_pair first = {t->head, t->batch, pe_position_at(seq->q, t->i0 + i), pe_position_at(seq->k, t->j0),
-                                t->j0};
-        bias->rule.row(t->plan, &first, t->n_cols, t->dtype, row);
-        for (size_t j = 0; j < t->n_cols; j++)
-            if (!pe_mask_reaches(&bias->mask, pe_position_at(seq->k, t->j0 + j) - first.q_pos))
-                store_unseen(t->dtype, row, j);
-    }
-    hide_keys(bias, t);
-}
-
-/* For rules with key_only: all rows are equal apart from the mask. */
-static void fill_key_rows(const struct pe_bias *bias, const struct tile *t)
 {
     _Alignas(64) char vector[PE_SCRATCH_BYTES];
     const struct pe_sequence *seq = &t->plan->seq;
-    size_t size = pe_dtype_size(t->dtype);
-    for (size_t j = 0; j < t->n_cols; j++) {
-        struct pe_pair g = {t->head, t->batch, 0, pe_position_at(seq->k, t->j0 + j), t->j0 + j};
-        pe_bias_store(t->dtype, vector, j, bias->rule.pair(t->plan, &g));
-    }
+    const struct pe_bias_rule *rule = &bias->rule;
+    struct pe_pair g = {.head = t->head, .batch = t->batch};
     for (size_t i = 0; i < t->n_rows; i++) {
-        char *row = t->dst + i * t->stride;
-        memcpy(row, vector, t->n_cols * size);
+        char *row = t->dst + i * t->stride, *to = rule->key_only ? vector : row;
+        g.q_pos = pe_position_at(seq->q, t->i0 + i);
+        g.k_pos = pe_position_at(seq->k, t->j0);
+        g.key = t->j0;
+        if (rule->row)
+            rule->row(t->plan, &g, t->n_cols, t->dtype, row);
+        for (size_t j = 0; !rule->row && !(rule->key_only && i) && j < t->n_cols; j++) {
+            g.key = t->j0 + j;
+            g.k_pos = pe_position_at(seq->k, g.key);
+            if (rule->key_only || pe_mask_reaches(&bias->mask, g.k_pos - g.q_pos))
+                pe_bias_store(t->dtype, to, j, rule->pair(t->plan, &g));
+        }
+        if (rule->key_only)
+            memcpy(row, vector, t->n_cols * pe_dtype_size(t->dtype));
         for (size_t j = 0; j < t->n_cols; j++)
-            if (!pe_mask_reaches(&bias->mask, pe_position_at(seq->k, t->j0 + j) - pe_position_at(seq->q, t->i0 + i)))
+            if (!pe_mask_reaches(&bias->mask, pe_position_at(seq->k, t->j0 + j) - g.q_pos))
                 store_unseen(t->dtype, row, j);
     }
     hide_keys(bias, t);
@@ -336,12 +303,8 @@ static void fill_tile(struct pe_bias *bias, const struct tile *t)
 {
     if (is_toeplitz(bias, t->plan))
         fill_windows(bias, t);
-    else if (bias->rule.row)
-        fill_rows(bias, t);
-    else if (bias->rule.key_only)
-        fill_key_rows(bias, t);
     else
-        fill_pairs(bias, t);
+        fill_rows(bias, t);
 }
 
 /* A quarter of the vector is for rows, the rest for columns, so the vector is at most a third longer than a row of
@@ -416,9 +379,7 @@ bool pe_bias_derive_mask(const struct pe_plan *plan, const struct pe_address *at
 bool pe_bias_at(const struct pe_plan *plan, size_t head, double rel, size_t n, double *out)
 {
     const struct pe_bias *bias = plan->tables;
-    const struct pe_sequence *seq = &plan->seq;
-    bool runs = seq->piece || (!seq->q->list && !seq->k->list);
-    if (!bias->rule.distance || !runs)
+    if (!bias->rule.distance || !pe_rows_are_runs(plan))
         return false;
     bias->rule.distance(plan, head, rel, n, PE_F64, out);
     return true;

@@ -60,7 +60,7 @@ extern const struct pe_output_row pe_bias_outputs[];
 /* The scheme's config must be resolved and its rule set. */
 enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_mask_fields *fields,
                             struct pe_failure *err);
-void pe_bias_drop(struct pe_plan *plan); /* and frees the tables; the descriptor's drop() of most */
+void pe_bias_drop(struct pe_plan *plan); /* the descriptor's drop() of most */
 /* Adds the cost of pe_bias_init, for the scheme's cost(). */
 void pe_bias_cost(const struct pe_plan *plan, double num_heads, struct pe_cost *cost);
 

@@ -91,30 +91,6 @@ static void row(const struct pe_plan *plan, const struct pe_pair *first, size_t 
 
 /* ---- The plan ---- */
 
-/* Fixes a size from either of two tensors, from the first if both are given. */
-static enum pe_status fix(struct pe_plan *plan, const char *name, enum input a, enum input b, struct pe_failure *err)
-{
-    enum input id = pe_weights_axis(plan, a, 0) ? a : b;
-    uint64_t size = pe_weights_axis(plan, id, 0);
-    return size ? pe_fix_size(plan, name, size, inputs[id].name, err) : PE_OK;
-}
-
-static enum pe_status need_weights(struct pe_plan *plan, struct pe_failure *err)
-{
-    const struct fire *f = plan->config;
-    enum pe_status status = fix(plan, "hidden", W1, B1, err);
-    if (!status)
-        status = fix(plan, "num_heads", W2, B2, err);
-    const uint64_t w1[] = {(uint64_t)f->hidden, 1}, w2[] = {(uint64_t)f->num_heads, (uint64_t)f->hidden};
-    if (!status)
-        status = pe_weights_need(plan, W1, w1, 2, err);
-    if (!status)
-        status = pe_weights_need(plan, B1, w1, 1, err);
-    if (!status)
-        status = pe_weights_need(plan, W2, w2, 2, err);
-    return status ? status : pe_weights_need(plan, B2, w2, 1, err);
-}
-
 static struct tables *read_weights(const struct pe_plan *plan)
 {
     const struct fire *f = plan->config;
@@ -136,13 +112,8 @@ static struct tables *read_weights(const struct pe_plan *plan)
 /* The network's numbers. */
 static void fire_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
-    const struct fire *f = plan->config;
-    double hidden =
-        fmax((double)f->hidden, fmax((double)pe_weights_axis(plan, W1, 0), (double)pe_weights_axis(plan, B1, 0)));
-    double heads =
-        fmax((double)f->num_heads, fmax((double)pe_weights_axis(plan, W2, 0), (double)pe_weights_axis(plan, B2, 0)));
-    hidden = fmin(hidden, HIDDEN_MAX);
-    heads = fmin(heads, PE_HEADS_MAX);
+    double hidden = fmin(pe_size_most(plan, "hidden"), HIDDEN_MAX);
+    double heads = fmin(pe_size_most(plan, "num_heads"), PE_HEADS_MAX);
     pe_cost_weights(cost, plan, W1, hidden);
     pe_cost_weights(cost, plan, B1, hidden);
     pe_cost_weights(cost, plan, W2, heads * hidden);
@@ -153,7 +124,10 @@ static void fire_cost(const struct pe_plan *plan, struct pe_cost *cost)
 static enum pe_status fire_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct fire *f = plan->config;
-    enum pe_status status = need_weights(plan, err);
+    static const char *const sizes[] = {"hidden", "num_heads", NULL};
+    enum pe_status status = pe_fix_sizes(plan, sizes, err);
+    for (size_t id = W1; !status && id <= B2; id++)
+        status = pe_weights_need(plan, id, err);
     if (status)
         return status;
     struct tables *t = plan->tables = read_weights(plan);

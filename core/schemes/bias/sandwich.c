@@ -219,9 +219,7 @@ static enum pe_status sandwich_plan(struct pe_plan *plan, struct pe_failure *err
 
 static void sandwich_drop(struct pe_plan *plan)
 {
-    struct tables *t = plan->tables;
-    if (t)
-        pe_waves_free(t->waves);
+    pe_waves_free(((struct tables *)plan->tables)->waves);
     pe_bias_drop(plan);
 }
 

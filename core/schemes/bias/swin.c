@@ -27,6 +27,7 @@ const struct pe_scheme pe_scheme_swin = {
             .inputs = inputs,
         },
     .config_bytes = sizeof(struct pe_window_fields),
+    .tables_bytes = sizeof(struct pe_window),
     .has_axes = true,
     .cost = pe_window_cost,
     .plan = pe_window_plan,

@@ -70,16 +70,8 @@ static enum pe_status resolve_pretrained(struct swinv2 *c, const struct pe_windo
                            pe_shown(p).text, a);
         c->pretrained[a] = p > 0 ? (int64_t)p : own[a];
     }
-    list->n = 2;
-    list->array = (struct pe_tensor){.dtype = PE_I64, .rank = 1, .shape = {2}, .data = c->pretrained};
+    pe_reals_set(list, c->pretrained, 2);
     return PE_OK;
-}
-
-static enum pe_status fix_sizes(struct pe_plan *plan, struct pe_failure *err)
-{
-    uint64_t hidden = pe_weights_axis(plan, W1, 0), num_heads = pe_weights_axis(plan, W2, 0);
-    enum pe_status status = hidden ? pe_fix_size(plan, "hidden", hidden, "w1", err) : PE_OK;
-    return !status && num_heads ? pe_fix_size(plan, "num_heads", num_heads, "w2", err) : status;
 }
 
 /* ---- The table ---- */
@@ -125,7 +117,8 @@ static void make_row(const struct pe_plan *plan, uint64_t row, double *out)
 static enum pe_status plan_network(struct pe_plan *plan, struct tables *t, struct pe_failure *err)
 {
     const struct swinv2 *c = plan->config;
-    enum pe_status status = fix_sizes(plan, err);
+    static const char *const sizes[] = {"hidden", "num_heads", NULL};
+    enum pe_status status = pe_fix_sizes(plan, sizes, err);
     struct pe_network_form form = {.n_layers = 2,
                                    .widths = {2, (uint64_t)c->hidden, (uint64_t)c->window.num_heads},
                                    .w = {W1, W2},
@@ -140,22 +133,9 @@ static enum pe_status plan_network(struct pe_plan *plan, struct tables *t, struc
                                    pe_network_cost(t->network) + 8000 + 1000 * (double)c->window.num_heads, err);
 }
 
-/* Checkpoints have it as [num_heads, 1, 1]. */
-static enum pe_status need_logit_scale(struct pe_plan *plan, struct pe_failure *err)
-{
-    const struct swinv2 *c = plan->config;
-    const uint64_t heads = (uint64_t)c->window.num_heads;
-    struct pe_tensor *t = &plan->weights[LOGIT_SCALE].tensor;
-    if (t->rank == 3 && t->shape[1] == 1 && t->shape[2] == 1)
-        t->rank = 1;
-    return pe_weights_need(plan, LOGIT_SCALE, &heads, 1, err);
-}
-
 static void swinv2_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
-    const struct swinv2 *c = plan->config;
-    double hidden = fmax((double)c->hidden, (double)pe_weights_axis(plan, W1, 0));
-    double heads = fmax((double)c->window.num_heads, (double)pe_weights_axis(plan, W2, 0));
+    double hidden = pe_size_most(plan, "hidden"), heads = pe_size_most(plan, "num_heads");
     pe_window_cost(plan, cost);
     if (pe_weights_wanted(plan))
         pe_network_room(cost, 3 * hidden + heads * (hidden + 1));
@@ -164,9 +144,7 @@ static void swinv2_cost(const struct pe_plan *plan, struct pe_cost *cost)
 static enum pe_status swinv2_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     struct swinv2 *c = plan->config;
-    struct tables *t = plan->tables = calloc(1, sizeof *t);
-    if (!t)
-        return pe_no_memory(err);
+    struct tables *t = plan->tables;
     enum pe_status status = pe_window_init(&t->window, plan, err);
     if (!status && plan->seq.n_grid == 3)
         return pe_fail(err, "/grid", "grid has 3 axes; swinv2's network has the coordinates of two: give [h,w]");
@@ -174,16 +152,17 @@ static enum pe_status swinv2_plan(struct pe_plan *plan, struct pe_failure *err)
         status = resolve_pretrained(c, &t->window, err);
     if (!status && pe_weights_wanted(plan))
         status = plan_network(plan, t, err);
-    if (!status && plan->attention && pe_weights_sent(plan, LOGIT_SCALE))
-        status = need_logit_scale(plan, err);
-    return status;
+    if (status || !plan->attention || !pe_weights_sent(plan, LOGIT_SCALE))
+        return status;
+    struct pe_tensor *scale = &plan->weights[LOGIT_SCALE].tensor;
+    if (scale->rank == 3 && scale->shape[1] == 1 && scale->shape[2] == 1)
+        scale->rank = 1; /* checkpoints have it as [num_heads, 1, 1] */
+    return pe_weights_need(plan, LOGIT_SCALE, err);
 }
 
 static void swinv2_drop(struct pe_plan *plan)
 {
-    struct tables *t = plan->tables;
-    if (t)
-        pe_network_free(t->network);
+    pe_network_free(((struct tables *)plan->tables)->network);
     pe_window_drop(plan);
 }
 
@@ -216,6 +195,7 @@ const struct pe_scheme pe_scheme_swinv2 = {
             .is_of_machine = true,
         },
     .config_bytes = sizeof(struct swinv2),
+    .tables_bytes = sizeof(struct tables),
     .has_axes = true,
     .cost = swinv2_cost,
     .plan = swinv2_plan,

@@ -138,15 +138,6 @@ static int64_t first_of_step(const struct ladder *s, int64_t k, bool float32)
     return low;
 }
 
-static void set_first(const struct t5 *c, struct tables *t)
-{
-    struct ladder s = {.e = t->side / 2, .m = c->max_distance, .l = t->side - t->side / 2};
-    s.log_e = s.e > 1 ? pe_dd_log(dd((double)s.e)) : dd(0);
-    s.log_m = pe_dd_log(dd((double)s.m));
-    for (int64_t b = 0; b < t->side; b++)
-        t->first[b] = (double)(b <= s.e ? b : first_of_step(&s, b - s.e, c->arith == PE_ARITH_FLOAT32));
-}
-
 /* ---- Buckets ---- */
 
 /* A bucket, and the number of consecutive distances upwards that share it. */
@@ -300,21 +291,6 @@ static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct
 
 /* ---- The plan ---- */
 
-static enum pe_status need_table(struct pe_plan *plan, struct pe_failure *err)
-{
-    struct t5 *c = plan->config;
-    enum pe_status status = PE_OK;
-    if (!pe_weights_wanted(plan))
-        return PE_OK;
-    if (pe_weights_axis(plan, TABLE, 1)) {
-        status = pe_fix_size(plan, "num_buckets", pe_weights_axis(plan, TABLE, 0), "table", err);
-        if (!status)
-            status = pe_fix_size(plan, "num_heads", pe_weights_axis(plan, TABLE, 1), "table", err);
-    }
-    uint64_t shape[2] = {(uint64_t)c->num_buckets, (uint64_t)c->num_heads};
-    return status ? status : pe_weights_need(plan, TABLE, shape, 2, err);
-}
-
 static enum pe_status check(const struct t5 *c, struct pe_failure *err)
 {
     int64_t side = c->bidirectional ? c->num_buckets / 2 : c->num_buckets;
@@ -332,17 +308,20 @@ static enum pe_status check(const struct t5 *c, struct pe_failure *err)
 static void t5_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct t5 *c = plan->config;
-    double buckets = fmin(fmax((double)c->num_buckets, (double)pe_weights_axis(plan, TABLE, 0)), BUCKETS_MAX);
+    double buckets = fmin(pe_size_most(plan, "num_buckets"), BUCKETS_MAX);
     double side = c->bidirectional ? buckets / 2 : buckets, distance = (double)c->max_distance;
     pe_cost_each(cost, side, sizeof(double), (log2(distance) + 1) * PE_NS_NEAR);
     pe_cost_add(cost, 0, 100 * sqrt(distance));
-    pe_bias_cost(plan, fmax((double)c->num_heads, (double)pe_weights_axis(plan, TABLE, 1)), cost);
+    pe_bias_cost(plan, pe_size_most(plan, "num_heads"), cost);
 }
 
 static enum pe_status t5_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct t5 *c = plan->config;
-    enum pe_status status = need_table(plan, err);
+    static const char *const sizes[] = {"num_buckets", "num_heads", NULL};
+    enum pe_status status = pe_fix_sizes(plan, sizes, err);
+    if (!status && pe_weights_wanted(plan))
+        status = pe_weights_need(plan, TABLE, err);
     if (!status)
         status = check(c, err);
     if (status)
@@ -356,7 +335,11 @@ static enum pe_status t5_plan(struct pe_plan *plan, struct pe_failure *err)
     t->side = (int32_t)side;
     t->bidirectional = c->bidirectional;
     t->bias.rule = (struct pe_bias_rule){.distance = distance, .pair = pair};
-    set_first(c, t);
+    struct ladder s = {.e = t->side / 2, .m = c->max_distance, .l = t->side - t->side / 2};
+    s.log_e = s.e > 1 ? pe_dd_log(dd((double)s.e)) : dd(0);
+    s.log_m = pe_dd_log(dd((double)s.m));
+    for (int64_t b = 0; b < t->side; b++)
+        t->first[b] = (double)(b <= s.e ? b : first_of_step(&s, b - s.e, c->arith == PE_ARITH_FLOAT32));
     return pe_bias_init(&t->bias, plan, &c->bias, err);
 }
 

@@ -50,25 +50,6 @@ static enum pe_status no_window(const struct pe_plan *plan, const char *pointer,
                    pe_text(found), plan->scheme->info.name);
 }
 
-/* A window is a whole grid, line by line; any other way of giving positions would leave the window or reorder it. */
-static enum pe_status check_sequence(const struct pe_plan *plan, struct pe_failure *err)
-{
-    const struct pe_sequence_fields *f = &plan->sequence;
-    char found[64];
-    snprintf(found, sizeof found, pe_text("grid has %u axes"), plan->seq.n_grid);
-    if (plan->seq.n_grid > 3)
-        return no_window(plan, "/grid", found, err);
-    if (f->positions.n)
-        return no_window(plan, "/positions", "positions are single places", err);
-    if (f->lens.n)
-        return no_window(plan, "/lens", "lens are several sequences", err);
-    if (f->segments)
-        return no_window(plan, "/segments", "segments are several grids", err);
-    if (plan->seq.k->merge)
-        return no_window(plan, "/order", "order merge is not line by line", err);
-    return PE_OK;
-}
-
 static const char *size_pointer(const struct pe_plan *plan) { return plan->seq.n_grid ? "/grid" : "/len"; }
 
 static enum pe_status check_rows(const struct pe_plan *plan, const struct pe_window *t, struct pe_failure *err)
@@ -86,9 +67,22 @@ enum pe_status pe_window_init(struct pe_window *t, struct pe_plan *plan, struct 
 {
     struct pe_sequence *seq = &plan->seq;
     const struct pe_window_fields *c = plan->config;
-    enum pe_status status = check_sequence(plan, err);
-    if (status)
-        return status;
+    enum pe_status status = PE_OK;
+    /* A window is a whole grid, line by line; any other way of giving positions would leave the window or reorder it.
+     */
+    const struct pe_sequence_fields *f = &plan->sequence;
+    char found[64];
+    snprintf(found, sizeof found, pe_text("grid has %u axes"), plan->seq.n_grid);
+    if (plan->seq.n_grid > 3)
+        return no_window(plan, "/grid", found, err);
+    if (f->positions.n)
+        return no_window(plan, "/positions", "positions are single places", err);
+    if (f->lens.n)
+        return no_window(plan, "/lens", "lens are several sequences", err);
+    if (f->segments)
+        return no_window(plan, "/segments", "segments are several grids", err);
+    if (plan->seq.k->merge)
+        return no_window(plan, "/order", "order merge is not line by line", err);
     t->frames = seq->n_grid == 3 ? seq->grid[0] : 1;
     t->h = seq->n_grid >= 2 ? seq->grid[seq->n_grid - 2] : 1;
     t->w = seq->n_grid >= 2 ? seq->grid[seq->n_grid - 1] : seq->k->n;
@@ -185,15 +179,12 @@ static enum pe_status read_table_grid(struct pe_plan *plan, struct pe_window *t,
                    ? PE_OK
                    : pe_fail(err, "/table_grid",
                              "interpolate needs table_grid, the window that the table was trained on");
-    enum pe_status status = pe_reals_expect(&c->table_grid, n, "table_grid", "as many as the window has axes", err);
+    int64_t sides[3];
+    enum pe_status status =
+        pe_reals_whole(&c->table_grid, n, "table_grid", "as many as the window has axes", sides, err);
     t->from[0] = 1;
-    for (uint64_t a = 0; a < n && !status; a++) {
-        double side = pe_real_at(&c->table_grid, a);
-        if (side != floor(side))
-            return pe_fail(err, "/table_grid", "table_grid has %s at index %llu; allowed: integers",
-                           pe_shown(side).text, (unsigned long long)a);
-        t->from[3 - n + a] = 2 * (uint64_t)side - 1;
-    }
+    for (unsigned a = 0; a < n && !status; a++)
+        t->from[3 - n + a] = 2 * (uint64_t)sides[a] - 1;
     c->interpolate = c->interpolate == PE_UNSET_WORD ? PE_BICUBIC : c->interpolate;
     return status;
 }
@@ -222,7 +213,7 @@ void pe_window_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct pe_window_fields *c = plan->config;
     const struct pe_sequence *seq = &plan->seq;
-    double tokens = 1, heads = fmax((double)c->num_heads, (double)pe_weights_axis(plan, TABLE, 1));
+    double tokens = 1, heads = pe_size_most(plan, "num_heads");
     for (unsigned a = 0; a < seq->n_grid; a++)
         tokens *= (double)seq->grid[a];
     tokens = seq->n_grid ? tokens : (double)seq->k->n;
@@ -240,9 +231,7 @@ void pe_window_cost(const struct pe_plan *plan, struct pe_cost *cost)
 enum pe_status pe_window_plan(struct pe_plan *plan, struct pe_failure *err)
 {
     const struct pe_window_fields *c = plan->config;
-    struct pe_window *t = plan->tables = calloc(1, sizeof *t);
-    if (!t)
-        return pe_no_memory(err);
+    struct pe_window *t = plan->tables;
     enum pe_status status = pe_window_init(t, plan, err);
     if (!status)
         status = read_table_grid(plan, t, err);
@@ -252,11 +241,10 @@ enum pe_status pe_window_plan(struct pe_plan *plan, struct pe_failure *err)
     uint64_t rows = is_resized ? t->from[0] * t->from[1] * t->from[2] + (t->has_class ? 3 : 0) : t->n_rows;
     if (is_resized && make_taps(plan, t, err))
         return err->status;
-    if (pe_weights_axis(plan, TABLE, 1))
-        status = pe_fix_size(plan, "num_heads", pe_weights_axis(plan, TABLE, 1), "table", err);
+    status = pe_fix_sizes(plan, (const char *const[]){"num_heads", NULL}, err);
     const uint64_t shape[2] = {rows, (uint64_t)c->num_heads};
     if (!status)
-        status = pe_weights_need(plan, TABLE, shape, 2, err);
+        status = pe_weights_need_shape(plan, TABLE, shape, 2, err);
     /* A number from the seed takes as long as about 32 products, a number that was sent as long as four. */
     double work = (double)c->num_heads * (pe_weights_sent(plan, TABLE) ? 4 : 32);
     for (unsigned a = 0; is_resized && a < 3; a++)
@@ -267,10 +255,9 @@ enum pe_status pe_window_plan(struct pe_plan *plan, struct pe_failure *err)
 void pe_window_drop(struct pe_plan *plan)
 {
     struct pe_window *t = plan->tables;
-    for (unsigned a = 0; t && a < 3; a++)
+    for (unsigned a = 0; a < 3; a++)
         pe_resample_drop(&t->taps[a]);
-    if (t)
-        free(t->table);
+    free(t->table);
     pe_bias_drop(plan);
 }
 
@@ -333,16 +320,6 @@ static struct stretch stretch_at(const struct pe_window *t, uint64_t i, uint64_t
     return (struct stretch){(f * high + y) * wide + x, left < most ? (size_t)left : most};
 }
 
-static void fill_index(const struct pe_window *t, uint64_t i, uint64_t j0, size_t n, int32_t *dst)
-{
-    struct stretch s;
-    for (size_t j = 0; j < n; j += s.n) {
-        s = stretch_at(t, i, j0 + j, n - j);
-        for (size_t k = 0; k < s.n; k++)
-            dst[j + k] = (int32_t)(s.index - k);
-    }
-}
-
 /* For n keys that begin at the start of a line of the window: the number of whole lines among them up to the end of
  * their frame, if the query is a patch too. */
 static size_t whole_lines(const struct pe_window *t, uint64_t i, uint64_t j, size_t n)
@@ -381,7 +358,12 @@ void pe_window_fill(const struct pe_plan *plan, const struct pe_output *output, 
         uint64_t row = b->row0 + r, i = row % plan->seq.q->n;
         char *at = (char *)dst + r * n * size;
         if (id == INDEX) {
-            fill_index(t, i, b->col0, n, (int32_t *)at);
+            struct stretch s;
+            for (size_t j = 0; j < n; j += s.n) {
+                s = stretch_at(t, i, b->col0 + j, n - j);
+                for (size_t k = 0; k < s.n; k++)
+                    ((int32_t *)at)[j + k] = (int32_t)(s.index - k);
+            }
         } else {
             fill_bias(t, (size_t)(row / plan->seq.q->n) % t->num_heads, i, b->col0, n, size, at);
             pe_bias_hide(plan, i, b->col0, n, output->dtype, at);

@@ -20,11 +20,7 @@ static void list(const struct pe_rel_sin_fields *c, double most, double least, d
     *last = least;
 }
 
-static enum pe_status conformer_plan(struct pe_plan *plan, struct pe_failure *err)
-{
-    static const struct pe_rel_sin_style style = {.is_interleaved = true, .clamps_both = true, .list = list};
-    return pe_rel_sin_plan(plan, &style, err);
-}
+static const struct pe_rel_sin_style style = {.is_interleaved = true, .clamps_both = true, .list = list};
 
 const struct pe_scheme pe_scheme_conformer = {
     .info =
@@ -39,12 +35,6 @@ const struct pe_scheme pe_scheme_conformer = {
             .outputs = pe_rel_sin_outputs,
             .inputs = inputs,
         },
-    .config_bytes = sizeof(struct pe_rel_sin_fields),
-    .is_pairwise = true,
-    .cost = pe_rel_sin_cost,
-    .plan = conformer_plan,
-    .drop = pe_rel_sin_drop,
-    .width = pe_rel_sin_width,
-    .fill = pe_rel_sin_fill,
-    .attend = &pe_rel_sin_attend,
+    .style = &style,
+    PE_REL_SIN_SCHEME,
 };

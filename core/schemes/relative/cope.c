@@ -39,27 +39,21 @@ static const struct pe_input_row inputs[] = {
 static void cope_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct cope *c = plan->config;
-    double rows = fmax((double)c->npos_max, (double)pe_weights_axis(plan, POS_EMB, 0));
-    double n = rows * (double)c->relative.head_dim;
+    double n = pe_size_most(plan, "npos_max") * (double)c->relative.head_dim;
     pe_cost_weights(cost, plan, POS_EMB, n);
     pe_cost_each(cost, n, 0, 3);
 }
 
 static enum pe_status cope_plan(struct pe_plan *plan, struct pe_failure *err)
 {
-    const struct cope *c = plan->config;
-    uint64_t sent = pe_weights_axis(plan, POS_EMB, 0);
-    enum pe_status status = sent ? pe_fix_size(plan, "npos_max", sent, "pos_emb", err) : PE_OK;
-    const uint64_t shape[2] = {(uint64_t)c->npos_max, (uint64_t)c->relative.head_dim};
+    enum pe_status status = pe_fix_sizes(plan, (const char *const[]){"npos_max", NULL}, err);
     if (!status)
-        status = pe_weights_need(plan, POS_EMB, shape, 2, err);
+        status = pe_weights_need(plan, POS_EMB, err);
     if (status)
         return status;
-    plan->tables = pe_relative_read(plan, POS_EMB);
+    plan->tables = pe_weights_all(plan, POS_EMB);
     return plan->tables ? PE_OK : pe_no_memory(err);
 }
-
-static void cope_drop(struct pe_plan *plan) { free(plan->tables); }
 
 /* ---- Attention ---- */
 
@@ -155,6 +149,5 @@ const struct pe_scheme pe_scheme_cope = {
     .is_counted = true,
     .cost = cope_cost,
     .plan = cope_plan,
-    .drop = cope_drop,
     .attend = &attend,
 };

@@ -86,7 +86,7 @@ static enum pe_status take_grid(struct pe_plan *plan, struct tables *t, struct p
 static enum pe_status resize(const struct pe_plan *plan, unsigned axis, struct tables *t, struct pe_failure *err)
 {
     size_t n = n_rows_of(t, axis), d = head_dim_of(plan), sent = (size_t)plan->weights[axis].tensor.shape[0];
-    double *from = pe_relative_read(plan, axis), *to = n == sent ? from : calloc(n * d, sizeof *to);
+    double *from = pe_weights_all(plan, axis), *to = n == sent ? from : calloc(n * d, sizeof *to);
     struct pe_resample_taps taps = {0};
     t->vector[axis] = to;
     if (!from || !to || (n != sent && pe_resample_init(&taps, &(struct pe_resample){.kind = PE_BILINEAR}, sent, n))) {
@@ -110,7 +110,7 @@ static enum pe_status make_table(struct pe_plan *plan, unsigned axis, struct tab
     if ((double)n_rows_of(t, axis) * (double)d > PE_RELATIVE_TABLE_MAX)
         return pe_fail(err, "/grid", "%s would have %zu rows of %llu channels; allowed: %d numbers", inputs[axis].name,
                        n_rows_of(t, axis), (unsigned long long)d, PE_RELATIVE_TABLE_MAX);
-    enum pe_status status = pe_weights_need(plan, axis, shape, 2, err);
+    enum pe_status status = pe_weights_need_shape(plan, axis, shape, 2, err);
     return status ? status : resize(plan, axis, t, err);
 }
 
@@ -128,9 +128,7 @@ static void decomposed_cost(const struct pe_plan *plan, struct pe_cost *cost)
 
 static enum pe_status decomposed_plan(struct pe_plan *plan, struct pe_failure *err)
 {
-    struct tables *t = plan->tables = calloc(1, sizeof *t);
-    if (!t)
-        return pe_no_memory(err);
+    struct tables *t = plan->tables;
     enum pe_status status = take_grid(plan, t, err);
     for (unsigned axis = 0; axis < N_AXES && !status && plan->attention; axis++)
         status = make_table(plan, axis, t, err);
@@ -140,9 +138,8 @@ static enum pe_status decomposed_plan(struct pe_plan *plan, struct pe_failure *e
 static void decomposed_drop(struct pe_plan *plan)
 {
     struct tables *t = plan->tables;
-    for (unsigned axis = 0; t && axis < N_AXES; axis++)
+    for (unsigned axis = 0; axis < N_AXES; axis++)
         free(t->vector[axis]);
-    free(t);
 }
 
 /* index_h[i, j] = y_i - y_j + h - 1, index_w[i, j] = x_i - x_j + w - 1 */
@@ -251,6 +248,7 @@ const struct pe_scheme pe_scheme_decomposed = {
             .inputs = inputs,
         },
     .config_bytes = sizeof(struct decomposed),
+    .tables_bytes = sizeof(struct tables),
     .has_axes = true,
     .cost = decomposed_cost,
     .plan = decomposed_plan,

@@ -77,32 +77,35 @@ bool pe_rows_is_after(const struct pe_rows *rows, size_t row, size_t key)
 
 /* ---- The output index ---- */
 
-struct table {
-    pe_relative_row_fn *row;
-};
-
-static void rows_of(const struct pe_plan *plan, const void *table, double rel, size_t n, void *out)
+static void rows_of(const struct pe_plan *plan, const void *unused, double rel, size_t n, void *out)
 {
-    pe_relative_row_fn *row = ((const struct table *)table)->row;
+    (void)unused;
     for (size_t i = 0; i < n; i++)
-        ((int32_t *)out)[i] = row(plan, (int64_t)rel + (int64_t)i);
+        ((int32_t *)out)[i] = plan->scheme->table_row(plan, (int64_t)rel + (int64_t)i);
 }
 
-void pe_relative_fill_index(const struct pe_plan *plan, pe_relative_row_fn *row, const struct pe_block *b, int32_t *dst)
+void pe_relative_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                      void *dst)
 {
     const struct pe_positions *q = plan->seq.q, *k = plan->seq.k;
+    int32_t *out = dst;
+    (void)output, (void)id;
     if (pe_toeplitz_fits(plan)) {
-        pe_toeplitz_fill(plan, rows_of, &(struct table){row}, sizeof *dst, b, dst);
+        pe_toeplitz_fill(plan, rows_of, NULL, sizeof *out, b, out);
         return;
     }
     for (uint64_t i = 0; i < b->n_rows; i++)
-        for (uint64_t j = 0; j < b->n_cols; j++)
-            *dst++ = row(plan, (int64_t)(pe_position_at(k, b->col0 + j) - pe_position_at(q, b->row0 + i)));
+        for (uint64_t j = 0; j < b->n_cols; j++) {
+            double rel = pe_position_at(k, b->col0 + j) - pe_position_at(q, b->row0 + i);
+            *out++ = plan->scheme->table_row(plan, (int64_t)rel);
+        }
 }
 
-bool pe_relative_fill_line(const struct pe_plan *plan, pe_relative_row_fn *row, uint64_t first, size_t n, void *dst)
+bool pe_relative_line(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t matrix,
+                      uint64_t first, size_t n, void *dst)
 {
-    return pe_toeplitz_line(plan, rows_of, &(struct table){row}, first, n, dst);
+    (void)output, (void)id, (void)matrix;
+    return pe_toeplitz_line(plan, rows_of, NULL, first, n, dst);
 }
 
 /* ---- Rows of the table for a block ---- */
@@ -129,12 +132,12 @@ void pe_relative_index_cost(const struct pe_plan *plan, double ns, struct pe_cos
 }
 
 /* The smallest distance is that of the last query and the first key. */
-enum pe_status pe_relative_index_open(const struct pe_plan *plan, pe_relative_row_fn *row, struct pe_relative_index *x,
-                                      struct pe_failure *err)
+enum pe_status pe_relative_open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_failure *err)
 {
+    struct pe_relative_index *x = plan->tables;
     const struct pe_sequence *seq = &plan->seq;
     size_t n = seq->q->n + seq->k->n - 1;
-    *x = (struct pe_relative_index){.row = row};
+    (void)a;
     if (!pe_rows_are_runs(plan))
         return PE_OK;
     x->run = malloc(n * sizeof *x->run);
@@ -142,7 +145,7 @@ enum pe_status pe_relative_index_open(const struct pe_plan *plan, pe_relative_ro
         return pe_no_memory(err);
     int64_t rel = 1 - (int64_t)seq->q->n + (seq->piece ? 0 : (int64_t)(seq->k->start - seq->q->start));
     for (size_t m = 0; m < n; m++)
-        x->run[m] = row(plan, rel + (int64_t)m);
+        x->run[m] = plan->scheme->table_row(plan, rel + (int64_t)m);
     x->is_smooth = steps_by_one(x->run, n);
     return PE_OK;
 }
@@ -151,7 +154,6 @@ enum pe_status pe_relative_index_open(const struct pe_plan *plan, pe_relative_ro
  * computed. */
 struct indices {
     const struct pe_rows *rows;
-    pe_relative_row_fn *row;
     int32_t *vector; /* [n_rows + n_keys - 1], or [n_keys] */
     bool is_run, is_smooth;
     int32_t first, n; /* rows that occur: indices are counted from the first */
@@ -160,11 +162,11 @@ struct indices {
 static void open_indices(struct indices *x, const struct pe_rows *rows, const struct pe_relative_index *index,
                          size_t n_table)
 {
-    *x = (struct indices){.rows = rows, .row = index->row, .vector = rows->scratch, .n = (int32_t)n_table};
-    x->is_run = index->run;
-    x->is_smooth = index->is_smooth;
-    if (!x->is_run)
+    *x = (struct indices){.rows = rows, .vector = rows->scratch, .n = (int32_t)n_table};
+    if (!index || !index->run)
         return;
+    x->is_run = true;
+    x->is_smooth = index->is_smooth;
     size_t n = rows->n_rows + rows->n_keys - 1;
     const int32_t *run = index->run + (rows->plan->seq.q->n - rows->i0 - rows->n_rows + rows->j0);
     int32_t least = INT32_MAX, most = 0;
@@ -183,7 +185,7 @@ static const int32_t *indices_of(const struct indices *x, size_t i)
     if (x->is_run)
         return x->vector + (x->rows->n_rows - 1 - i);
     for (size_t j = 0; j < x->rows->n_keys; j++)
-        x->vector[j] = x->row(x->rows->plan, pe_rows_rel(x->rows, i, j));
+        x->vector[j] = x->rows->plan->scheme->table_row(x->rows->plan, pe_rows_rel(x->rows, i, j));
     return x->vector;
 }
 
@@ -354,17 +356,6 @@ void pe_relative_add_values(const struct pe_rows *rows, const struct pe_relative
 }
 
 /* ---- Tables ---- */
-
-double *pe_relative_read(const struct pe_plan *plan, size_t id)
-{
-    const struct pe_weights *w = &plan->weights[id];
-    uint64_t n = 0;
-    pe_shape_count(w->tensor.shape, w->tensor.rank, &n);
-    double *out = malloc((n ? n : 1) * sizeof *out);
-    if (out)
-        pe_weights_read(w, 0, n, out);
-    return out;
-}
 
 double pe_relative_norm(const double *table, size_t n, size_t width)
 {

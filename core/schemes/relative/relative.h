@@ -35,29 +35,24 @@ struct pe_relative_fields {
 /* Refuses positions with a fraction. */
 enum pe_status pe_relative_check(const struct pe_plan *plan, struct pe_failure *err);
 
-/* The row of a scheme's table for a relative position rel = k_pos - q_pos. */
-typedef int32_t pe_relative_row_fn(const struct pe_plan *plan, int64_t rel);
-
-/* The table rows of all distances, ascending, if sequences are runs. A scheme's `open` computes it; free it with
- * free(run). */
+/* The table rows of all distances, ascending, if sequences are runs: first in the tables of schemes with `table_row`,
+ * whose attend->open is pe_relative_open and whose drop() frees `run`. */
 struct pe_relative_index {
-    pe_relative_row_fn *row;
     int32_t *run;   /* [q_len + k_len - 1], owned; NULL: each row is computed when needed */
     bool is_smooth; /* the rows along it only rise or only fall, by at most one */
 };
 /* Adds the cost of opening it if one row takes ns nanoseconds, for the scheme's cost(). */
 void pe_relative_index_cost(const struct pe_plan *plan, double ns, struct pe_cost *cost);
-enum pe_status pe_relative_index_open(const struct pe_plan *plan, pe_relative_row_fn *row, struct pe_relative_index *x,
-                                      struct pe_failure *err);
+enum pe_status pe_relative_open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_failure *err);
 
 /* The smallest and the largest relative position in the sequence. */
 void pe_relative_reach(const struct pe_plan *plan, int64_t *least, int64_t *most);
 
-/* Writes a block of the output index [q_len, k_len]. */
-void pe_relative_fill_index(const struct pe_plan *plan, pe_relative_row_fn *row, const struct pe_block *block,
-                            int32_t *dst);
-/* Like pe_fill_line, for the output index. */
-bool pe_relative_fill_line(const struct pe_plan *plan, pe_relative_row_fn *row, uint64_t first, size_t n, void *dst);
+/* fill() and line() of the output index [q_len, k_len]. */
+void pe_relative_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
+                      const struct pe_block *block, void *dst);
+bool pe_relative_line(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t matrix,
+                      uint64_t first, size_t n, void *dst);
 
 /* Scratch of the two below, in numbers, for blocks of n_rows queries and a table of n_table rows. */
 size_t pe_relative_scratch(const struct pe_plan *plan, size_t n_rows, size_t n_table);
@@ -73,6 +68,7 @@ const void *pe_relative_panels(const struct pe_arithmetic *a, const void *table,
 size_t pe_relative_meeting_size(const struct pe_plan *plan, size_t n_table);
 void pe_relative_meet(const struct pe_rows *keys, const void *table, size_t n_table, void *meeting);
 
+/* index: NULL, each row is computed when needed. */
 void pe_relative_add_by_query(const struct pe_rows *rows, const struct pe_relative_index *index, const void *panels,
                               size_t n_table, double factor);
 void pe_relative_add_by_key(const struct pe_rows *rows, const struct pe_relative_index *index, const void *table,
@@ -83,8 +79,6 @@ void pe_relative_add_parts(const struct pe_rows *rows);
 void pe_relative_add_values(const struct pe_rows *rows, const struct pe_relative_index *index, const void *table,
                             size_t n_table, void *out, size_t out_stride, size_t v_dim);
 
-/* Makes an array of all elements of input id as doubles (free it with free); NULL: no memory. */
-double *pe_relative_read(const struct pe_plan *plan, size_t id);
 /* The largest norm of a row of table [n, width]. */
 double pe_relative_norm(const double *table, size_t n, size_t width);
 
@@ -143,21 +137,8 @@ enum pe_rel_sin_input { PE_REL_U, PE_REL_V, PE_REL_W, PE_REL_SEG_EMBED, PE_REL_S
     [PE_REL_W] =                                                                                                       \
         PE_INPUT("w_r", "num_heads*head_dim,d_model", PE_ATTEND, false, "projection of R", "r_net.weight: projects R")
 
-extern const struct pe_output_row pe_rel_sin_outputs[];
-extern const struct pe_attend pe_rel_sin_attend;
-
-enum pe_status pe_rel_sin_plan(struct pe_plan *plan, const struct pe_rel_sin_style *style, struct pe_failure *err);
-void pe_rel_sin_cost(const struct pe_plan *plan, struct pe_cost *cost);
-void pe_rel_sin_drop(struct pe_plan *plan);
-void pe_rel_sin_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
-                     const struct pe_block *block, void *dst);
-uint64_t pe_rel_sin_width(const struct pe_plan *plan); /* "width" of the outputs: how many distances */
-
-/* Between relative_sinusoid.c (R, the plan) and relative_sinusoid_attend.c (attention). */
-
 /* plan->tables. Its arrays and waves are owned. */
 struct pe_rel_sin_tables {
-    const struct pe_rel_sin_style *style;
     double first; /* of the output's distances, or of the attention's */
     uint64_t n;
     struct pe_waves *waves;
@@ -168,52 +149,20 @@ struct pe_rel_sin_tables {
     void *projected; /* panels of each head in the arithmetic's format; NULL: computed again for each head */
 };
 
-/* Writes rows from row0 on and columns from col0 on of R, without gaps. */
-void pe_rel_sin_fill_r(const struct pe_plan *plan, enum pe_dtype dtype, const struct pe_block *b, char *dst);
+/* The rest of the descriptor, but `style`. */
+#define PE_REL_SIN_SCHEME                                                                                              \
+    .config_bytes = sizeof(struct pe_rel_sin_fields), .tables_bytes = sizeof(struct pe_rel_sin_tables),                \
+    .is_pairwise = true, .cost = pe_rel_sin_cost, .plan = pe_rel_sin_plan, .drop = pe_rel_sin_drop,                    \
+    .width = pe_rel_sin_width, .fill = pe_rel_sin_fill, .table_row = pe_rel_sin_row, .attend = &pe_rel_sin_attend
 
-enum { PE_R_ROWS = 64 }; /* rows of R projected at a time */
-
-/* ---- DeBERTa ---- */
-
-/* Between deberta.c and deberta_tables.c (the inputs and the tables of relative positions). */
-
-/* Content to position, with pos_key; position to content, with pos_query. */
-enum pe_deberta_term { PE_C2P, PE_P2C };
-extern const char *const pe_deberta_term_names[]; /* NULL-terminated */
-
-struct pe_deberta {
-    struct pe_relative_fields relative;
-    int64_t position_buckets, max_relative_positions;
-    const struct pe_value *pos_att_type, *norm_rel_ebd;
-    bool share_att_key, clamp_first;
-};
-
-/* Buckets of distances beyond mid = position_buckets/2. */
-struct pe_deberta_ladder {
-    int64_t mid;
-    struct pe_dd log_mid, log_m; /* ln mid, ln((M-1)/mid) */
-};
-
-struct pe_deberta_tables {
-    bool has[2]; /* the terms */
-    int64_t span;
-    double *table[2];               /* pos_key, pos_query: [num_heads, 2·span, head_dim] */
-    struct pe_relative_index index; /* of attention */
-    struct pe_deberta_ladder ladder;
-    int64_t n_buckets;
-    int32_t bucket[]; /* [n_buckets]: b of each distance from 0 on, at most the span */
-};
-
-/* The row of both tables for a relative position. */
-int32_t pe_deberta_row(const struct pe_plan *plan, int64_t rel);
-
-extern const struct pe_input_row pe_deberta_inputs[];
-extern const struct pe_attend pe_deberta_attend;
-
-/* Checks the weights sent and computes t->table for each term of t->has, for attention. The config is resolved, and
- * t->span is set. The plan's drop frees the tables, also after a failure. */
-enum pe_status pe_deberta_tables_make(struct pe_plan *plan, struct pe_deberta_tables *t, struct pe_failure *err);
-/* Adds its cost, and that of the norms of the tables' rows. rows: 2·span. The config need not be resolved. */
-void pe_deberta_tables_cost(const struct pe_plan *plan, double rows, struct pe_cost *cost);
+extern const struct pe_output_row pe_rel_sin_outputs[];
+extern const struct pe_attend pe_rel_sin_attend;
+enum pe_status pe_rel_sin_plan(struct pe_plan *plan, struct pe_failure *err);
+void pe_rel_sin_cost(const struct pe_plan *plan, struct pe_cost *cost);
+void pe_rel_sin_drop(struct pe_plan *plan);
+void pe_rel_sin_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
+                     const struct pe_block *block, void *dst);
+uint64_t pe_rel_sin_width(const struct pe_plan *plan); /* "width" of the outputs: how many distances */
+int32_t pe_rel_sin_row(const struct pe_plan *plan, int64_t rel);
 
 #endif

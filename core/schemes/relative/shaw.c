@@ -68,11 +68,11 @@ static const struct pe_input_row inputs[] = {
 };
 
 struct tables {
+    struct pe_relative_index index; /* of attention */
     int64_t p_min, p_max;
     size_t n_rows;
     double *rel_k, *rel_v; /* [n_rows, head_dim], [n_rows, v_dim]; NULL: none */
     size_t v_dim;
-    struct pe_relative_index index; /* of attention */
 };
 
 static bool is_hugging_face(const struct shaw *c) { return c->table_style >= RELATIVE_KEY; }
@@ -173,16 +173,16 @@ static enum pe_status read_tables(struct pe_plan *plan, struct tables *t, struct
 {
     const struct shaw *c = plan->config;
     const uint64_t k[2] = {t->n_rows, (uint64_t)c->relative.head_dim}, v[2] = {t->n_rows, t->v_dim};
-    enum pe_status status = pe_weights_need(plan, REL_K, k, 2, err);
+    enum pe_status status = pe_weights_need_shape(plan, REL_K, k, 2, err);
     bool has_values = !is_hugging_face(c) && (pe_weights_sent(plan, REL_V) || plan->weights[REL_K].is_seeded);
     if (!status && is_hugging_face(c))
         status = refuse_sent(plan, REL_V, err);
     if (!status && has_values)
-        status = pe_weights_need(plan, REL_V, v, 2, err);
+        status = pe_weights_need_shape(plan, REL_V, v, 2, err);
     if (status)
         return status;
-    t->rel_k = pe_relative_read(plan, REL_K);
-    t->rel_v = has_values ? pe_relative_read(plan, REL_V) : NULL;
+    t->rel_k = pe_weights_all(plan, REL_K);
+    t->rel_v = has_values ? pe_weights_all(plan, REL_V) : NULL;
     return t->rel_k && (t->rel_v || !has_values) ? PE_OK : pe_no_memory(err);
 }
 
@@ -229,9 +229,7 @@ static void shaw_cost(const struct pe_plan *plan, struct pe_cost *cost)
 
 static enum pe_status shaw_plan(struct pe_plan *plan, struct pe_failure *err)
 {
-    struct tables *t = plan->tables = calloc(1, sizeof *t);
-    if (!t)
-        return pe_no_memory(err);
+    struct tables *t = plan->tables;
     enum pe_status status = pe_relative_check(plan, err);
     if (!status)
         status = set_range(plan, t, err);
@@ -243,27 +241,9 @@ static enum pe_status shaw_plan(struct pe_plan *plan, struct pe_failure *err)
 static void shaw_drop(struct pe_plan *plan)
 {
     struct tables *t = plan->tables;
-    if (t) {
-        free(t->rel_k);
-        free(t->rel_v);
-        free(t->index.run);
-    }
-    free(t);
-}
-
-static void shaw_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
-                      void *dst)
-{
-    (void)output;
-    (void)id;
-    pe_relative_fill_index(plan, row, b, dst);
-}
-
-static bool line(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t matrix, uint64_t first,
-                 size_t n, void *dst)
-{
-    (void)output, (void)id, (void)matrix;
-    return pe_relative_fill_line(plan, row, first, n, dst);
+    free(t->rel_k);
+    free(t->rel_v);
+    free(t->index.run);
 }
 
 /* ---- Attention ---- */
@@ -318,12 +298,6 @@ static const void *open_head(const struct pe_plan *plan, const struct pe_arithme
     return tables;
 }
 
-static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_failure *err)
-{
-    (void)a;
-    return pe_relative_index_open(plan, row, &((struct tables *)plan->tables)->index, err);
-}
-
 static void open_keys(const struct pe_rows *keys, void *tables)
 {
     const struct tables *t = keys->plan->tables;
@@ -358,7 +332,7 @@ static const struct pe_attend attend = {
     .largest = largest,
     .room = room,
     .work = work,
-    .open = open,
+    .open = pe_relative_open,
     .open_head = open_head,
     .open_keys = open_keys,
     .add_scores = pe_relative_add_parts,
@@ -383,11 +357,13 @@ const struct pe_scheme pe_scheme_shaw = {
             .inputs = inputs,
         },
     .config_bytes = sizeof(struct shaw),
+    .tables_bytes = sizeof(struct tables),
     .is_pairwise = true,
     .cost = shaw_cost,
     .plan = shaw_plan,
     .drop = shaw_drop,
-    .fill = shaw_fill,
-    .line = line,
+    .fill = pe_relative_fill,
+    .line = pe_relative_line,
+    .table_row = row,
     .attend = &attend,
 };

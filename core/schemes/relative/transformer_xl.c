@@ -22,11 +22,7 @@ static void list(const struct pe_rel_sin_fields *c, double most, double least, d
     *last = 0;
 }
 
-static enum pe_status transformer_xl_plan(struct pe_plan *plan, struct pe_failure *err)
-{
-    static const struct pe_rel_sin_style style = {.list = list};
-    return pe_rel_sin_plan(plan, &style, err);
-}
+static const struct pe_rel_sin_style style = {.list = list};
 
 const struct pe_scheme pe_scheme_transformer_xl = {
     .info =
@@ -42,12 +38,6 @@ const struct pe_scheme pe_scheme_transformer_xl = {
             .outputs = pe_rel_sin_outputs,
             .inputs = inputs,
         },
-    .config_bytes = sizeof(struct pe_rel_sin_fields),
-    .is_pairwise = true,
-    .cost = pe_rel_sin_cost,
-    .plan = transformer_xl_plan,
-    .drop = pe_rel_sin_drop,
-    .width = pe_rel_sin_width,
-    .fill = pe_rel_sin_fill,
-    .attend = &pe_rel_sin_attend,
+    .style = &style,
+    PE_REL_SIN_SCHEME,
 };

@@ -27,11 +27,7 @@ static void list(const struct pe_rel_sin_fields *c, double most, double least, d
     *last = c->causal ? 0 : least;
 }
 
-static enum pe_status xlnet_plan(struct pe_plan *plan, struct pe_failure *err)
-{
-    static const struct pe_rel_sin_style style = {.clamps_both = true, .has_segments = true, .list = list};
-    return pe_rel_sin_plan(plan, &style, err);
-}
+static const struct pe_rel_sin_style style = {.clamps_both = true, .has_segments = true, .list = list};
 
 const struct pe_scheme pe_scheme_xlnet = {
     .info =
@@ -46,12 +42,6 @@ const struct pe_scheme pe_scheme_xlnet = {
             .outputs = pe_rel_sin_outputs,
             .inputs = inputs,
         },
-    .config_bytes = sizeof(struct pe_rel_sin_fields),
-    .is_pairwise = true,
-    .cost = pe_rel_sin_cost,
-    .plan = xlnet_plan,
-    .drop = pe_rel_sin_drop,
-    .width = pe_rel_sin_width,
-    .fill = pe_rel_sin_fill,
-    .attend = &pe_rel_sin_attend,
+    .style = &style,
+    PE_REL_SIN_SCHEME,
 };

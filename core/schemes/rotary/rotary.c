@@ -73,12 +73,9 @@ enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_failure *err)
 void pe_rotary_drop(struct pe_plan *plan)
 {
     struct pe_rotary *r = plan->tables;
-    if (r) {
-        free(r->at.lists);
-        free(r->extra);
-        free(r->steps);
-    }
-    free(r);
+    free(r->at.lists);
+    free(r->extra);
+    free(r->steps);
 }
 
 /* ---- Attention ---- */

@@ -52,16 +52,6 @@ const struct pe_reals *pe_rotary_sections(const struct pe_rotary_fields *given)
     return given->scaling.mrope_section.n ? &given->scaling.mrope_section : &given->mrope_section;
 }
 
-static void usual_sections(struct pe_rotary_resolved *now)
-{
-    size_t n = now->n_pairs, share = 3 * n / 8;
-    bool is_even = now->channels == PE_IMROPE;
-    now->n_widths = 3;
-    now->pairs[0] = is_even ? (n + 2) / 3 : n - 2 * share;
-    now->pairs[1] = is_even ? (n + 1) / 3 : share;
-    now->pairs[2] = is_even ? n / 3 : share;
-}
-
 static enum pe_status wrong_sections(const struct pe_rotary_resolved *now, uint64_t n, struct pe_failure *err)
 {
     const struct pe_rotary_channel_word *word = &words[now->channels];
@@ -84,7 +74,12 @@ static enum pe_status read_sections(struct pe_rotary_resolved *now, struct pe_fa
     const struct pe_reals *list = pe_rotary_sections(now->given);
     double sum = 0;
     if (!list->n && !word->needs_sections) {
-        usual_sections(now);
+        size_t n = now->n_pairs, share = 3 * n / 8;
+        bool is_even = now->channels == PE_IMROPE;
+        now->n_widths = 3;
+        now->pairs[0] = is_even ? (n + 2) / 3 : n - 2 * share;
+        now->pairs[1] = is_even ? (n + 1) / 3 : share;
+        now->pairs[2] = is_even ? n / 3 : share;
         return PE_OK;
     }
     if (list->array.rank != 1 || list->n < word->least || list->n > word->most)
@@ -134,24 +129,6 @@ static enum pe_status check_list(const struct pe_rotary_resolved *now, struct pe
     return PE_OK;
 }
 
-/* Reads axis_order, a permutation; the default is the axes in order. */
-static enum pe_status read_order(const struct pe_reals *list, unsigned n_axes, unsigned *order, struct pe_failure *err)
-{
-    unsigned seen = 0;
-    for (unsigned a = 0; a < n_axes; a++)
-        order[a] = a;
-    if (!list->n)
-        return PE_OK;
-    for (unsigned a = 0; list->n == n_axes && a < n_axes; a++) {
-        double x = pe_real_at(list, a);
-        if (x == floor(x) && x < n_axes)
-            seen |= 1U << (order[a] = (unsigned)x);
-    }
-    if (list->array.rank == 1 && seen == (1U << n_axes) - 1)
-        return PE_OK;
-    return pe_fail(err, "/axis_order", "axis_order is not each of 0 to %u once", n_axes - 1);
-}
-
 /* By default 2·floor(r / (2·axes)) channels for each axis, and the remainder goes to the first. */
 static enum pe_status resolve_blocks(struct pe_rotary_resolved *now, struct pe_failure *err)
 {
@@ -161,7 +138,20 @@ static enum pe_status resolve_blocks(struct pe_rotary_resolved *now, struct pe_f
         now->pairs[a] = given->axes_dim.n ? (size_t)pe_real_at(&given->axes_dim, a) / 2
                                           : now->n_pairs / n + (a == 0 ? now->n_pairs % n : 0);
     now->n_widths = n > 1 || given->axes_dim.n ? n : 0;
-    return read_order(&given->axis_order, n, now->order, err);
+    /* Reads axis_order, a permutation; the default is the axes in order. */
+    unsigned seen = 0;
+    for (unsigned a = 0; a < n; a++)
+        now->order[a] = a;
+    if (!given->axis_order.n)
+        return PE_OK;
+    for (unsigned a = 0; given->axis_order.n == n && a < n; a++) {
+        double x = pe_real_at(&given->axis_order, a);
+        if (x == floor(x) && x < n)
+            seen |= 1U << (now->order[a] = (unsigned)x);
+    }
+    if (given->axis_order.array.rank == 1 && seen == (1U << n) - 1)
+        return PE_OK;
+    return pe_fail(err, "/axis_order", "axis_order is not each of 0 to %u once", n - 1);
 }
 
 static enum pe_status check_layout(const struct pe_rotary_resolved *now, struct pe_failure *err)
@@ -240,9 +230,22 @@ static enum pe_status read_axis_scaling(struct pe_rotary_resolved *now, unsigned
     return status;
 }
 
-/* Each axis's base and scaling: those of all, or its own. */
-static enum pe_status resolve_own(struct pe_rotary_resolved *now, struct pe_failure *err)
+static enum pe_status resolve_ladder(struct pe_rotary_resolved *now, struct pe_failure *err)
 {
+    bool has_blocks = now->channels == PE_UNSET_WORD && !now->given->channel_axis.n;
+    now->ladder = now->given->ladder != PE_UNSET_WORD ? (enum pe_rotary_ladder)now->given->ladder
+                  : has_blocks                        ? PE_LADDER_OWN
+                                                      : PE_LADDER_SHARED;
+    if (check_ladder(now, err))
+        return err->status;
+    if (now->ladder == PE_LADDER_SHARED || now->given->inv_freq.n)
+        return PE_OK;
+    if (now->n_axes > 1 && (now->scaling.rule->has_one_ladder || now->scaling.divisors.n))
+        return pe_fail(err, "/scaling/type",
+                       "%s has factors for one list of frequencies, but each axis has its own: choose "
+                       "channels, or another scaling",
+                       now->scaling.rule->name);
+    /* Each axis's base and scaling: those of all, or its own. */
     const struct pe_rotary_fields *given = now->given;
     const struct pe_value *list = given->axis_scaling;
     for (unsigned a = 0; a < now->n_axes; a++) {
@@ -264,24 +267,6 @@ static enum pe_status resolve_own(struct pe_rotary_resolved *now, struct pe_fail
             return err->status;
     }
     return PE_OK;
-}
-
-static enum pe_status resolve_ladder(struct pe_rotary_resolved *now, struct pe_failure *err)
-{
-    bool has_blocks = now->channels == PE_UNSET_WORD && !now->given->channel_axis.n;
-    now->ladder = now->given->ladder != PE_UNSET_WORD ? (enum pe_rotary_ladder)now->given->ladder
-                  : has_blocks                        ? PE_LADDER_OWN
-                                                      : PE_LADDER_SHARED;
-    if (check_ladder(now, err))
-        return err->status;
-    if (now->ladder == PE_LADDER_SHARED || now->given->inv_freq.n)
-        return PE_OK;
-    if (now->n_axes > 1 && (now->scaling.rule->has_one_ladder || now->scaling.divisors.n))
-        return pe_fail(err, "/scaling/type",
-                       "%s has factors for one list of frequencies, but each axis has its own: choose "
-                       "channels, or another scaling",
-                       now->scaling.rule->name);
-    return resolve_own(now, err);
 }
 
 enum pe_status pe_rotary_resolve_pairs(struct pe_rotary_resolved *now, struct pe_failure *err)

@@ -39,21 +39,6 @@ static struct pe_dd pixel_frequency(double max_freq, size_t i, size_t n)
     return dd_mul(pi, dd_add(dd(1), dd_mul(share, dd_sub(dd(max_freq / 2), dd(1)))));
 }
 
-/* One ladder for all axes. pixtral: its even frequencies for rows, then the odd ones for columns (mistral-inference).
- * dinov3: 2π·base^(-4i/r) for each of the two axes. */
-static void shared_ladder(const struct pe_rotary_resolved *now, struct pe_rotary *r, struct pe_dd *ladder)
-{
-    size_t n = r->n_pairs;
-    struct pe_scaling_use use = now->use;
-    if (now->channels == PE_DINOV3)
-        use.dim = (double)n;
-    pe_scaling_ladder(&now->scaling, &use, n, ladder);
-    for (size_t i = 0; i < n; i++)
-        r->inv_freq[i] = now->channels == PE_PIXTRAL  ? ladder[2 * (i % (n / 2)) + (i >= n / 2)]
-                         : now->channels == PE_DINOV3 ? dd_mul(dd_mul_d(pi, 2), ladder[i % (n / 2)])
-                                                      : ladder[i];
-}
-
 /* The ladder of one axis, over the pairs that look at it. Where it is one pair, NTK-aware scaling has no exponent. */
 static enum pe_status own_ladder(const struct pe_rotary_resolved *now, struct pe_rotary *r, const signed char *axis,
                                  unsigned a, struct pe_dd *ladder, struct pe_failure *err)
@@ -86,8 +71,19 @@ static enum pe_status set_ladders(const struct pe_rotary_resolved *now, struct p
     struct pe_dd *ladder = malloc(r->n_pairs * sizeof *ladder);
     if (!ladder)
         return pe_no_memory(err);
-    if (now->ladder == PE_LADDER_SHARED)
-        shared_ladder(now, r, ladder);
+    if (now->ladder == PE_LADDER_SHARED) {
+        /* One ladder for all axes. pixtral: its even frequencies for rows, then the odd ones for columns
+         * (mistral-inference). dinov3: 2π·base^(-4i/r) for each of the two axes. */
+        size_t n = r->n_pairs;
+        struct pe_scaling_use use = now->use;
+        if (now->channels == PE_DINOV3)
+            use.dim = (double)n;
+        pe_scaling_ladder(&now->scaling, &use, n, ladder);
+        for (size_t i = 0; i < n; i++)
+            r->inv_freq[i] = now->channels == PE_PIXTRAL  ? ladder[2 * (i % (n / 2)) + (i >= n / 2)]
+                             : now->channels == PE_DINOV3 ? dd_mul(dd_mul_d(pi, 2), ladder[i % (n / 2)])
+                                                          : ladder[i];
+    }
     enum pe_status status = PE_OK;
     for (unsigned a = 0; now->ladder == PE_LADDER_OWN && a < now->n_axes && !status; a++)
         status = own_ladder(now, r, axis, a, ladder, err);
@@ -209,19 +205,20 @@ static enum pe_status set_steps(const struct pe_rotary_resolved *now, struct pe_
 
 /* ---- Pairs ---- */
 
-/* Consecutive pairs that a layout by axes keeps together. */
-static void set_blocks(const struct pe_rotary_resolved *now, struct pe_rotary *r)
+static enum pe_status set_pairs(const struct pe_rotary_resolved *now, struct pe_rotary *r, struct pe_failure *err)
 {
+    signed char axis[PE_HEAD_DIM_MAX / 2];
+    pe_rotary_axes(now, axis);
+    for (size_t i = 0; i < r->n_pairs; i++)
+        r->axis[i] = axis[i] < 0 ? 0 : (unsigned char)axis[i];
+    for (unsigned a = 0; a < now->n_widths; a++)
+        r->widths[a] = now->channels == PE_UNSET_WORD ? 2 * (int64_t)now->pairs[a] : (int64_t)now->pairs[a];
+    /* Consecutive pairs that a layout by axes keeps together. */
     bool has_blocks = now->channels == PE_UNSET_WORD && !now->given->channel_axis.n;
     r->n_blocks = has_blocks ? now->n_axes : 1;
     r->block_pairs[0] = r->n_pairs;
     for (unsigned b = 0; has_blocks && b < now->n_axes; b++)
         r->block_pairs[b] = now->pairs[now->order[b]];
-}
-
-static enum pe_status set_frequencies(const struct pe_rotary_resolved *now, struct pe_rotary *r,
-                                      const signed char *axis, struct pe_failure *err)
-{
     const struct pe_reals *list = &now->given->inv_freq;
     if (now->given->arith == PE_ARITH_GGML)
         return set_steps(now, r, err);
@@ -236,18 +233,6 @@ static enum pe_status set_frequencies(const struct pe_rotary_resolved *now, stru
             r->inv_freq[i] = dd(0);
     }
     return PE_OK;
-}
-
-static enum pe_status set_pairs(const struct pe_rotary_resolved *now, struct pe_rotary *r, struct pe_failure *err)
-{
-    signed char axis[PE_HEAD_DIM_MAX / 2];
-    pe_rotary_axes(now, axis);
-    for (size_t i = 0; i < r->n_pairs; i++)
-        r->axis[i] = axis[i] < 0 ? 0 : (unsigned char)axis[i];
-    for (unsigned a = 0; a < now->n_widths; a++)
-        r->widths[a] = now->channels == PE_UNSET_WORD ? 2 * (int64_t)now->pairs[a] : (int64_t)now->pairs[a];
-    set_blocks(now, r);
-    return set_frequencies(now, r, axis, err);
 }
 
 /* ---- All of it ---- */

@@ -72,18 +72,6 @@ static enum pe_status resolve_center(struct pe_plan *plan, double *center, struc
     return PE_OK;
 }
 
-static void set_zetas(const struct xpos *c, struct scales *s, bool float32)
-{
-    double d = (double)c->rotary.rotary_dim;
-    struct pe_dd below = dd_mul_d(dd_two_sum(1, c->gamma), d);
-    for (size_t i = 0; i < s->n_pairs; i++) {
-        struct pe_dd zeta = dd_div(dd_add(dd(2 * (double)i), dd_two_prod(c->gamma, d)), below);
-        if (float32)
-            zeta = dd((double)(float)zeta.hi);
-        s->log_zeta[i] = dd_div(pe_dd_log(zeta), dd(c->scale_base));
-    }
-}
-
 static struct scales *scales_of(const struct pe_plan *plan) { return ((const struct pe_rotary *)plan->tables)->extra; }
 
 /* The family's cost, and a logarithm for each pair. */
@@ -108,25 +96,28 @@ static enum pe_status xpos_plan(struct pe_plan *plan, struct pe_failure *err)
     s->n_pairs = r->n_pairs;
     plan->element_work = 4096;
     plan->pace = PE_SLOW; /* an exponential in double-double for each value of the scale */
-    set_zetas(c, s, r->float32);
+    double d = (double)c->rotary.rotary_dim;
+    struct pe_dd below = dd_mul_d(dd_two_sum(1, c->gamma), d);
+    for (size_t i = 0; i < s->n_pairs; i++) {
+        struct pe_dd zeta = dd_div(dd_add(dd(2 * (double)i), dd_two_prod(c->gamma, d)), below);
+        if (r->float32)
+            zeta = dd((double)(float)zeta.hi);
+        s->log_zeta[i] = dd_div(pe_dd_log(zeta), dd(c->scale_base));
+    }
     return resolve_center(plan, &s->center, err);
 }
 
 /* ---- The scale ---- */
 
-/* e^x; 0 or infinity beyond the range of a double. */
-static struct pe_dd exponential(struct pe_dd x)
-{
-    if (x.hi < -740)
-        return dd(0);
-    return x.hi > 709 ? dd(HUGE_VAL) : pe_dd_exp(x);
-}
-
 /* scale[p, c] to the power of sign. */
 static struct pe_dd scale_at(const struct scales *s, double p, size_t c, int sign)
 {
     struct pe_dd t = dd_two_sum(p, -s->center);
-    return exponential(dd_mul(sign < 0 ? dd_neg(t) : t, s->log_zeta[c]));
+    /* e^x; 0 or infinity beyond the range of a double. */
+    struct pe_dd x = dd_mul(sign < 0 ? dd_neg(t) : t, s->log_zeta[c]);
+    if (x.hi < -740)
+        return dd(0);
+    return x.hi > 709 ? dd(HUGE_VAL) : pe_dd_exp(x);
 }
 
 static void xpos_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
@@ -174,8 +165,11 @@ static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct
     struct pe_dd x = dd_div(dd_two_sum(p, -s->center), dd(c->scale_base));
     x = pe_derived(d, "x", pe_derived_round(d, PE_F32, x), "(p − center)/scale_base = (%s − %s)/%s", pe_shown(p).text,
                    pe_shown(s->center).text, pe_shown(c->scale_base).text);
-    pe_derived(d, "ζ^x", pe_derived_round(d, PE_F32, exponential(dd_mul(x, pe_dd_log(zeta)))), "%s^%s",
-               pe_brief(zeta, 7).text, pe_brief(x, 7).text);
+    struct pe_dd e = dd_mul(x, pe_dd_log(zeta)), /* as in scale_at */
+        power = e.hi < -740  ? dd(0)
+                : e.hi > 709 ? dd(HUGE_VAL)
+                             : pe_dd_exp(e);
+    pe_derived(d, "ζ^x", pe_derived_round(d, PE_F32, power), "%s^%s", pe_brief(zeta, 7).text, pe_brief(x, 7).text);
     pe_derived_says(d, "the factor on queries; keys have its reciprocal");
     return PE_OK;
 }

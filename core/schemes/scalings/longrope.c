@@ -68,10 +68,17 @@ static enum pe_status choose_list(const struct pe_scaling_resolved *s, int *list
     return PE_OK;
 }
 
-/* sqrt(1 + ln s/ln O) for s > 1 (Phi-3); Phi-3.5-MoE has one number for each list instead. */
-static enum pe_status set_attention(struct pe_scaling_resolved *s, const struct pe_scaling_use *use,
-                                    struct pe_failure *err)
+static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_failure *err)
 {
+    struct longrope *l = PE_S_OWN(s, longrope);
+    size_t n_pairs = (size_t)use->dim / 2;
+    if (check_list(&l->short_factor, "short_factor", n_pairs, err) ||
+        check_list(&l->long_factor, "long_factor", n_pairs, err))
+        return err->status;
+    pe_scaling_set_seq_len(s, use);
+    if (choose_list(s, &l->list, err))
+        return err->status;
+    /* sqrt(1 + ln s/ln O) for s > 1 (Phi-3); Phi-3.5-MoE has one number for each list instead. */
     double original = s->original_max_position_embeddings;
     if (isnan(s->attention_factor))
         s->attention_factor = own(s)->list == LONG ? own(s)->long_mscale : own(s)->short_mscale;
@@ -93,17 +100,6 @@ static enum pe_status set_attention(struct pe_scaling_resolved *s, const struct 
     struct pe_dd square = dd_add(dd(1), dd_div(pe_dd_log(dd(s->factor)), pe_dd_log(dd(original))));
     s->attention_factor = pe_dd_exp(dd_mul_d(pe_dd_log(square), 0.5)).hi;
     return PE_OK;
-}
-
-static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_failure *err)
-{
-    struct longrope *l = PE_S_OWN(s, longrope);
-    size_t n_pairs = (size_t)use->dim / 2;
-    if (check_list(&l->short_factor, "short_factor", n_pairs, err) ||
-        check_list(&l->long_factor, "long_factor", n_pairs, err))
-        return err->status;
-    pe_scaling_set_seq_len(s, use);
-    return choose_list(s, &l->list, err) ? err->status : set_attention(s, use, err);
 }
 
 static double divisor(const struct pe_scaling_pair *p)

@@ -89,14 +89,6 @@ static enum pe_status resolve_beta(const struct pe_scaling_resolved *s, double *
                    fallback);
 }
 
-static void set_softmax_factor(struct pe_scaling_resolved *s)
-{
-    struct pe_dd m = pe_scaling_magnitude(s->factor, own(s)->mscale_all_dim);
-    double square = dd_mul(m, m).hi;
-    if (isnan(s->softmax_scale_factor) && own(s)->mscale_all_dim > 0 && square != 1)
-        s->softmax_scale_factor = square;
-}
-
 static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_scaling_use *use, struct pe_failure *err)
 {
     struct yarn *y = PE_S_OWN(s, yarn);
@@ -109,7 +101,10 @@ static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_sca
                        "truncate is false, but convention is \"ggml\", which rounds the ramp's ends");
     if (resolve_beta(s, &y->beta_fast, "beta_fast", 32, err) || resolve_beta(s, &y->beta_slow, "beta_slow", 1, err))
         return err->status;
-    set_softmax_factor(s);
+    struct pe_dd m = pe_scaling_magnitude(s->factor, own(s)->mscale_all_dim);
+    double square = dd_mul(m, m).hi;
+    if (isnan(s->softmax_scale_factor) && own(s)->mscale_all_dim > 0 && square != 1)
+        s->softmax_scale_factor = square;
     if (isnan(s->attention_factor))
         s->attention_factor = attention(s);
     return PE_OK;

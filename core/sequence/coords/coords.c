@@ -177,13 +177,6 @@ static enum pe_status check_room(const struct pe_coord_fields *f, const struct p
                    float32 ? "arith float32" : rule_of(f)->name, PE_LISTED_POSITIONS_MAX);
 }
 
-static void unchanged(struct pe_coords *out)
-{
-    *out = (struct pe_coords){.lists = NULL};
-    for (unsigned a = 0; a < PE_AXES_MAX; a++)
-        out->unit[a] = dd(1);
-}
-
 static bool is_plain(const struct pe_coord_fields *f)
 {
     return !rule_of(f)->axis && !f->axis_scale.n && !f->axis_divisor.n && !f->axis_shift.n;
@@ -194,7 +187,9 @@ enum pe_status pe_coords_set(const struct pe_coord_fields *f, struct pe_sequence
 {
     struct change changes[2][PE_AXES_MAX];
     uint64_t listed = 0;
-    unchanged(out);
+    *out = (struct pe_coords){.lists = NULL};
+    for (unsigned a = 0; a < PE_AXES_MAX; a++)
+        out->unit[a] = dd(1);
     if (is_plain(f))
         return PE_OK;
     if (change_all(f, seq, float32, changes, &listed, err) || check_room(f, seq, float32, changes[0], err))
@@ -259,15 +254,6 @@ static enum pe_status check_list(const struct pe_reals *list, const char *pointe
                    (unsigned long long)list->n, n_axes);
 }
 
-static enum pe_status check_divisors(const struct pe_reals *list, struct pe_failure *err)
-{
-    for (uint64_t a = 0; a < list->n; a++)
-        if (pe_real_at(list, a) == 0)
-            return pe_fail(err, "/axis_divisor", "axis_divisor is 0 on axis %llu; allowed: any other number",
-                           (unsigned long long)a);
-    return PE_OK;
-}
-
 enum pe_status pe_coords_check(const struct pe_coord_fields *f, const struct pe_sequence *seq, unsigned n_axes,
                                struct pe_failure *err)
 {
@@ -278,7 +264,11 @@ enum pe_status pe_coords_check(const struct pe_coord_fields *f, const struct pe_
         check_list(&f->axis_divisor, "/axis_divisor", n_axes, err) ||
         check_list(&f->axis_shift, "/axis_shift", n_axes, err))
         return err->status;
-    return check_divisors(&f->axis_divisor, err);
+    for (uint64_t a = 0; a < f->axis_divisor.n; a++)
+        if (pe_real_at(&f->axis_divisor, a) == 0)
+            return pe_fail(err, "/axis_divisor", "axis_divisor is 0 on axis %llu; allowed: any other number",
+                           (unsigned long long)a);
+    return PE_OK;
 }
 
 void pe_coords_cost(const struct pe_coord_fields *f, const struct pe_sequence *seq, struct pe_cost *cost)

@@ -276,23 +276,18 @@ static enum api_stored remove_file(void *self, const char *name, const struct ap
 
 /* ---- The whole ------------------------------------------------------------------------------------------------- */
 
-static void set_up_locks(struct weights *w)
-{
-    pthread_condattr_t steady;
-    pthread_condattr_init(&steady);
-    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_mutex_init(&w->looking, NULL);
-    pthread_cond_init(&w->change, &steady);
-    pthread_condattr_destroy(&steady);
-}
-
 struct weights *weights_new(const struct weights_settings *settings, char *error)
 {
     char why[STORE_WHY_BYTES] = "no memory";
     struct weights *w = calloc(1, sizeof *w);
     if (w) {
-        set_up_locks(w);
+        pthread_condattr_t steady;
+        pthread_condattr_init(&steady);
+        pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+        pthread_mutex_init(&w->lock, NULL);
+        pthread_mutex_init(&w->looking, NULL);
+        pthread_cond_init(&w->change, &steady);
+        pthread_condattr_destroy(&steady);
         w->store = settings->store;
         w->refresh_ms = settings->refresh_ms;
         w->is_beside = settings->is_beside;

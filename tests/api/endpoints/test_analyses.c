@@ -94,12 +94,11 @@ TEST(an_answer_that_nobody_wants)
 {
     static const char *const calls[][2] = {{"/analyze", ROWS}, {"/diagnose", ROTATED}};
     for (size_t i = 0; i < 2; i++) {
-        struct api_call call = {.method = "POST",
-                                .path = calls[i][0],
-                                .body = calls[i][1],
-                                .body_bytes = strlen(calls[i][1]),
-                                .is_gone = always_gone};
+        struct api_call call = {
+            .method = "POST", .path = calls[i][0], .body = calls[i][1], .body_bytes = strlen(calls[i][1])};
+        pe_watch(always_gone, NULL);
         struct answer a = gather(api_answer(&host, &call));
+        pe_watch(NULL, NULL);
         assert_int_equal(a.status, 503);
         assert_false(a.reply->is_repeatable);
         answer_drop(&a);

@@ -18,10 +18,7 @@ static const struct api_member members[] = {{"configs", "[{\"a\":1}]", 9}, {"res
 /* An opened answer of the first n tensors. */
 struct opened {
     struct api_request request;
-    struct api_form form;
     struct api_held held[3];
-    struct api_opening opening;
-    struct api_problem problem;
     bool is_open;
 };
 
@@ -38,27 +35,23 @@ static void open_format(struct opened *o, const char *format, size_t n)
 {
     memset(o, 0, sizeof *o);
     api_request_init(&o->request, PE_ENCODE);
-    assert_true(api_form_read(&o->request, &o->form, &o->problem));
+    assert_true(api_form_read(&o->request, &o->request.form, &o->request.problem));
     for (size_t i = 0; i < n; i++)
         o->held[i] = (struct api_held){api_held_output(names[i], &tensors[i]), tensors[i].data};
-    o->opening = (struct api_opening){.source = {.held = o->held, .n_held = n},
-                                      .form = &o->form,
-                                      .request = &o->request,
-                                      .arena = &o->request.arena,
-                                      .max_kept = 1 << 20,
-                                      .members = members,
-                                      .n_members = 2};
-    o->is_open = api_body_open(format_of(format), &o->opening, &o->problem);
+    o->request.opening =
+        (struct api_opening){.source = {.held = o->held, .n_held = n}, .members = members, .n_members = 2};
+    o->request.format = format_of(format);
+    o->is_open = api_body_open(&o->request);
 }
 
 static char *body_of(struct opened *o, size_t *n)
 {
-    char *piece = aligned_alloc(64, (o->opening.stream->body.piece_max + 64) / 64 * 64), *all = NULL;
+    char *piece = aligned_alloc(64, (o->request.opening.stream->body.piece_max + 64) / 64 * 64), *all = NULL;
     if (!o->is_open)
-        fail_msg("%s", o->problem.error.detail);
+        fail_msg("%s", o->request.problem.error.detail);
     *n = 0;
-    for (uint64_t i = 0; i < o->opening.stream->body.n_pieces; i++) {
-        size_t length = api_body_piece(o->opening.stream, i, piece);
+    for (uint64_t i = 0; i < o->request.opening.stream->body.n_pieces; i++) {
+        size_t length = api_body_piece(o->request.opening.stream, i, piece);
         all = realloc(all, *n + length + 1);
         memcpy(all + *n, piece, length);
         all[ *n += length] = '\0';
@@ -102,7 +95,7 @@ TEST(each_format_has_members_and_tensors)
         if (memcmp(body + bodies[i].skip, bodies[i].begin, n_begin) != 0)
             fail_msg("%s: %.400s", bodies[i].format, body + bodies[i].skip);
         if (bodies[i].has_numbers) {
-            assert_int_equal(o.opening.stream->body.length, n);
+            assert_int_equal(o.request.opening.stream->body.length, n);
             assert_non_null(memmem(body, n, curve, sizeof curve));
             assert_true(bodies[i].n < 2 || memmem(body, n, matrix, sizeof matrix));
         } else {

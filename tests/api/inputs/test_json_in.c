@@ -100,14 +100,20 @@ TEST(test_too_many_to_draw)
     }
 }
 
-/* A thread that must not wait leaves many numbers to a worker, before any is drawn. */
+/* A thread that must not wait leaves many numbers to a worker: those beyond what it may draw at once. */
 TEST(test_drawn_later)
 {
     api_request_init(&request, PE_ENCODE);
     request.drawing.max_at_once = 8;
     const char *text = "{\"q\":{\"shape\":[4],\"seed\":1},\"k\":{\"shape\":[5],\"seed\":1}}";
-    assert_false(api_json_read(&request, text, strlen(text), "", &problem));
-    assert_true(request.is_late);
+    assert_true(api_json_read(&request, text, strlen(text), "", &problem));
+    assert_true(request.draws_first);
+    assert_int_equal(request.drawing.n_waiting, 5);
+    api_request_fill(&request);
+    assert_false(request.draws_first);
+    float k[5];
+    pe_seed_fill(1, "k", 0.02, 0, 5, k);
+    assert_memory_equal(api_request_find(&request, "k")->array.data, k, sizeof k);
     api_request_drop(&request);
 }
 

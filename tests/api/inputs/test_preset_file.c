@@ -13,7 +13,7 @@ static const char whole[] = "{\"stored_at\":\"2026-03-01T12:00:00Z\",\"note\":\"
                             "{\"scheme\":\"rope\",\"base\":7,\"scaling\":{\"type\":\"linear\",\"factor\":2}},\n"
                             "\"source\":\"s\",\"stored_by\":\"bob\",\"later\":[1]}";
 
-static struct api_kept_preset *read_text(const char *text, char why[256])
+static struct api_stored_preset *read_text(const char *text, char why[256])
 {
     return api_contents_presets.read(text, strlen(text), why, 256);
 }
@@ -80,7 +80,7 @@ TEST(its_memory_is_in_proportion)
 
 TEST(every_allocation_may_fail)
 {
-    struct api_kept_preset *kept = NULL;
+    struct api_stored_preset *kept = NULL;
     char why[256];
     for (long at = 0; !kept && at < 200; at++) {
         alloc_fail_at(at);

@@ -62,9 +62,8 @@ struct known {
     const char *texts[API_N_TEXTS], *body;
     size_t body_bytes;
     const struct api_route *route; /* follows from the path */
-    bool body_is_ours, must_not_block;
-    bool (*is_gone)(void *caller);
-    void *caller;
+    enum pe_lang lang;             /* follows from the query and Accept-Language */
+    bool has_lang, body_is_ours, is_completed, must_not_block;
 };
 _Static_assert(sizeof(struct known) == sizeof(struct api_call), "a member of api_call that this test does not know");
 
