@@ -56,6 +56,8 @@ enum { GET = API_BY_GET, POST = API_BY_POST, QUERY = API_BY_QUERY, PUT = API_BY_
 static const char lang_of_entries[] = "language of label, summary and note; default from Accept-Language, else en";
 #define EXAMPLE_GOLDEN "{\"scheme\":\"rope\",\"head_dim\":8,\"layout\":\"half\",\"format\":\"json\",\"digits\":4}"
 
+#define EXAMPLE_DERIVE "{\"preset\":\"llama-3.1\",\"position\":8192,\"pair\":29}"
+
 #define EXAMPLE_EXPLAIN                                                                                                \
     "{\"hf_config\":{\"model_type\":\"qwen3\",\"head_dim\":128,\"max_position_embeddings\":40960,"                     \
     "\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":1000000}}}"
@@ -105,6 +107,9 @@ static const struct api_route routes[] = {
          "The same positions in another tool's words, ready to paste: fields, flags, keys, arguments, and what each "
          "tool cannot express, with the error that follows. Use it to move a model to another stack.",
      .example = EXAMPLE_TRANSLATE, .component = "Translation", .answer = "TranslationAnswer"},
+    {"/derive", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_derive, .is_slow = true,
+     .summary = "the steps of one number with 20 digits, what float32 makes of each, and where its error arises",
+     .example = EXAMPLE_DERIVE, .component = "Derivation", .answer = "DerivationAnswer"},
     {"/golden", POST | QUERY, NULL, API_COMPUTES, .steps = &api_golden, .is_slow = true,
      .summary = "a few exact tensors of a configuration in a file of at most 64 KiB, for the tests of a port",
      .example = EXAMPLE_GOLDEN, .component = "Golden", .answer = "GoldenAnswer"},

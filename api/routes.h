@@ -13,6 +13,7 @@ extern const struct api_steps api_check;
 extern const struct api_steps api_probe;
 extern const struct api_steps api_explain;     /* explain.c */
 extern const struct api_steps api_translate;   /* explain.c */
+extern const struct api_steps api_derive;      /* derive.c */
 extern const struct api_steps api_golden;      /* golden.c */
 extern const struct api_steps api_experiments; /* experiments.c */
 extern const struct api_steps api_zarr;        /* zarr.c */

@@ -22,6 +22,11 @@ struct pe_block {
     uint64_t row0, n_rows, col0, n_cols;
 };
 
+/* An element of an output: its index on each axis, and its place in its row. */
+struct pe_address {
+    uint64_t index[PE_RANK_MAX], row, col;
+};
+
 /* Consecutive pairs with one pattern in a head: pair pair0 + i consists of channels first + i·step and
  * first + i·step + partner, counted from the first rotated channel. */
 struct pe_rotation_block {
@@ -166,6 +171,11 @@ struct pe_scheme {
 
     /* Further terms in attention (core/attend.h); may be NULL. */
     const struct pe_attend *attend;
+
+    /* The steps of one element of output id, stated to d, the last of them its value. Runs exactly or by the recipe of
+     * d (core/waves/waves.h), which it may refuse at /recipe. NULL: /derive does not have the scheme yet. */
+    enum pe_status (*derive)(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err);
 
     const void *style; /* in what it differs from others of its family, as that family's header states; may be NULL */
 };

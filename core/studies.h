@@ -337,7 +337,35 @@ const struct pe_value *pe_golden_about(struct pe_golden *golden);
 bool pe_golden_shrink(struct pe_golden *golden);
 enum pe_status pe_golden_compute(struct pe_golden *golden, struct pe_failure *err);
 
-/* ---- Experiments: small decoders trained with different encodings ------------------------------------------------ */
+/* ---- Derivations: the work of one number --------------------------------------------------------------------------
+ */
+
+enum { PE_DERIVED_NUMBERS_MAX = 16 };
+
+struct pe_derive_request {
+    const struct pe_field *fields; /* a configuration, maybe a sequence, and those of pe_derive_params(); borrowed until
+                                      pe_derive_free */
+    size_t n_fields;
+    enum pe_dtype dtype;              /* PE_DTYPE_NONE: f32 */
+    enum pe_lang lang;                /* of `detail`; words beside a step are in the language of pe_speak_in */
+    const char *const *caller_fields; /* as in struct pe_request, as are the two below */
+    enum pe_status (*admit)(void *caller, double bytes, struct pe_failure *err);
+    void *caller;
+};
+
+const struct pe_param *pe_derive_params(void);                           /* tensor, index, position, … */
+extern const struct pe_member pe_derive_members[], pe_derived_members[]; /* of the answer; of one number of several */
+
+/* Makes *derive (free with pe_derive_free): plans the configuration and takes the steps of each number. */
+struct pe_derive;
+enum pe_status pe_derive_new(const struct pe_derive_request *request, struct pe_derive **derive,
+                             struct pe_failure *err);
+void pe_derive_free(struct pe_derive *derive);                           /* NULL is accepted */
+const struct pe_value *pe_derive_answer(const struct pe_derive *derive); /* borrowed until pe_derive_free */
+const struct pe_scheme_info *pe_derive_scheme(const struct pe_derive *derive);
+
+/* ---- Experiments: small decoders trained with different encodings -------------------------------------------------
+ */
 
 enum { PE_EXPERIMENT_CONFIGS_MAX = 6 };
 

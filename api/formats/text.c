@@ -154,3 +154,14 @@ const struct api_format api_format_text = {
     .fields = fields,
     .open = open,
 };
+
+/* ---- TeX: of derivations alone, which print it themselves (api/endpoints/derive.c) ---- */
+
+static bool refuse_tex(struct api_request *request)
+{
+    return api_fail(&request->problem, 406, "/format", "tex has the steps of /derive; tensors have no such form");
+}
+
+const struct api_format api_format_tex;
+const struct api_format api_format_tex = {
+    .name = "tex", .media_type = "application/x-tex", .is_picture = true, .open = refuse_tex};

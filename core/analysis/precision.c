@@ -4,12 +4,11 @@
  *
  * where cos pw and sin pw are within an ulp of f64, whatever the position.
  *
- * A recipe is a row of four types: of the frequency, the position, their product and the result; or ggml's steps, where
- * ggml has them for the configuration. That covers what
- * libraries do: torch in float32, autocast to bf16 after the table, `inv_freq` itself cast to bf16 or f16 with the
- * model (the notorious one: errors grow with the position), and everything in bf16. Angles of a recipe are floats of
- * some type, so their sines need only a double's accuracy and come from a vectorised routine (fast_sines); the
- * exact ones come from core/waves. */
+ * A recipe (core/waves/recipes.c) is four types: of the frequency, the position, their product and the result; or
+ * ggml's steps, where ggml has them for the configuration. That covers what libraries do: torch in float32, autocast to
+ * bf16 after the table, `inv_freq` itself cast to bf16 or f16 with the model (the notorious one: errors grow with the
+ * position), and everything in bf16. Angles of a recipe are floats of some type, so their sines need only a double's
+ * accuracy and come from a vectorised routine (fast_sines); the exact ones come from core/waves. */
 #include "core/analysis/analysis.h"
 #include "core/schemes/rotary/rotary.h"
 
@@ -91,29 +90,15 @@ static void fast_sines(const double *angles, size_t n, double *cosines, double *
     }
 }
 
-/* ---- The metric ---- */
-
 /* ---- The recipes ---- */
 
-struct recipe {
-    const char *name; /* NULL: that of its only dtype */
-    enum pe_dtype w, p, product, result;
-    bool is_ggml; /* the angles by steps */
-};
-
 /* The last is of those subjects only whose table ggml computes. */
-static const struct recipe recipes[] = {
-    {NULL, PE_F32, PE_F32, PE_F32, PE_F32, false},
-    {"f32_bf16", PE_F32, PE_F32, PE_F32, PE_BF16, false},
-    {"bf16_inv_freq", PE_BF16, PE_F32, PE_F32, PE_F32, false},
-    {"f16_inv_freq", PE_F16, PE_F32, PE_F32, PE_F32, false},
-    {NULL, PE_BF16, PE_BF16, PE_BF16, PE_BF16, false},
-    {"ggml", PE_F32, PE_F32, PE_F32, PE_F32, true},
-};
+static const enum pe_recipe recipes[] = {PE_RECIPE_F32,          PE_RECIPE_F32_BF16, PE_RECIPE_BF16_INV_FREQ,
+                                         PE_RECIPE_F16_INV_FREQ, PE_RECIPE_BF16,     PE_RECIPE_GGML};
 
 enum { RECIPES_MAX = sizeof recipes / sizeof recipes[0] };
 
-static const char *recipe_name(size_t r) { return recipes[r].name ? recipes[r].name : pe_dtype_name(recipes[r].w); }
+static const char *recipe_name(size_t r) { return pe_recipes[recipes[r]].name; }
 
 static size_t recipe_of(const struct pe_analysis *study, size_t i)
 {
@@ -149,7 +134,7 @@ static void round_all(enum pe_dtype dtype, double *x, size_t n)
 /* ---- One recipe ---- */
 
 struct bench {
-    const struct recipe *recipe;
+    const struct pe_recipe_row *recipe;
     size_t n;                          /* C */
     double *w;                         /* [C], rounded */
     double *row, *last;                /* [2 C] cosines and sines of a row, and of the row before it */
@@ -231,14 +216,14 @@ static size_t memory_size(size_t n, size_t pairs, size_t n_recipes)
     return rows_of_step(pairs) * 2 * pairs + n_recipes * n + n_recipes * 6 * pairs;
 }
 
-static void begin_recipe(struct bench *b, const struct recipe *recipe, const struct work *w, double *memory)
+static void begin_recipe(struct bench *b, enum pe_recipe recipe, const struct work *w, double *memory)
 {
     const struct pe_ladder *ladder = &w->subject->ladder;
     size_t n = ladder->n;
-    const struct pe_ggml_steps *steps = recipe->is_ggml ? w->steps : NULL;
-    *b = (struct bench){recipe, n, memory, memory + n, memory + 3 * n, memory + 5 * n, steps};
+    const struct pe_ggml_steps *steps = recipe == PE_RECIPE_GGML ? w->steps : NULL;
+    *b = (struct bench){&pe_recipes[recipe], n, memory, memory + n, memory + 3 * n, memory + 5 * n, steps};
     for (size_t c = 0; c < n; c++)
-        b->w[c] = pe_round_to(recipe->w, ladder->w[c]);
+        b->w[c] = pe_recipe_round(recipe, ladder->w[c], 0);
 }
 
 static enum pe_status begin(struct work *w, const struct pe_analysis *study, const struct pe_subject *subject,
@@ -259,7 +244,7 @@ static enum pe_status begin(struct work *w, const struct pe_analysis *study, con
     w->curves = w->truth + rows_of_step(w->pairs) * 2 * w->pairs;
     double *rest = w->curves + w->n_recipes * w->n;
     for (size_t r = 0; r < w->n_recipes; r++)
-        begin_recipe(&w->benches[r], &recipes[recipe_of(study, r)], w, rest + r * 6 * w->pairs);
+        begin_recipe(&w->benches[r], recipes[recipe_of(study, r)], w, rest + r * 6 * w->pairs);
     return pe_ladder_waves(subject, w->n, &w->waves, err);
 }
 

@@ -171,6 +171,14 @@ struct pe_dd pe_dd_log1p(struct pe_dd x);
 /* 2π, error about 2^-105 of it. */
 static inline struct pe_dd pe_dd_two_pi(void) { return (struct pe_dd){0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52}; }
 
+/* ---- Double-double as text ---- */
+
+enum { PE_DIGITS_MAX = 32, PE_DECIMAL_MAX = 64 };
+
+/* x in n_digits ≥ 1 significant digits, rounded once, ties to even, without zeros at the end:
+ * "0.0026160992529250352744", "1.5e-9" below 1e-7 and from 1e21 on, "nan", "-inf". */
+void pe_dd_print(struct pe_dd x, unsigned n_digits, char out[PE_DECIMAL_MAX]);
+
 /* ---- Choices of the whole process ---- */
 
 void pe_settle(void); /* from now on pe_isa_use and pe_on_wait change nothing: each plan calls it */

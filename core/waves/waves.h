@@ -239,6 +239,114 @@ struct pe_phase pe_phase_of_products(const double *a, const double *b, size_t n)
  * is the sine of a whole quarter more. Any thread; cannot fail. */
 void pe_phases_fill(enum pe_dtype dtype, const struct pe_phase *phases, size_t n, void *dst, size_t first);
 
+/* ---- Recipes of rounding ---- */
+
+/* The steps in which libraries compute a table (recipes.c). Those before PE_N_KNOWN_RECIPES begin with base and width;
+ * the others round a frequency that is given. */
+enum pe_recipe {
+    PE_RECIPE_EXACT, /* no recipe */
+    PE_RECIPE_F64,
+    PE_RECIPE_F32_TORCH,
+    PE_RECIPE_F32_CAST,
+    PE_RECIPE_F32_DIVIDE,
+    PE_RECIPE_F32_EXPLOG,
+    PE_RECIPE_F32_PRODUCT,
+    PE_RECIPE_TF32,
+    PE_RECIPE_BF16_INV_FREQ,
+    PE_RECIPE_F16_INV_FREQ,
+    PE_RECIPE_BF16,
+    PE_RECIPE_F16,
+    PE_N_KNOWN_RECIPES,
+    PE_RECIPE_F32 = PE_N_KNOWN_RECIPES,
+    PE_RECIPE_F32_BF16,
+    PE_RECIPE_BF16_INV_FREQ_DIVIDED,
+    PE_RECIPE_BF16_DIVIDED,
+    PE_RECIPE_GGML,
+    PE_N_RECIPES
+};
+
+/* How the frequency of a pair is formed, or what takes its place. */
+enum pe_rungs {
+    PE_RUNGS_EXACT,       /* in f64 or better */
+    PE_RUNGS_RECIPROCAL,  /* 1/b, b = base^e */
+    PE_RUNGS_DIVISOR,     /* b, by which the position is divided */
+    PE_RUNGS_EXPONENTIAL, /* e^x of the product x with a logarithm */
+    PE_RUNGS_PRODUCT      /* t, the factor from pair to pair */
+};
+
+struct pe_recipe_row {
+    const char *name;
+    const char *chain; /* recipes whose steps a table cannot tell apart have one */
+    const char *who;   /* a sentence; both NULL: a frequency is given */
+    enum pe_dtype w, p, product, result;
+    enum pe_rungs rungs;
+    bool is_divided; /* base and power are rounded before 1 is divided by them */
+    bool is_tf32;    /* both factors have 11 bits */
+};
+extern const struct pe_recipe_row pe_recipes[PE_N_RECIPES];
+extern const char *pe_recipe_words[PE_N_RECIPES + 1]; /* their names, then NULL */
+
+/* A frequency that is given, as the recipe rounds it; base: of the ladder, for those divided. */
+double pe_recipe_round(enum pe_recipe recipe, double w, double base);
+bool pe_recipe_is_of_frequencies(enum pe_recipe recipe); /* does it round these alone, to few bits? */
+/* The frequency of pair c in a recipe's steps, or what takes its place. width: channels that are rotated, r; by: so
+ * many steps of float32 higher. */
+double pe_recipe_frequency(enum pe_recipe recipe, double base, double width, uint32_t c, int by);
+/* The angle at position p of that frequency times scale, a power of two; and the frequency itself, for a ladder. */
+double pe_recipe_angle(enum pe_recipe recipe, double p, double w, uint32_t c, double scale);
+double pe_recipe_rung(enum pe_recipe recipe, double w, uint32_t c, double scale);
+/* The number that an angle gives in the dtype of the tensor: quarter as in struct pe_wave. */
+double pe_recipe_number(enum pe_recipe recipe, double angle, int quarter, double sign, double factor,
+                        enum pe_dtype dtype);
+double pe_sine_of(double angle, int quarter); /* in double */
+
+/* ---- Derivations ---- */
+
+/* The steps of one number, as the formula itself takes them (derivation.c). */
+
+enum { PE_DERIVED_MAX = 32, PE_DERIVED_BYTES = 256 };
+
+struct pe_derived {
+    const char *symbol;          /* "w'" */
+    char text[PE_DERIVED_BYTES]; /* the formula with its numbers; "": none */
+    char says[PE_DERIVED_BYTES]; /* what is to be said of it, in the language of pe_speak_in; "": nothing */
+    bool has_value;              /* false: a case, which decides how the formula goes on */
+    struct pe_dd value;
+    int64_t numerator, denominator; /* of a value that is a short ratio; 0: not stated */
+};
+
+struct pe_derivation {
+    enum pe_recipe recipe; /* PE_RECIPE_EXACT: nothing is rounded */
+    const struct pe_derivation *given;
+    size_t n_given;    /* the first so many steps of it are taken over */
+    bool is_looked_up; /* the number is in a table: no recipe rounds on the way to it */
+    size_t n;
+    struct pe_derived at[PE_DERIVED_MAX];
+};
+
+/* A step, with its value; returns the value to go on with. */
+struct pe_dd pe_derived(struct pe_derivation *d, const char *symbol, struct pe_dd value, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void pe_derived_case(struct pe_derivation *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What is to be said of the step or case before; English, and printed in the language of pe_speak_in. */
+void pe_derived_says(struct pe_derivation *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void pe_derived_ratio(struct pe_derivation *d, int64_t numerator, int64_t denominator);
+const struct pe_derived *pe_derivation_find(const struct pe_derivation *d, const char *symbol); /* NULL: none has it */
+
+/* The same in code that has a derivation sometimes: NULL costs a comparison. */
+#define PE_STEP(d, symbol, value, ...) ((d) ? pe_derived(d, symbol, value, __VA_ARGS__) : (value))
+#define PE_STEP_CASE(d, ...) ((d) ? pe_derived_case(d, __VA_ARGS__) : (void)0)
+#define PE_STEP_SAYS(d, ...) ((d) ? pe_derived_says(d, __VA_ARGS__) : (void)0)
+
+/* A number for the text of a step. */
+struct pe_shown pe_brief(struct pe_dd x, unsigned n_digits);
+
+/* Steps by the recipe of the derivation: a rounding; p·w; the sine of an angle in radians, quarter as in struct
+ * pe_wave. */
+struct pe_dd pe_derived_round(const struct pe_derivation *d, enum pe_dtype dtype, struct pe_dd x);
+struct pe_dd pe_derived_angle(const struct pe_derivation *d, double p, struct pe_dd w);
+struct pe_dd pe_derived_sine(const struct pe_derivation *d, struct pe_dd angle, int quarter);
+
 /* ---- Like the frameworks ---- */
 
 /* `arith: float32`: tables as frameworks compute them, each step rounded to f32, for parity with models trained that

@@ -109,7 +109,7 @@ def glossary(path):
 
 
 # Functions whose argument of this number is a text that they translate; functions that hand such an argument on are found.
-TRANSLATES = {"pe_fail": 2, "pe_fail_at": 3, "api_fail": 3, "pe_text": 0, "pe_leave_out": 1, "api_refusal": 1, "exchange_refuse_memory": 1}
+TRANSLATES = {"pe_derived_says": 1, "PE_STEP_SAYS": 1, "pe_fail": 2, "pe_fail_at": 3, "api_fail": 3, "pe_text": 0, "pe_leave_out": 1, "api_refusal": 1, "exchange_refuse_memory": 1}
 # Texts that are translated where they are used, from a member of a struct: a file, and what is before the text.
 MEMBERS = [("server/transport/*.c", r"refuse\(&?[\w>.-]+, \d+,\s*"), ("server/transport/*.c", r"\(struct http_refusal\)\{\d+,\s*"),
            ("core/schemes/**/*.c", r"\.hint = "), ("core/schemes/scalings/*.c", r"\.(?:\w+_)?about = "), ("api/operations.c", r"\.text = "), ("api/inputs/*.c", r"\.what = "),

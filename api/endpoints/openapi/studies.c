@@ -173,6 +173,22 @@ static void add_golden(struct api_text *text)
                        pe_golden_members);
 }
 
+/* ---- Derivations ---- */
+
+static void add_derivation(struct api_text *text)
+{
+    bool first = false;
+    api_text_put_described(text, ",\"Derivation\":{\"type\":\"object\",\"description\":\"fields of /derive beside the "
+                                 "configuration\",\"properties\":{");
+    api_text_put(text, lang_property);
+    for (const struct pe_param *row = pe_derive_params(); row->name; row++) {
+        api_openapi_property(text, row->name, &first);
+        api_openapi_schema(text, row);
+    }
+    api_text_put(text, "}}");
+    api_openapi_answer(text, "DerivationAnswer", NULL, pe_derive_members);
+}
+
 /* ---- Experiments ---- */
 
 static const char configs_property[] =
@@ -193,6 +209,7 @@ void api_openapi_studies(struct api_text *text)
     add_explanation(text);
     add_translation(text);
     add_golden(text);
+    add_derivation(text);
     bool first = false;
     api_text_put_described(
         text, ",\"Experiment\":{\"type\":\"object\",\"description\":\"fields of /experiments\",\"properties\":{");

@@ -355,7 +355,7 @@ void pe_model_free(struct pe_model *m)
 
 bool pe_model_is_cast(const struct pe_model *m)
 {
-    return m->d->evidence.kind->id == PE_OF_LADDER && m->transforms.recipe != PE_RECIPE_NONE;
+    return m->d->evidence.kind->id == PE_OF_LADDER && m->transforms.recipe != PE_RECIPE_EXACT;
 }
 
 /* ---- Numbers ---- */

@@ -70,21 +70,6 @@ void pe_belief_drop(struct pe_diagnosis *d);
 
 /* Edits: fields of the request that replace the belief's, and transforms of the numbers. A fault writes into one. */
 
-/* Of those divided, base and power are rounded before 1 is divided by them: w = fl(1/fl(fl(base)^e)). */
-enum pe_recipe {
-    PE_RECIPE_NONE,
-    PE_RECIPE_F32,
-    PE_RECIPE_BF16_INV_FREQ,
-    PE_RECIPE_F16_INV_FREQ,
-    PE_RECIPE_BF16,
-    PE_RECIPE_BF16_INV_FREQ_DIVIDED,
-    PE_RECIPE_BF16_DIVIDED,
-    PE_RECIPE_F16,
-    PE_RECIPE_TF32
-};
-
-/* To 11 significant bits, as the inputs of a product in TF32 are. */
-double pe_round_to_tf32(double x);
 enum pe_sinusoid_change { PE_SINUSOID_AS_IS, PE_EXPONENT_PER_COLUMN, PE_EXPONENT_DOUBLED, PE_SINE_ONLY };
 
 /* What is done with the bias of a map, and where a map was taken. The last three are requests as well; the word names
@@ -154,7 +139,7 @@ enum pe_turn {
 /* Applied to the numbers of a plan, in this order. */
 struct pe_transforms {
     struct pe_channels channels;
-    enum pe_recipe recipe;
+    enum pe_recipe recipe; /* PE_RECIPE_EXACT: none */
     enum pe_sinusoid_change sinusoid;
     enum pe_bias_change bias; /* of maps, as the next three */
     enum pe_stage stage;
@@ -319,7 +304,6 @@ void pe_wave_ladder(const struct pe_model *model, bool as_divisors, uint64_t col
 /* The frequency of a column; and as the model's recipe rounds it. */
 double pe_wave_radians(const struct pe_wave *wave);
 double pe_wave_by_recipe(const struct pe_model *model, double w);
-bool pe_recipe_is_of_frequencies(enum pe_recipe recipe); /* does it round these alone, to few bits? */
 /* What right f32 code may lose of the angle of column j at a position; how much of it not with its frequency; the first
  * of columns at position number i. */
 double pe_wave_loss(const struct pe_model *model, size_t j, double position);

@@ -1,11 +1,5 @@
-/* Numbers of waves that no configuration gives.
+/* Numbers of waves that no configuration gives: angles in few bits (core/waves/recipes.c), and other exponents.
  *
- *     recipe      cos, sin of fl(fl(p)·fl(w)), each step rounded:   w      p, product, result
- *                 f32                                               f32    f32
- *                 bf16_inv_freq, f16_inv_freq                       16 bit f32
- *                 bf16, f16                                         16 bit 16 bit
- *                 tf32                                              11 bits of w and p, else f32
- *                 …_divided, of bf16: w is fl(1/fl(fl(base)^e)), as torch's 1 / (base ** e) has it
  *     sinusoid    column j of d at position p; even columns are sines, or as the layout states:
  *                 exponent_per_column   p·base^(-j/d)
  *                 exponent_doubled      p·base^(-2j/d)
@@ -108,49 +102,7 @@ void pe_wave_losses(const struct pe_model *m, size_t col0, size_t n, double *out
     }
 }
 
-static double value_of(double angle, int quarter)
-{
-    switch (quarter) {
-    case 0: return sin(angle);
-    case 1: return cos(angle);
-    case 2: return -sin(angle);
-    case 3: return -cos(angle);
-    default: return angle;
-    }
-}
-
 /* ---- Few bits ---- */
-
-struct rounding {
-    enum pe_dtype of_frequency, of_others;
-    bool is_divided;
-};
-
-static const struct rounding roundings[] = {[PE_RECIPE_NONE] = {PE_F64, PE_F64, false},
-                                            [PE_RECIPE_F32] = {PE_F32, PE_F32, false},
-                                            [PE_RECIPE_BF16_INV_FREQ] = {PE_BF16, PE_F32, false},
-                                            [PE_RECIPE_F16_INV_FREQ] = {PE_F16, PE_F32, false},
-                                            [PE_RECIPE_BF16] = {PE_BF16, PE_BF16, false},
-                                            [PE_RECIPE_BF16_INV_FREQ_DIVIDED] = {PE_BF16, PE_F32, true},
-                                            [PE_RECIPE_BF16_DIVIDED] = {PE_BF16, PE_BF16, true},
-                                            [PE_RECIPE_F16] = {PE_F16, PE_F16, false},
-                                            [PE_RECIPE_TF32] = {PE_F32, PE_F32, false}};
-
-double pe_round_to_tf32(double x)
-{
-    enum { BITS = 11 };
-    int exponent;
-    if (x == 0 || !isfinite(x))
-        return x;
-    double fraction = frexp(x, &exponent);
-    return ldexp(nearbyint(ldexp(fraction, BITS)), exponent - BITS);
-}
-
-/* Both factors of an angle. */
-static double round_factor(const struct pe_model *m, double x)
-{
-    return m->transforms.recipe == PE_RECIPE_TF32 ? pe_round_to_tf32(x) : x;
-}
 
 /* Tables with more bits than bf16 are cosines of such angles in f32. A factor is multiplied in afterwards. */
 static bool has_more_bits(const struct pe_model *m)
@@ -177,30 +129,21 @@ static double real_of(const struct pe_model *m, const char *name, double fallbac
 
 static double round_frequency(const struct pe_model *m, double w)
 {
-    const struct rounding *r = &roundings[m->transforms.recipe];
-    double base = r->is_divided ? real_of(m, "base", 10000) : 0;
-    if (!r->is_divided || !(w > 0) || !(base > 1))
-        return pe_round_to(r->of_frequency, w);
-    double power = pow(w, -log(pe_round_to(r->of_frequency, base)) / log(base));
-    return pe_round_to(r->of_frequency, 1 / pe_round_to(r->of_frequency, power));
-}
-
-bool pe_recipe_is_of_frequencies(enum pe_recipe recipe)
-{
-    return roundings[recipe].of_others == PE_F32 && pe_roundoff(roundings[recipe].of_frequency) > pe_roundoff(PE_F32);
+    enum pe_recipe recipe = m->transforms.recipe;
+    return pe_recipe_round(recipe, w, pe_recipes[recipe].is_divided ? real_of(m, "base", 10000) : 0);
 }
 
 double pe_wave_by_recipe(const struct pe_model *m, double w)
 {
-    return m->transforms.recipe ? round_factor(m, round_frequency(m, w)) : w;
+    return m->transforms.recipe ? round_frequency(m, w) : w;
 }
 
 static double by_recipe(const struct pe_model *m, size_t column, double p, double frequency, int quarter)
 {
-    const struct rounding *r = &roundings[m->transforms.recipe];
-    double fp = round_factor(m, pe_round_to(r->of_others, p)), fw = round_factor(m, round_frequency(m, frequency));
-    double x = value_of(pe_round_to(r->of_others, fp * fw), quarter);
-    return pe_round_to(has_more_bits(m) && r->of_others == PE_BF16 ? PE_F32 : r->of_others, x) * m->columns[column].ah;
+    enum pe_recipe recipe = m->transforms.recipe;
+    enum pe_dtype result = pe_recipes[recipe].result;
+    double x = pe_sine_of(pe_recipe_angle(recipe, p, round_frequency(m, frequency), 0, 1), quarter);
+    return pe_round_to(has_more_bits(m) && result == PE_BF16 ? PE_F32 : result, x) * m->columns[column].ah;
 }
 
 /* ---- Other exponents ---- */
@@ -255,7 +198,7 @@ double pe_wave_at(const struct pe_model *m, size_t j, double p, int behind)
     const struct pe_wave *w = &m->columns[j];
     double frequency = other ? other[j] : pe_wave_radians(w);
     int quarter = m->transforms.sinusoid == PE_SINE_ONLY ? w->quarter & ~1 : w->quarter - behind;
-    return m->transforms.recipe ? by_recipe(m, j, p, frequency, quarter) : value_of(p * frequency, quarter) * w->ah;
+    return m->transforms.recipe ? by_recipe(m, j, p, frequency, quarter) : pe_sine_of(p * frequency, quarter) * w->ah;
 }
 
 /* The model's waves are the cosines. Sines have the same frequencies; the direction of rotation is their sign. */
@@ -271,13 +214,11 @@ void pe_wave_tables(const struct pe_model *m, size_t t, uint64_t i, uint64_t col
 
 void pe_wave_angles(const struct pe_model *m, uint64_t i, uint64_t col0, size_t n, double *out)
 {
-    const struct rounding *r = &roundings[m->transforms.recipe];
     double direction = real_of(m, "direction", 1);
     for (size_t j = 0; j < n; j++) {
         const struct pe_wave *w = &m->columns[col0 + j];
-        double p = round_factor(m, pe_round_to(r->of_others, position_of(m, w, i))),
-               f = round_factor(m, round_frequency(m, pe_wave_radians(w)));
-        out[j] = pe_round_to(r->of_others, direction * (p * f));
+        double frequency = round_frequency(m, pe_wave_radians(w));
+        out[j] = direction * pe_recipe_angle(m->transforms.recipe, position_of(m, w, i), frequency, 0, 1);
     }
 }
 

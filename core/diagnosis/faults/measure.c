@@ -126,10 +126,8 @@ double pe_wave_tolerance(const struct pe_model *m)
     case PE_RECIPE_F16: return 0x1p-7;
     case PE_RECIPE_BF16:
     case PE_RECIPE_BF16_DIVIDED: return 0x1p-4;
-    case PE_RECIPE_NONE:
-    case PE_RECIPE_F32: break;
+    default: return 0x1p-20;
     }
-    return 0x1p-20;
 }
 
 double pe_model_stride(const struct pe_model *m)

@@ -5,7 +5,7 @@
  * Libraries differ in the last bit of pow, exp and cos, so a share below 1 is no proof against a recipe: `near` allows
  * each number one step of the dtype, and each pair's frequency one step of float32, whichever serves the pair best.
  * Chains of steps stay apart nevertheless, because an angle of 1000 has lost ten bits by then.
- * recipes.c has the steps. */
+ * core/waves/recipes.c has the steps. */
 #include "core/diagnosis/diagnosis.h"
 #include "core/schemes/scalings/scaling.h"
 
@@ -155,13 +155,12 @@ struct result {
 static void open_columns(const struct table *t, struct column *columns)
 {
     for (size_t j = 0; j < t->n_columns; j++)
-        for (enum pe_known_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++)
+        for (enum pe_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++)
             for (int v = 0; v < 3; v++)
                 columns[j].w[r][v] = pe_recipe_frequency(r, t->base, t->width, t->pair[j], v - AS_IT_IS);
 }
 
-static double predict(const struct table *t, enum pe_known_recipe r, double w, size_t j, double p, int quarter,
-                      double sign)
+static double predict(const struct table *t, enum pe_recipe r, double w, size_t j, double p, int quarter, double sign)
 {
     uint32_t c = t->pair[j];
     double angle = is_ladder(t) ? pe_recipe_rung(r, w, c, t->scale[j]) : pe_recipe_angle(r, p, w, c, t->scale[j]);
@@ -175,17 +174,17 @@ static void compare_number(const struct table *t, struct column *column, size_t 
     enum pe_dtype dtype = t->d->evidence.dtype;
     double x[PE_N_KNOWN_RECIPES];
     bool is_informative = false;
-    for (enum pe_known_recipe r = PE_KNOWN_F64; r < PE_N_KNOWN_RECIPES; r++)
+    for (enum pe_recipe r = PE_RECIPE_F64; r < PE_N_KNOWN_RECIPES; r++)
         x[r] = predict(t, r, column->w[r][AS_IT_IS], j, p, quarter, sign);
-    x[PE_KNOWN_EXACT] = isnan(exact) ? x[PE_KNOWN_F64] : pe_round_to(dtype, sign * exact);
-    for (enum pe_known_recipe r = 1; r < PE_N_KNOWN_RECIPES; r++)
+    x[PE_RECIPE_EXACT] = isnan(exact) ? x[PE_RECIPE_F64] : pe_round_to(dtype, sign * exact);
+    for (enum pe_recipe r = 1; r < PE_N_KNOWN_RECIPES; r++)
         is_informative |= x[r] != x[0];
     all->n_numbers++;
-    all->differs |= x[PE_KNOWN_EXACT] != x[PE_KNOWN_F64];
+    all->differs |= x[PE_RECIPE_EXACT] != x[PE_RECIPE_F64];
     if (!is_informative)
         return;
     all->n_informative++;
-    for (enum pe_known_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++) {
+    for (enum pe_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++) {
         all->n_equal[r] += x[r] == found;
         for (int v = 0; v < 3; v++) {
             bool is_same = v == AS_IT_IS || column->w[r][v] == column->w[r][AS_IT_IS];
@@ -230,7 +229,7 @@ static void compare_row(const struct table *t, struct column *columns, size_t i,
 static void add_near(const struct table *t, struct column *columns, struct result *all)
 {
     for (size_t j = 0; j < t->n_columns; j++)
-        for (enum pe_known_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++) {
+        for (enum pe_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++) {
             const uint32_t *near = columns[j].near[r];
             uint32_t best = near[0] > near[1] ? near[0] : near[1];
             all->n_near[r] += best > near[2] ? best : near[2];
@@ -271,14 +270,14 @@ static double share(uint64_t n, const struct result *all)
 }
 
 /* A recipe that is no other one here. */
-static bool counts(const struct result *all, enum pe_known_recipe r) { return r != PE_KNOWN_EXACT || all->differs; }
+static bool counts(const struct result *all, enum pe_recipe r) { return r != PE_RECIPE_EXACT || all->differs; }
 
 /* The recipe that alone gives the numbers; PE_N_KNOWN_RECIPES: there is none. */
-static enum pe_known_recipe named(const struct result *all)
+static enum pe_recipe named(const struct result *all)
 {
     const double enough = 0.999;
-    enum pe_known_recipe found = PE_N_KNOWN_RECIPES;
-    for (enum pe_known_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++)
+    enum pe_recipe found = PE_N_KNOWN_RECIPES;
+    for (enum pe_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++)
         if (counts(all, r) && share(all->n_equal[r], all) >= enough) {
             if (found != PE_N_KNOWN_RECIPES)
                 return PE_N_KNOWN_RECIPES;
@@ -292,27 +291,27 @@ static const char *chain_of(const struct result *all)
 {
     const double enough = 0.999, too_near = 0.99;
     const char *found = NULL;
-    for (enum pe_known_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++)
+    for (enum pe_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++)
         if (counts(all, r) && share(all->n_near[r], all) >= enough)
-            found = found ? found : pe_known_recipes[r].chain;
-    for (enum pe_known_recipe r = 0; found && r < PE_N_KNOWN_RECIPES; r++)
-        if (counts(all, r) && !pe_same(pe_known_recipes[r].chain, found) && share(all->n_near[r], all) > too_near)
+            found = found ? found : pe_recipes[r].chain;
+    for (enum pe_recipe r = 0; found && r < PE_N_KNOWN_RECIPES; r++)
+        if (counts(all, r) && !pe_same(pe_recipes[r].chain, found) && share(all->n_near[r], all) > too_near)
             return NULL;
     return found;
 }
 
 /* The recipes by near, then bits, then the table. */
-static size_t sort_likely(const struct result *all, enum pe_known_recipe *order)
+static size_t sort_likely(const struct result *all, enum pe_recipe *order)
 {
     size_t n = 0;
-    for (enum pe_known_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++) {
+    for (enum pe_recipe r = 0; r < PE_N_KNOWN_RECIPES; r++) {
         size_t i = n++;
         if (!counts(all, r)) {
             n--;
             continue;
         }
         for (; i > 0; i--) {
-            enum pe_known_recipe before = order[i - 1];
+            enum pe_recipe before = order[i - 1];
             bool is_better = all->n_near[r] > all->n_near[before] ||
                              (all->n_near[r] == all->n_near[before] && all->n_equal[r] > all->n_equal[before]);
             if (!is_better)
@@ -326,7 +325,7 @@ static size_t sort_likely(const struct result *all, enum pe_known_recipe *order)
 
 static void put(const struct pe_diagnosis *d, const struct result *all, bool is_ladder_, struct pe_node *root)
 {
-    enum pe_known_recipe order[PE_N_KNOWN_RECIPES], one = named(all);
+    enum pe_recipe order[PE_N_KNOWN_RECIPES], one = named(all);
     const char *chain = chain_of(all);
     bool are_few = all->n_informative < (is_ladder_ ? FEW_OF_LADDER : FEW);
     size_t n = sort_likely(all, order);
@@ -335,19 +334,19 @@ static void put(const struct pe_diagnosis *d, const struct result *all, bool is_
         chain = NULL;
     }
     struct pe_node *node = pe_put_object(root, "arithmetic");
-    pe_put_string_or_null(node, "recipe", one < PE_N_KNOWN_RECIPES ? pe_known_recipes[one].name : NULL);
+    pe_put_string_or_null(node, "recipe", one < PE_N_KNOWN_RECIPES ? pe_recipes[one].name : NULL);
     pe_put_string_or_null(node, "angles", chain);
     pe_put_integer(node, "numbers", (int64_t)all->n_numbers);
     pe_put_integer(node, "informative", (int64_t)all->n_informative);
     struct pe_node *list = pe_put_list(node, "likely");
     for (size_t i = 0; i < n && i < LIKELY_MAX && all->n_informative; i++) {
         struct pe_node *item = pe_put_object(list, NULL);
-        pe_put_string(item, "recipe", pe_known_recipes[order[i]].name);
+        pe_put_string(item, "recipe", pe_recipes[order[i]].name);
         pe_put_real(item, "bits", share(all->n_equal[order[i]], all));
         pe_put_real(item, "near", share(all->n_near[order[i]], all));
     }
     const char *sentence = are_few                    ? of_few
-                           : one < PE_N_KNOWN_RECIPES ? pe_known_recipes[one].who
+                           : one < PE_N_KNOWN_RECIPES ? pe_recipes[one].who
                            : chain                    ? of_chain
                                                       : of_none;
     pe_put_detail(node, d->request->lang, sentence);

@@ -339,7 +339,7 @@ static void put_angles(struct pe_diagnosis *d, const struct pe_candidate *c, str
     enum { EXPLAINED, BESIDE_EXACT, BESIDE_FLOAT32 } sentence = EXPLAINED;
     char pointer[32];
     bool is_float32 = c->model->plan->arith != PE_ARITH_EXACT || !pe_edit_value(d, NULL, "arith"),
-         is_recipe = c->edit.transforms.recipe != PE_RECIPE_NONE;
+         is_recipe = c->edit.transforms.recipe != PE_RECIPE_EXACT;
     snprintf(pointer, sizeof pointer, "/%s", is_float32 ? d->evidence.kind->tensors[0] : "arith");
     struct pe_node *node = put_finding(list, PE_ROLE_NARROW_ANGLES, pointer);
     if (c->all.is_beyond && c->all.verdict == PE_ROUNDING) {

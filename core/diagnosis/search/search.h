@@ -332,40 +332,6 @@ enum pe_status pe_answer_unseen(struct pe_diagnosis *d, struct pe_answer *a, str
 enum pe_status pe_answer_decide(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_undecided *out,
                                 struct pe_failure *err);
 
-/* recipes.c: the steps in which libraries compute a table. */
-enum pe_known_recipe {
-    PE_KNOWN_EXACT,
-    PE_KNOWN_F64,
-    PE_KNOWN_F32_TORCH,
-    PE_KNOWN_F32_CAST,
-    PE_KNOWN_F32_DIVIDE,
-    PE_KNOWN_F32_EXPLOG,
-    PE_KNOWN_F32_PRODUCT,
-    PE_KNOWN_TF32,
-    PE_KNOWN_BF16_INV_FREQ,
-    PE_KNOWN_F16_INV_FREQ,
-    PE_KNOWN_BF16,
-    PE_KNOWN_F16,
-    PE_N_KNOWN_RECIPES
-};
-
-struct pe_recipe_row {
-    const char *name;
-    const char *chain; /* recipes whose steps a table cannot tell apart have one */
-    const char *who;   /* a sentence */
-};
-extern const struct pe_recipe_row pe_known_recipes[PE_N_KNOWN_RECIPES];
-
-/* The frequency of pair c in a recipe's steps, or what takes its place: b of f32_divide, t of f32_product. width:
- * channels that are rotated, r; by: so many steps of float32 higher. */
-double pe_recipe_frequency(enum pe_known_recipe recipe, double base, double width, uint32_t c, int by);
-/* The angle at position p of that frequency times scale, a power of two; and the frequency itself, for a ladder. */
-double pe_recipe_angle(enum pe_known_recipe recipe, double p, double w, uint32_t c, double scale);
-double pe_recipe_rung(enum pe_known_recipe recipe, double w, uint32_t c, double scale);
-/* The number that an angle gives in the dtype of the tensor: quarter 0 its sine, 1 its cosine, … (struct pe_wave). */
-double pe_recipe_number(enum pe_known_recipe recipe, double angle, int quarter, double sign, double factor,
-                        enum pe_dtype dtype);
-
 /* arithmetic.c: by which steps the tensor was computed, null where that does not show; and the work of it. */
 enum pe_status pe_answer_arithmetic(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root,
                                     struct pe_failure *err);

@@ -40,21 +40,6 @@ static void put_channels(struct pe_node *list, const struct pe_channels *channel
     pe_put_integers(node, "order", order, channels->n);
 }
 
-/* A recipe with one dtype has its name. */
-static const char *recipe_name(enum pe_recipe recipe)
-{
-    switch (recipe) {
-    case PE_RECIPE_F32: return pe_dtype_name(PE_F32);
-    case PE_RECIPE_BF16_INV_FREQ: return "bf16_inv_freq";
-    case PE_RECIPE_F16_INV_FREQ: return "f16_inv_freq";
-    case PE_RECIPE_BF16: return pe_dtype_name(PE_BF16);
-    case PE_RECIPE_F16: return pe_dtype_name(PE_F16);
-    case PE_RECIPE_TF32: return "tf32";
-    case PE_RECIPE_BF16_INV_FREQ_DIVIDED: return "bf16_inv_freq_divided";
-    default: return "bf16_divided";
-    }
-}
-
 /* What no request of /attention gives. */
 static void put_map_changes(struct pe_node *list, const struct pe_transforms *t)
 {
@@ -112,7 +97,7 @@ struct pe_node *pe_answer_transforms(const struct pe_diagnosis *d, const struct 
     if (t->inverted)
         put_transform(list, "inverted");
     if (t->recipe)
-        pe_put_string(put_transform(list, "angles"), "recipe", recipe_name(t->recipe));
+        pe_put_string(put_transform(list, "angles"), "recipe", pe_recipes[t->recipe].name);
     if (changes[t->sinusoid])
         put_transform(list, changes[t->sinusoid]);
     if (t->sin_cos_swapped)

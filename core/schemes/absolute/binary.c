@@ -106,6 +106,25 @@ static const struct pe_formula_line formula[] = {
     {NULL, NULL},
 };
 
+/* ---- One number ---- */
+
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct binary *c = plan->config;
+    uint64_t p = (uint64_t)pe_position_at(plan->seq.k, at->row), b = ((const unsigned char *)plan->tables)[at->col];
+    (void)id;
+    (void)err;
+    d->is_looked_up = true;
+    pe_derived(d, "b", dd((double)b), "floor(%llu·bits/dim)%s, bits = %lld, dim = %lld", (unsigned long long)at->col,
+               c->bit_order == MSB ? " from the top" : "", (long long)c->bits, (long long)c->dim);
+    pe_derived_says(d, "the digit that this channel shows");
+    bool is_set = p >> b & 1;
+    pe_derived(d, "digit", dd(is_set), "floor(%llu/2^%llu) mod 2", (unsigned long long)p, (unsigned long long)b);
+    pe_derived(d, "x", dd(is_set ? c->high : c->low), is_set ? "high" : "low");
+    return PE_OK;
+}
+
 const struct pe_scheme pe_scheme_binary = {
     .info =
         {
@@ -124,4 +143,5 @@ const struct pe_scheme pe_scheme_binary = {
     .cost = binary_cost,
     .plan = binary_plan,
     .fill = binary_fill,
+    .derive = derive,
 };

@@ -115,6 +115,25 @@ static const struct pe_formula_line formula[] = {
     {NULL, NULL},
 };
 
+/* ---- One number ---- */
+
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct integer *c = plan->config;
+    double p = pe_position_at(plan->seq.k, at->row), n = divisor(plan), scale = c->scale.real;
+    (void)id;
+    (void)err;
+    struct pe_dd x = pe_derived(d, "p", pe_derived_round(d, PE_F32, dd(p)), "%s", pe_shown(p).text);
+    if (scale != 1)
+        x = pe_derived(d, "s·p", pe_derived_round(d, PE_F32, dd_mul(x, pe_derived_round(d, PE_F32, dd(scale)))),
+                       "pe_scale·p = %s·%s", pe_shown(scale).text, pe_shown(p).text);
+    if (n != 1)
+        pe_derived(d, "x", n == 0 ? dd(0) : pe_derived_round(d, PE_F32, dd_div(x, dd(n))), "%s/%s",
+                   d->at[d->n - 1].symbol, pe_shown(n).text);
+    return PE_OK;
+}
+
 const struct pe_scheme pe_scheme_integer = {
     .info =
         {
@@ -133,4 +152,5 @@ const struct pe_scheme pe_scheme_integer = {
     .cost = pe_cost_nothing,
     .plan = integer_plan,
     .fill = integer_fill,
+    .derive = derive,
 };

@@ -758,6 +758,118 @@ static void row_of(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t 
         look_up(plan, TABLE, pe_position_at(k, i) + offset, col, n, out);
 }
 
+/* ---- One number ---- */
+
+/* The rows that it is a sum of, of most weight first where they are too many to show. */
+static void resized_derive(const struct pe_plan *plan, const struct pe_address *to, struct pe_derivation *d)
+{
+    static const char *const symbols[] = {"x1", "x2",  "x3",  "x4",  "x5",  "x6",  "x7",  "x8",
+                                          "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16"};
+    enum { SHOWN = sizeof symbols / sizeof *symbols };
+    const struct learned *c = plan->config;
+    const struct tables *s = plan->tables;
+    uint64_t n_prefix = (uint64_t)c->num_prefix, place[AXES_MAX], tap[AXES_MAX] = {0}, n_taps[AXES_MAX];
+    unsigned n_axes = plan->seq.n_grid, n = 0;
+    struct pe_dd sum = dd(0);
+    if (to->row < n_prefix) {
+        double v = 0;
+        add_row(plan, TABLE, to->row, 1, to->col, 1, &v);
+        pe_derived(d, "x", dd(v), "table[%llu, %llu]", (unsigned long long)to->row, (unsigned long long)to->col);
+        pe_derived_says(d, "a prefix row is not resized");
+        return;
+    }
+    cell_of(plan, to->row - n_prefix, place);
+    for (unsigned a = 0; a < n_axes; a++)
+        n_taps[a] = s->taps[a].n_taps;
+    do {
+        char weights[PE_DERIVED_BYTES / 2] = "";
+        double weight = 1, v = 0;
+        uint64_t cell = n_prefix;
+        for (unsigned a = 0, used = 0; a < n_axes; a++) {
+            uint64_t at = place[a] * n_taps[a] + tap[a], step = 1;
+            for (unsigned b = a + 1; b < n_axes; b++)
+                step *= s->sides[b];
+            weight *= s->taps[a].weight[at];
+            cell += (uint64_t)s->taps[a].index[at] * step;
+            used += (unsigned)snprintf(weights + used, sizeof weights - used, "·%s",
+                                       pe_brief(dd(s->taps[a].weight[at]), 7).text);
+        }
+        if (weight == 0)
+            continue;
+        add_row(plan, TABLE, cell, 1, to->col, 1, &v);
+        struct pe_dd x = dd_two_prod(weight, v);
+        sum = dd_add(sum, x);
+        if (n < SHOWN)
+            pe_derived(d, symbols[n], x, "table[%llu, %llu]%s = %s%s", (unsigned long long)cell,
+                       (unsigned long long)to->col, weights, pe_shown(v).text, weights);
+        n++;
+    } while (count_on(tap, n_taps, n_axes));
+    if (s->window[0]) {
+        double v = 0;
+        add_row(plan, WINDOW, place[0] % s->window[0] * s->window[1] + place[1] % s->window[1], 1, to->col, 1, &v);
+        sum = dd_add(sum, pe_derived(d, "v", dd(v), "window_table[%llu, %llu, %llu]",
+                                     (unsigned long long)(place[0] % s->window[0]),
+                                     (unsigned long long)(place[1] % s->window[1]), (unsigned long long)to->col));
+    }
+    pe_derived(d, "x", sum, s->window[0] ? "Σ + v" : "Σ");
+    pe_derived_says(d, "the sum of %u rows with their weights (%s)", n, pe_resample_words[c->interpolate]);
+}
+
+static struct pe_dd state_row(const struct pe_plan *plan, size_t id, const char *symbol, double row, uint64_t col,
+                              struct pe_derivation *d)
+{
+    const struct learned *c = plan->config;
+    double v, rows = (double)plan->weights[id].tensor.shape[0];
+    look_up(plan, id, row, col, 1, &v);
+    if (row >= 0 && row < rows)
+        return pe_derived(d, symbol, dd(v), "%s[%.0f, %llu]", inputs[id].name, row, (unsigned long long)col);
+    struct pe_dd x = pe_derived(d, symbol, dd(v), "%s[%.0f, %llu]", inputs[id].name, row, (unsigned long long)col);
+    pe_derived_says(d, "the table has %.0f rows; out_of_range is %s", rows, policies[c->out_of_range]);
+    return x;
+}
+
+static void state_between(const struct pe_plan *plan, double position, uint64_t col, struct pe_derivation *d)
+{
+    const struct learned *c = plan->config;
+    double at = place_of(plan, position), row = floor(at), t = at - row;
+    pe_derived(d, "r", dd(at), "min(row_offset + p·(rows − 1 − row_offset)/p_last, rows − 1)");
+    pe_derived_says(d, "the table of %lld rows is stretched to the last position", (long long)c->rows);
+    struct pe_dd a = state_row(plan, TABLE, "a", row, col, d);
+    if (t == 0)
+        return;
+    struct pe_dd b = state_row(plan, TABLE, "b", row + 1, col, d);
+    pe_derived(d, "x", dd_add(dd_mul_d(a, 1 - t), dd_mul_d(b, t)), "a·(1 − t) + b·t, t = %s", pe_shown(t).text);
+}
+
+static enum pe_status learned_derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                                     struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct learned *c = plan->config;
+    const struct tables *s = plan->tables;
+    uint64_t i = at->row, col = at->col, half = (uint64_t)c->dim / 2;
+    double offset = (double)c->row_offset, p = s->is_resized ? 0 : pe_position_at(plan->seq.k, i);
+    (void)id;
+    (void)err;
+    d->is_looked_up = true;
+    if (s->is_resized) {
+        resized_derive(plan, at, d);
+    } else if (s->is_split) {
+        bool is_column = col < half;
+        p = pe_position_at(&plan->seq.k[is_column], i);
+        pe_derived_case(d, "%llu %s dim/2 = %llu", (unsigned long long)col, is_column ? "<" : "≥",
+                        (unsigned long long)half);
+        pe_derived_says(d, is_column ? "the first half is of the column" : "the second half is of the row");
+        state_row(plan, is_column ? COL_TABLE : ROW_TABLE, "x", p + offset, is_column ? col : col - half, d);
+    } else if (c->out_of_range == STRETCH) {
+        state_between(plan, p, col, d);
+    } else {
+        pe_derived(d, "r", dd(p + offset), "%s + %s", pe_shown(p).text, pe_shown(offset).text);
+        pe_derived_says(d, "position and row_offset");
+        state_row(plan, TABLE, "x", p + offset, col, d);
+    }
+    return PE_OK;
+}
+
 /* What float32 loses, here of a table that is stretched. */
 static void lose_tile(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t n, double *loss)
 {
@@ -832,4 +944,5 @@ const struct pe_scheme pe_scheme_learned = {
     .drop = learned_drop,
     .fill = learned_fill,
     .coordinate_loss = learned_loss,
+    .derive = learned_derive,
 };

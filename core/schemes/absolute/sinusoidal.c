@@ -494,7 +494,9 @@ static enum pe_status several_axes(struct pe_plan *plan, struct block *blocks, s
 /* plan->tables */
 struct tables {
     struct pe_coords at;
-    double *padded;           /* [2, n]: coordinates of a padded image; owned */
+    double *padded; /* [2, n]: coordinates of a padded image; owned */
+    struct block blocks[PE_AXES_MAX];
+    size_t n_blocks;
     struct pe_wave columns[]; /* [dim] */
 };
 
@@ -649,7 +651,89 @@ static enum pe_status sinusoidal_plan(struct pe_plan *p, struct pe_failure *err)
         status = pad(p, err);
     for (size_t i = 0; !status && i < n; i++)
         status = make_block(p, &blocks[i], err);
+    struct tables *t = p->tables;
+    for (size_t i = 0; !status && i < n; i++)
+        t->blocks[t->n_blocks++] = blocks[i];
     return status;
+}
+
+/* ---- One number ---- */
+
+/* The block and the sine or cosine of a column; false: it is the padding of an odd width. */
+static bool find_column(const struct tables *t, size_t column, const struct block **block, size_t *i, int *quarter)
+{
+    for (size_t k = 0; k < t->n_blocks; k++) {
+        const struct block *b = *block = &t->blocks[k];
+        for (*i = 0; column < b->end && *i < b->n_sines; (*i)++)
+            for (*quarter = 0; *quarter < 2 && (*quarter == 0 || *i < b->n_cosines); (*quarter)++) {
+                size_t at = (*quarter ? b->cosine0 : b->sine0) + *i * b->step;
+                if ((at < b->last ? at : b->last) == column)
+                    return true;
+            }
+    }
+    return false;
+}
+
+static struct pe_dd state_frequency(const struct block *b, size_t i, struct pe_derivation *d)
+{
+    enum pe_rungs rungs = pe_recipes[d->recipe].rungs;
+    struct pe_dd log_base = pe_dd_log(dd(b->base)), e = dd_div(dd(-(double)i), dd(b->denominator)), w;
+    struct pe_shown exponent = pe_brief(e, 10), base = pe_shown(b->base);
+    double width = 2 * b->denominator;
+    if (rungs == PE_RUNGS_DIVISOR)
+        return pe_derived(d, "b", dd(pe_recipe_frequency(d->recipe, b->base, width, (uint32_t)i, 0)), "%s^(%s)",
+                          base.text, exponent.text + (i > 0));
+    if (rungs == PE_RUNGS_PRODUCT)
+        return pe_derived(d, "t", dd(pe_recipe_frequency(d->recipe, b->base, width, (uint32_t)i, 0)), "base^(-2/%s)",
+                          pe_shown(width).text);
+    if (d->recipe == PE_RECIPE_EXACT)
+        w = i ? pe_dd_exp(dd_mul(log_base, e)) : dd(1);
+    else if (rungs == PE_RUNGS_RECIPROCAL)
+        w = dd(pe_recipe_round(d->recipe,
+                               (double)(1 / pe_power_float32(pe_dd_log(dd((double)(float)b->base)), i, b->denominator)),
+                               b->base));
+    else
+        w = dd(pe_recipe_round(d->recipe, pe_recipe_frequency(d->recipe, b->base, width, (uint32_t)i, 0), b->base));
+    return pe_derived(d, "w", w, "base^(-%zu/%s) = %s^(%s)", i, pe_shown(b->denominator).text, base.text,
+                      exponent.text);
+}
+
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct sinusoidal *c = plan->config;
+    const struct tables *t = plan->tables;
+    const struct block *b;
+    size_t i;
+    int quarter;
+    (void)id;
+    (void)err;
+    if (at->row < (uint64_t)c->num_prefix || !find_column(t, (size_t)at->col, &b, &i, &quarter)) {
+        pe_derived(d, "x", dd(0), "0");
+        pe_derived_says(d, "padding: rows in front, or the column that an odd width leaves");
+        d->is_looked_up = true;
+        return PE_OK;
+    }
+    pe_derived_case(d, "%llu → %s %zu", (unsigned long long)at->col, quarter ? "cos" : "sin", i);
+    pe_derived_says(d, quarter ? "the column has the cosine of pair %zu" : "the column has the sine of pair %zu", i);
+    if (plan->seq.n_axes > 1)
+        pe_derived_says(d, "the column belongs to pair %zu of axis %u", i, b->axis);
+    double p = pe_position_at(&plan->seq.k[b->axis], at->row - (uint64_t)c->num_prefix);
+    struct pe_dd w = state_frequency(b, i, d), unit = t->at.unit[b->axis], x = dd_mul_d(unit, p);
+    if (b->scale.hi != 1 || b->scale.lo != 0)
+        w = pe_derived(d, "w'", pe_derived_round(d, PE_F32, dd_mul(w, pe_derived_round(d, PE_F32, b->scale))),
+                       "angle_scale·w = %s·w", pe_brief(b->scale, 10).text);
+    if (unit.hi != 1 || unit.lo != 0) {
+        x = pe_derived(d, "x", pe_derived_round(d, PE_F32, x), "%s·%s", pe_shown(p).text, pe_brief(unit, 7).text);
+        pe_derived_says(d, "the coordinate of this position");
+    }
+    enum pe_rungs rungs = pe_recipes[d->recipe].rungs;
+    struct pe_dd angle =
+        d->recipe == PE_RECIPE_EXACT ? dd_mul(w, x) : dd(pe_recipe_angle(d->recipe, x.hi, w.hi, (uint32_t)i, 1));
+    angle = pe_derived(d, "θ", angle, rungs == PE_RUNGS_DIVISOR ? "%s/%s" : "%s·%s", pe_brief(x, 15).text,
+                       d->at[d->n - 1].symbol);
+    pe_derived(d, quarter ? "cos θ" : "sin θ", pe_derived_sine(d, angle, quarter), "%s", "");
+    return PE_OK;
 }
 
 static bool columns(const struct pe_plan *plan, size_t id, struct pe_wave *columns)
@@ -710,5 +794,6 @@ const struct pe_scheme pe_scheme_sinusoidal = {
     .plan = sinusoidal_plan,
     .drop = sinusoidal_drop,
     .columns = columns,
+    .derive = derive,
     .coords = coords,
 };

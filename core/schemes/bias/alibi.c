@@ -236,6 +236,68 @@ static void alibi_fill(const struct pe_plan *plan, const struct pe_output *outpu
         }
 }
 
+/* ---- One number ---- */
+
+static struct pe_dd state_slope(const struct alibi *c, size_t h, enum side side, struct pe_dd m,
+                                struct pe_derivation *d)
+{
+    const struct pe_reals *own = side == LEFT ? &c->slopes_left : &c->slopes_right;
+    int64_t n = 1, head = (int64_t)h;
+    while (2 * n <= c->num_heads)
+        n *= 2;
+    m = pe_derived_round(d, PE_F32, m);
+    if (own->n || c->slopes.n)
+        return pe_derived(d, "m", m, "%s[%zu]", own->n ? side == LEFT ? "slopes_left" : "slopes_right" : "slopes", h);
+    if (head < n)
+        return pe_derived(d, "m", m, "2^(−bias_max·(head + 1)/n) = 2^(−%s·%lld/%lld)", pe_shown(c->bias_max).text,
+                          (long long)head + 1, (long long)n);
+    m = pe_derived(d, "m", m, "2^(−bias_max·(2·(head − n) + 1)/(2·n)) = 2^(−%s·%lld/%lld)", pe_shown(c->bias_max).text,
+                   2 * (long long)(head - n) + 1, 2 * (long long)n);
+    pe_derived_says(d, "heads from %lld on have the odd terms of twice as many", (long long)n);
+    return m;
+}
+
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct alibi *c = plan->config;
+    const struct tables *t = plan->tables;
+    struct pe_pair g;
+    (void)err;
+    if (id == SLOPES) {
+        state_slope(c, (size_t)at->col, LEFT, t->slopes[at->col], d);
+        return PE_OK;
+    }
+    if (pe_bias_derive_mask(plan, at, &g, d))
+        return PE_OK;
+    bool by_distance = rules[c->form].distance != NULL;
+    double rel = g.k_pos - g.q_pos;
+    enum side side = by_distance && rel > 0 ? RIGHT : LEFT;
+    if (by_distance && rel > 0 && c->form == RELATIVE) {
+        pe_derived(d, "bias", dd(0), "0");
+        pe_derived_says(d, "the key is after the query, and form relative is 0 there");
+        return PE_OK;
+    }
+    struct pe_dd m = state_slope(c, g.head, side, slope(plan, g.head, side), d), x = dd_two_sum(g.k_pos, -g.q_pos);
+    if (by_distance) {
+        x = pe_derived(d, "d", x.hi < 0 ? dd_neg(x) : x, "|%s − %s|", pe_shown(g.q_pos).text, pe_shown(g.k_pos).text);
+        pe_derived_says(d, "the distance of query and key");
+        x = dd_neg(x);
+    } else if (c->form == KEY)
+        x = pe_derived(d, "k", dd(g.k_pos), "%s", "");
+    else if (c->form == KEY_END) {
+        double last = pe_position_at(plan->seq.k, plan->seq.k->n - 1);
+        x = pe_derived(d, "n", dd_two_sum(g.k_pos, -last), "%s − %s", pe_shown(g.k_pos).text, pe_shown(last).text);
+    } else {
+        double n = t->counts ? t->counts[g.batch % t->n_masks * plan->seq.k->n + g.key] : (double)g.key;
+        x = pe_derived(d, "n", dd(n), "%s", "");
+        pe_derived_says(d, "visible keys before this one");
+    }
+    pe_derived(d, "bias", pe_derived_round(d, PE_F32, dd_mul(m, x)), by_distance ? "−m·d" : "m·%s",
+               d->at[d->n - 1].symbol);
+    return PE_OK;
+}
+
 static bool bias_is_scaled(const struct pe_plan *plan) { return ((const struct alibi *)plan->config)->bias_scaled; }
 
 static const struct pe_attend attend = {.bias_at = pe_bias_at, .bias_is_scaled = bias_is_scaled};
@@ -275,5 +337,6 @@ const struct pe_scheme pe_scheme_alibi = {
     .drop = alibi_drop,
     .fill = alibi_fill,
     .line = pe_bias_fill_line,
+    .derive = derive,
     .attend = &attend,
 };

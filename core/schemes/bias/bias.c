@@ -346,6 +346,33 @@ bool pe_bias_fill_line(const struct pe_plan *plan, const struct pe_output *outpu
     return true;
 }
 
+/* ---- One number ---- */
+
+bool pe_bias_derive_mask(const struct pe_plan *plan, const struct pe_address *at, struct pe_pair *pair,
+                         struct pe_derivation *d)
+{
+    const struct pe_bias *bias = plan->tables;
+    const struct pe_mask *mask = &bias->mask;
+    const struct pe_sequence *seq = &plan->seq;
+    uint64_t q = at->row, k = at->col;
+    *pair = (struct pe_pair){(size_t)at->index[0] % bias->num_heads, 0, pe_position_at(seq->q, q),
+                             pe_position_at(seq->k, k), k};
+    double rel = pair->k_pos - pair->q_pos;
+    bool is_padding = mask->seen && !mask->seen[k], is_other = seq->piece && seq->piece[q] != seq->piece[k];
+    if (!is_padding && !is_other && pe_mask_reaches(mask, rel))
+        return false;
+    pe_derived(d, "bias", dd(-(double)INFINITY), "−inf");
+    if (is_padding)
+        pe_derived_says(d, "key_mask hides the key");
+    else if (is_other)
+        pe_derived_says(d, "query and key are of two packed sequences");
+    else if (rel > 0)
+        pe_derived_says(d, "the key is after the query");
+    else
+        pe_derived_says(d, "the key is before the window");
+    return true;
+}
+
 /* ---- For attention ---- */
 
 /* Positions of packed sequences restart, but inside each sequence they are a run, so the distance is the difference

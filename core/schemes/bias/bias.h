@@ -69,6 +69,10 @@ void pe_bias_cost(const struct pe_plan *plan, double num_heads, struct pe_cost *
 void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block,
                   void *dst);
 
+/* The pair of an element of the output bias. True: the query does not see the key, and that is the whole derivation. */
+bool pe_bias_derive_mask(const struct pe_plan *plan, const struct pe_address *at, struct pe_pair *pair,
+                         struct pe_derivation *d);
+
 /* Like pe_fill_line, for the output bias, which is Toeplitz unless positions are listed or keys are masked. */
 bool pe_bias_fill_line(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t head,
                        uint64_t first, size_t n, void *dst);

@@ -136,6 +136,33 @@ static struct pe_dd float32_value(enum kind kind, struct head h, struct pe_dd di
     return dd((double)(-r1 * (float)dd_round_odd(v)));
 }
 
+/* ---- One number ---- */
+
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct kerple *c = plan->config;
+    const struct tables *t = plan->tables;
+    struct pe_pair g;
+    (void)id;
+    (void)err;
+    if (pe_bias_derive_mask(plan, at, &g, d))
+        return PE_OK;
+    struct pe_dd x = dd_two_sum(g.k_pos, -g.q_pos), r1 = pe_derived_round(d, PE_F32, dd(t->heads[g.head].r1)),
+                 r2 = pe_derived_round(d, PE_F32, dd(t->heads[g.head].r2));
+    struct pe_shown shown = pe_shown(r2.hi);
+    x = pe_derived(d, "n", x.hi < 0 ? dd_neg(x) : x, "|%s − %s|", pe_shown(g.q_pos).text, pe_shown(g.k_pos).text);
+    if (c->kind == LOG) {
+        struct pe_dd scaled = pe_derived_round(d, PE_F32, dd_mul(r2, x));
+        scaled = pe_derived(d, "1 + r2·n", pe_derived_round(d, PE_F32, dd_add(dd(1), scaled)), "1 + %s·n", shown.text);
+        x = pe_derived(d, "l", pe_derived_round(d, PE_F32, pe_dd_log(scaled)), "ln(1 + r2·n)");
+    } else
+        x = pe_derived(d, "l", x.hi == 0 ? dd(0) : pe_derived_round(d, PE_F32, exact_power(x, r2.hi)), "n^%s",
+                       shown.text);
+    pe_derived(d, "bias", pe_derived_round(d, PE_F32, dd_neg(dd_mul(r1, x))), "−r1·l = −%s·l", pe_shown(r1.hi).text);
+    return PE_OK;
+}
+
 /* ---- The bias ---- */
 
 static void store(const struct pe_plan *plan, size_t head, struct pe_dd rel, enum pe_dtype dtype, void *out, size_t i)
@@ -213,6 +240,7 @@ const struct pe_scheme pe_scheme_kerple = {
     .cost = kerple_cost,
     .plan = kerple_plan,
     .drop = pe_bias_drop,
+    .derive = derive,
     .fill = pe_bias_fill,
     .line = pe_bias_fill_line,
     .attend = &pe_bias_attend,

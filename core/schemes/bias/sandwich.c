@@ -121,6 +121,36 @@ static void store_all(const struct pe_plan *plan, size_t head, const struct pe_p
     }
 }
 
+/* ---- One number ---- */
+
+/* The first cosines of the sum, and all of it; a distance of two doubles is seldom, and has no steps of its own. */
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    static const char *const symbols[] = {"cos 0", "cos 1", "cos 2", "cos 3", "cos 4", "cos 5", "cos 6", "cos 7"};
+    enum { SHOWN = sizeof symbols / sizeof *symbols };
+    const struct sandwich *c = plan->config;
+    const struct tables *t = plan->tables;
+    struct pe_pair g;
+    (void)id;
+    (void)err;
+    if (pe_bias_derive_mask(plan, at, &g, d))
+        return PE_OK;
+    struct pe_dd rel = dd_two_sum(g.k_pos, -g.q_pos);
+    d->is_looked_up = true;
+    pe_derived(d, "d", rel, "%s − %s", pe_shown(g.k_pos).text, pe_shown(g.q_pos).text);
+    for (size_t i = 0; i < t->n && i < SHOWN; i++) {
+        double phase;
+        struct pe_dd x = pe_wave_value(&t->cosines[i], rel.hi, &phase);
+        pe_derived(d, symbols[i], x, "cos(d·base^(-2·%zu/%lld))", i, (long long)c->bar_dim);
+    }
+    struct pe_dd sum = pe_derived(d, "S", exact_sum(t, rel), "Σ cos(d·base^(-2·t/bar_dim))");
+    pe_derived_says(d, "the sum of %zu cosines", t->n);
+    pe_derived(d, "bias", dd_div(dd_mul_d(sum, (double)c->num_heads), dd(8 * (double)(g.head + 1))),
+               "num_heads/(8·(head + 1))·S = %lld/%zu·S", (long long)c->num_heads, 8 * (g.head + 1));
+    return PE_OK;
+}
+
 /* ROWS biases of f64 with thousands of cosines take milliseconds, so between them the work may yield. */
 static void distance(const struct pe_plan *plan, size_t head, double rel, size_t n, enum pe_dtype dtype, void *out)
 {
@@ -217,6 +247,7 @@ const struct pe_scheme pe_scheme_sandwich = {
     .cost = sandwich_cost,
     .plan = sandwich_plan,
     .drop = sandwich_drop,
+    .derive = derive,
     .fill = pe_bias_fill,
     .line = pe_bias_fill_line,
     .attend = &pe_bias_attend,

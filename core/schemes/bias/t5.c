@@ -230,6 +230,65 @@ static struct pe_dd pair(const struct pe_plan *plan, const struct pe_pair *g)
     return bias_of(plan, g->head, stretch_of_pair(plan->tables, g->q_pos, g->k_pos).bucket);
 }
 
+/* ---- One number ---- */
+
+/* The bucket, in the formula's own steps; the table of first distances decides, since the logarithm may be an integer.
+ */
+static int32_t state_bucket(const struct pe_plan *plan, const struct pe_pair *g, struct pe_derivation *d)
+{
+    const struct t5 *c = plan->config;
+    const struct tables *t = plan->tables;
+    int32_t bucket = stretch_of_pair(t, g->q_pos, g->k_pos).bucket;
+    double rel = g->k_pos - g->q_pos, e = t->side / 2, n = floor(fabs(rel)),
+           off = t->bidirectional && rel > 0 ? t->side : 0;
+    if (rel > 0 && !t->bidirectional) {
+        pe_derived(d, "bucket", dd(0), "0");
+        pe_derived_says(d, "the key is after the query: bucket 0");
+        return bucket;
+    }
+    pe_derived(d, "n", dd(n), "|%s − %s|", pe_shown(g->k_pos).text, pe_shown(g->q_pos).text);
+    if (n < e) {
+        pe_derived_case(d, "n < e = %s", pe_shown(e).text);
+        pe_derived_says(d, "short distances have a bucket each");
+        pe_derived(d, "bucket", dd(bucket), "%s + n", pe_shown(off).text);
+        return bucket;
+    }
+    pe_derived_case(d, "n ≥ e = %s", pe_shown(e).text);
+    pe_derived_says(d, "long distances share buckets");
+    struct pe_dd climbed = dd_div(dd_sub(pe_dd_log(dd(n)), pe_dd_log(dd(e))),
+                                  dd_sub(pe_dd_log(dd((double)c->max_distance)), pe_dd_log(dd(e))));
+    pe_derived(d, "l", dd_mul_d(climbed, t->side - e),
+               "ln(n/e)/ln(max_distance/e)·(side − e) = ln(%s/%s)/ln(%lld/%s)·%s", pe_shown(n).text, pe_shown(e).text,
+               (long long)c->max_distance, pe_shown(e).text, pe_shown(t->side - e).text);
+    pe_derived(d, "bucket", dd(bucket), "%s + min(side − 1, e + ⌊l⌋) = %s + min(%d, %s + ⌊l⌋)", pe_shown(off).text,
+               pe_shown(off).text, t->side - 1, pe_shown(e).text);
+    return bucket;
+}
+
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct t5 *c = plan->config;
+    struct pe_pair g;
+    (void)err;
+    if (id == BUCKETS) {
+        g = (struct pe_pair){0, 0, pe_position_at(plan->seq.q, at->row), pe_position_at(plan->seq.k, at->col), at->col};
+        state_bucket(plan, &g, d);
+        return PE_OK;
+    }
+    if (pe_bias_derive_mask(plan, at, &g, d))
+        return PE_OK;
+    int32_t bucket = state_bucket(plan, &g, d);
+    double v;
+    pe_weights_read(&plan->weights[TABLE], (uint64_t)bucket * (uint64_t)c->num_heads + g.head, 1, &v);
+    struct pe_dd x = pe_derived(d, c->table_scale == 1 ? "bias" : "v", dd(v), "table[%d, %zu]", bucket, g.head);
+    d->is_looked_up = c->table_scale == 1;
+    if (c->table_scale != 1)
+        pe_derived(d, "bias", pe_derived_round(d, PE_F32, dd_mul_d(x, c->table_scale)), "table_scale·v = %s·v",
+                   pe_shown(c->table_scale).text);
+    return PE_OK;
+}
+
 /* ---- The plan ---- */
 
 static enum pe_status check(const struct t5 *c, struct pe_failure *err)
@@ -346,5 +405,6 @@ const struct pe_scheme pe_scheme_t5 = {
     .drop = pe_bias_drop,
     .fill = t5_fill,
     .line = line,
+    .derive = derive,
     .attend = &attend,
 };

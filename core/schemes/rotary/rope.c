@@ -101,4 +101,5 @@ const struct pe_scheme pe_scheme_rope = {
     .coords = pe_rotary_coords,
     .rotate = pe_rotary_rotate,
     .attend = &pe_rotary_attend,
+    .derive = pe_rotary_derive,
 };

@@ -175,6 +175,106 @@ bool pe_rotary_columns(const struct pe_plan *plan, size_t id, struct pe_wave *co
     return true;
 }
 
+/* ---- One number, step by step ---- */
+
+/* The pair and the wave of a column, counted over the whole row of a position. */
+static size_t pair_of(const struct pe_rotary *r, size_t id, size_t column, enum quarter *quarter)
+{
+    static const enum quarter of_matrix[] = {COSINE, MINUS_SINE, SINE, COSINE};
+    size_t n = r->n_pairs, c = 0, channels[2] = {column, column};
+    *quarter = id == PE_SIN || id == PE_SIN_EXPANDED ? SINE : COSINE;
+    switch (id) {
+    case PE_COS_EXPANDED:
+    case PE_SIN_EXPANDED:
+        for (channels_of(r, 0, channels); channels[0] != column && channels[1] != column;)
+            channels_of(r, ++c, channels);
+        return c;
+    case PE_COS_SIN: *quarter = column < n ? COSINE : SINE; return column % n;
+    case PE_FREQS_CIS: *quarter = column % 2 ? SINE : COSINE; return column / 2;
+    case PE_MATRIX: *quarter = of_matrix[column % 4]; return column / 4;
+    default: return column;
+    }
+}
+
+/* θ, by the frequency or by what the recipe has in its place. */
+static struct pe_dd state_angle(const struct pe_plan *plan, size_t c, double p, struct pe_dd w, struct pe_derivation *d)
+{
+    const struct pe_rotary *r = plan->tables;
+    const char *sign = r->direction < 0 ? "−" : "", *of = d->n ? d->at[d->n - 1].symbol : "w";
+    struct pe_dd unit = r->at.unit[r->axis[c]], x = dd_mul_d(unit, p);
+    if (unit.hi != 1 || unit.lo != 0) {
+        x = pe_derived(d, "x", pe_derived_round(d, PE_F32, x), "%s·%s", pe_shown(p).text, pe_brief(unit, 7).text);
+        pe_derived_says(d, "the coordinate of this position");
+    }
+    enum pe_rungs rungs = pe_recipes[d->recipe].rungs;
+    struct pe_dd angle =
+        d->recipe == PE_RECIPE_EXACT ? dd_mul(w, x) : dd(pe_recipe_angle(d->recipe, x.hi, w.hi, (uint32_t)c, 1));
+    if (r->direction < 0)
+        angle = dd_neg(angle);
+    if (rungs == PE_RUNGS_DIVISOR)
+        return pe_derived(d, "θ", angle, "%s%s/b", sign, pe_brief(x, 15).text);
+    if (rungs == PE_RUNGS_PRODUCT)
+        return pe_derived(d, "θ", angle, "%s%s·t^%zu", sign, pe_brief(x, 15).text, c);
+    return pe_derived(d, "θ", angle, "%s%s·%s", sign, pe_brief(x, 15).text, of);
+}
+
+/* ggml's own steps, where a scaling changes them. */
+static enum pe_status derive_ggml(const struct pe_plan *plan, size_t c, double p, struct pe_derivation *d,
+                                  struct pe_dd *angle, struct pe_failure *err)
+{
+    const struct pe_rotary *r = plan->tables;
+    struct pe_rotary_resolved now;
+    struct pe_ggml_chain chain = {0, 0, 0};
+    struct pe_ggml_steps steps[PE_HEAD_DIM_MAX / 2];
+    if (!pe_rotary_resolve_ggml(plan, &now))
+        return pe_fail(err, "/recipe", "recipe ggml does not have this configuration");
+    pe_rotary_steps(&now, steps);
+    pe_derived(d, "t", dd((double)steps[c].power), "base^(-2/r)");
+    float x = pe_ggml_angle(&steps[c], &chain, p);
+    *angle = pe_derived(d, "θ", dd(r->direction * (double)x), "%s·t^%zu", pe_shown(p).text, c);
+    return PE_OK;
+}
+
+static void state_number(const struct pe_rotary *r, struct pe_dd angle, enum quarter quarter, struct pe_derivation *d)
+{
+    static const char *const symbols[] = {[SINE] = "sin θ", [COSINE] = "cos θ", [MINUS_SINE] = "−sin θ"};
+    static const char *const scaled[] = {[SINE] = "m·sin θ", [COSINE] = "m·cos θ", [MINUS_SINE] = "−m·sin θ"};
+    struct pe_dd m = r->attention_factor;
+    struct pe_dd x = pe_derived(d, symbols[quarter], pe_derived_sine(d, angle, (int)quarter), "%s", "");
+    if (m.hi == 1)
+        return;
+    x = pe_derived_round(d, pe_recipes[d->recipe].result, dd_mul(x, pe_derived_round(d, PE_F32, m)));
+    pe_derived(d, scaled[quarter], x, "%s·%s", pe_shown(m.hi).text, symbols[quarter]);
+    pe_derived_says(d, "attention_factor multiplies cosines and sines");
+}
+
+enum pe_status pe_rotary_derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                                struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct pe_rotary *r = plan->tables;
+    struct pe_rotary_resolved now;
+    struct pe_dd w, angle;
+    enum quarter quarter;
+    if (id > PE_INV_FREQ)
+        return pe_fail(err, "/tensor",
+                       "this tensor has positions, which no formula gives; allowed: cosines, sines and frequencies");
+    size_t c = id == PE_INV_FREQ ? at->col : pair_of(r, id, at->col, &quarter);
+    double p = pe_position_at(&plan->seq.k[r->axis[c]], at->row);
+    if (!pe_rotary_resolve_built(plan, &now))
+        return pe_no_memory(err);
+    if (d->recipe == PE_RECIPE_GGML && id != PE_INV_FREQ) {
+        if (derive_ggml(plan, c, p, d, &angle, err))
+            return err->status;
+        state_number(r, angle, quarter, d);
+        return PE_OK;
+    }
+    if (pe_rotary_frequency(&now, c, d, &w, err))
+        return err->status;
+    if (id != PE_INV_FREQ)
+        state_number(r, state_angle(plan, c, p, w, d), quarter, d);
+    return PE_OK;
+}
+
 /* ---- The outputs that are no waves ---- */
 
 enum pe_dtype pe_rotary_dtype(const struct pe_plan *plan, size_t id, enum pe_dtype usual)

@@ -240,9 +240,17 @@ enum pe_status pe_rotary_resolve(struct pe_plan *plan, struct pe_rotary_resolved
 enum pe_status pe_rotary_tables(const struct pe_rotary_resolved *resolved, struct pe_plan *plan,
                                 struct pe_failure *err);
 
-/* Of a built plan: what its config resolves to under `arith: ggml`. False: ggml computes no such table. */
+/* Of a built plan: what its config resolves to. False: only without memory. */
+bool pe_rotary_resolve_built(const struct pe_plan *plan, struct pe_rotary_resolved *now);
+/* The same under `arith: ggml`. False: ggml computes no such table. */
 bool pe_rotary_resolve_ggml(const struct pe_plan *plan, struct pe_rotary_resolved *now);
 void pe_rotary_steps(const struct pe_rotary_resolved *now, struct pe_ggml_steps *steps); /* [n_pairs] */
+
+/* The frequency of a pair as its formula has it, its steps stated to d. */
+enum pe_status pe_rotary_frequency(const struct pe_rotary_resolved *now, size_t pair, struct pe_derivation *d,
+                                   struct pe_dd *w, struct pe_failure *err);
+enum pe_status pe_rotary_derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                                struct pe_derivation *d, struct pe_failure *err);
 
 bool pe_rotary_columns(const struct pe_plan *plan, size_t id, struct pe_wave *columns);
 void pe_rotary_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block,

@@ -196,7 +196,7 @@ static enum pe_status check_ggml(const struct pe_sequence *seq, const struct pe_
     return PE_OK;
 }
 
-bool pe_rotary_resolve_ggml(const struct pe_plan *plan, struct pe_rotary_resolved *now)
+bool pe_rotary_resolve_built(const struct pe_plan *plan, struct pe_rotary_resolved *now)
 {
     const struct pe_rotary_fields *shown = plan->config;
     struct pe_failure err;
@@ -209,9 +209,16 @@ bool pe_rotary_resolve_ggml(const struct pe_plan *plan, struct pe_rotary_resolve
                                                .dim = (double)shown->rotary_dim,
                                                .head_dim = (double)shown->head_dim,
                                                .seq_len = pe_sequence_reach(&plan->seq)}};
+    return (shown->inv_freq.n || !pe_scaling_resolve(&shown->scaling, &now->use, &now->scaling, &err)) &&
+           !pe_rotary_resolve_pairs(now, &err);
+}
+
+bool pe_rotary_resolve_ggml(const struct pe_plan *plan, struct pe_rotary_resolved *now)
+{
+    const struct pe_rotary_fields *shown = plan->config;
+    struct pe_failure err;
     bool has_ladder = !plan->scheme->magnitude && !shown->inv_freq.n;
-    return has_ladder && !pe_scaling_resolve(&shown->scaling, &now->use, &now->scaling, &err) &&
-           !pe_rotary_resolve_pairs(now, &err) && !check_ggml(&plan->seq, now, &err);
+    return has_ladder && pe_rotary_resolve_built(plan, now) && !check_ggml(&plan->seq, now, &err);
 }
 
 /* ---- All of it ---- */

@@ -91,6 +91,95 @@ static enum pe_status set_ladders(const struct pe_rotary_resolved *now, struct p
     return status;
 }
 
+/* ---- One frequency ---- */
+
+/* Which ladder a pair is in, and where: its rule, what that uses, and its rung. */
+struct rung {
+    struct pe_scaling_use use;
+    const struct pe_scaling_resolved *scaling;
+    size_t k, n;
+};
+
+static struct rung rung_of(const struct pe_rotary_resolved *now, const signed char *axis, size_t pair)
+{
+    struct rung at = {.use = now->use, .scaling = &now->scaling, .k = pair, .n = now->n_pairs};
+    size_t half = now->n_pairs / 2;
+    if (now->ladder == PE_LADDER_SHARED) {
+        at.k = now->channels == PE_PIXTRAL  ? 2 * (pair % half) + (pair >= half)
+               : now->channels == PE_DINOV3 ? pair % half
+                                            : pair;
+        at.use.dim = now->channels == PE_DINOV3 ? (double)now->n_pairs : at.use.dim;
+        return at;
+    }
+    at.n = at.k = 0;
+    for (size_t i = 0; i < now->n_pairs; i++) {
+        at.k += i < pair && axis[i] == axis[pair];
+        at.n += axis[i] == axis[pair];
+    }
+    if (now->n_axes > 1 || at.n < now->n_pairs)
+        at.use.dim = 2 * (double)at.n;
+    at.use.base = now->axis_base[axis[pair]];
+    at.scaling = &now->axis_scaling[axis[pair]];
+    return at;
+}
+
+/* Which axis a pair follows, and which field states it. */
+static void state_axis(const struct pe_rotary_resolved *now, size_t pair, int axis, struct pe_derivation *d)
+{
+    const struct pe_rotary_fields *given = now->given;
+    char sections[PE_DERIVED_BYTES / 2] = "";
+    pe_derived_case(d, "axis[%zu] = %d", pair, axis);
+    if (given->channel_axis.n) {
+        pe_derived_says(d, "pair %zu follows axis %d of %u: channel_axis states it", pair, axis, now->n_axes);
+        return;
+    }
+    if (now->channels == PE_UNSET_WORD) {
+        pe_derived_says(d, "pair %zu follows axis %d of %u, whose block has %zu pairs", pair, axis, now->n_axes,
+                        now->pairs[axis]);
+        return;
+    }
+    const char *word = pe_rotary_channel_words[now->channels];
+    for (unsigned a = 0, used = 0; a < now->n_widths && used < sizeof sections; a++)
+        used += (unsigned)snprintf(sections + used, sizeof sections - used, a ? ", %zu" : "%zu", now->pairs[a]);
+    if (*sections)
+        pe_derived_says(d, "pair %zu follows axis %d of %u: channels %s with the sections %s", pair, axis, now->n_axes,
+                        word, sections);
+    else
+        pe_derived_says(d, "pair %zu follows axis %d of %u: channels %s", pair, axis, now->n_axes, word);
+}
+
+enum pe_status pe_rotary_frequency(const struct pe_rotary_resolved *now, size_t pair, struct pe_derivation *d,
+                                   struct pe_dd *w, struct pe_failure *err)
+{
+    signed char axis[PE_HEAD_DIM_MAX / 2];
+    pe_rotary_axes(now, axis);
+    if (axis[pair] < 0) {
+        *w = pe_derived(d, "w", dd(0), "0");
+        pe_derived_says(d, "the pair follows no axis and does not turn");
+        return PE_OK;
+    }
+    if (now->n_axes > 1)
+        state_axis(now, pair, axis[pair], d);
+    if (now->given->inv_freq.n) {
+        *w = pe_derived(d, "w",
+                        pe_derived_round(d, pe_recipes[d->recipe].w, dd(pe_real_at(&now->given->inv_freq, pair))),
+                        "inv_freq[%zu]", pair);
+        return PE_OK;
+    }
+    struct rung at = rung_of(now, axis, pair);
+    if (now->at.coords == PE_COORDS_pixel) {
+        double most = now->given->max_freq;
+        *w = pe_derived(d, "w", pe_derived_round(d, pe_recipes[d->recipe].w, pixel_frequency(most, at.k, at.n)),
+                        "π·(1 + %zu/%zu·(%s/2 − 1))", at.k, at.n > 1 ? at.n - 1 : 1, pe_shown(most).text);
+        return PE_OK;
+    }
+    if (pe_scaling_derive(at.scaling, &at.use, at.k, d, w, err))
+        return err->status;
+    if (now->channels == PE_DINOV3)
+        *w = pe_derived(d, "2πw", pe_derived_round(d, pe_recipes[d->recipe].w, dd_mul(dd_mul_d(pi, 2), *w)), "2π·w");
+    return PE_OK;
+}
+
 void pe_rotary_steps(const struct pe_rotary_resolved *now, struct pe_ggml_steps *steps)
 {
     signed char axis[PE_HEAD_DIM_MAX / 2];

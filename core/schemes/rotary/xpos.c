@@ -146,6 +146,34 @@ static void magnitude(const struct pe_plan *plan, size_t id, const struct pe_pos
             factors[i * s->n_pairs + c] = scale_at(s, pe_position_at(positions, row0 + i), c, sign).hi;
 }
 
+/* ---- One number ---- */
+
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct xpos *c = plan->config;
+    const struct scales *s = scales_of(plan);
+    if (id != SCALE)
+        return pe_rotary_derive(plan, id, at, d, err);
+    double width = (double)c->rotary.rotary_dim, p = pe_position_at(plan->seq.k, at->row);
+    size_t pair = (size_t)at->col;
+    struct pe_dd below = dd_mul_d(dd_two_sum(1, c->gamma), width),
+                 zeta = dd_div(dd_add(dd(2 * (double)pair), dd_two_prod(c->gamma, width)), below);
+    zeta = pe_derived(d, "ζ", pe_derived_round(d, PE_F32, zeta), "(2·%zu + γ·d)/((1 + γ)·d) = (%zu + %s·%s)/(%s·%s)",
+                      pair, 2 * pair, pe_shown(c->gamma).text, pe_shown(width).text, pe_shown(1 + c->gamma).text,
+                      pe_shown(width).text);
+    struct pe_dd x = dd_div(dd_two_sum(p, -s->center), dd(c->scale_base));
+    x = pe_derived(d, "x", pe_derived_round(d, PE_F32, x), "(p − center)/scale_base = (%s − %s)/%s", pe_shown(p).text,
+                   pe_shown(s->center).text, pe_shown(c->scale_base).text);
+    struct pe_dd e = dd_mul(x, pe_dd_log(zeta)), /* as in scale_at */
+        power = e.hi < -740  ? dd(0)
+                : e.hi > 709 ? dd(HUGE_VAL)
+                             : pe_dd_exp(e);
+    pe_derived(d, "ζ^x", pe_derived_round(d, PE_F32, power), "%s^%s", pe_brief(zeta, 7).text, pe_brief(x, 7).text);
+    pe_derived_says(d, "the factor on queries; keys have its reciprocal");
+    return PE_OK;
+}
+
 static bool columns(const struct pe_plan *plan, size_t id, struct pe_wave *waves)
 {
     return id != SCALE && pe_rotary_columns(plan, id, waves);
@@ -186,4 +214,5 @@ const struct pe_scheme pe_scheme_xpos = {
     .rotate = pe_rotary_rotate,
     .attend = &pe_rotary_attend,
     .magnitude = magnitude,
+    .derive = derive,
 };

@@ -4,7 +4,9 @@
 /* TGI accepts the type and ignores it. */
 static struct pe_dd frequency(const struct pe_scaling_pair *p)
 {
-    return p->s->convention == PE_CONVENTION_TGI ? p->w : num_div(p, p->w, dd(p->s->factor));
+    if (p->s->convention == PE_CONVENTION_TGI)
+        return PE_STEP(p->steps, "w'", p->w, "w");
+    return PE_STEP(p->steps, "w'", num_div(p, p->w, dd(p->s->factor)), "w/%s", pe_shown(p->s->factor).text);
 }
 
 static void steps(const struct pe_scaling_pair *p, struct pe_ggml_steps *g)

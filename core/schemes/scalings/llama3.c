@@ -38,14 +38,28 @@ static struct pe_dd frequency(const struct pe_scaling_pair *p)
 {
     struct pe_dd low = dd(own(p->s)->low_freq_factor), high = dd(own(p->s)->high_freq_factor), one = dd(1);
     struct pe_dd length = dd(p->s->original_max_position_embeddings), factor = dd(p->s->factor);
-    struct pe_dd wavelength = num_mul(p, num_div(p, one, p->w), pe_dd_two_pi());
-    if (dd_less(num(p, dd_div(length, low)), wavelength))
-        return num_div(p, p->w, factor);
-    if (dd_less(wavelength, num(p, dd_div(length, high))) || low.hi == high.hi)
-        return p->w;
+    struct pe_dd wavelength = PE_STEP(p->steps, "λ", num_mul(p, num_div(p, one, p->w), pe_dd_two_pi()), "2π/w"),
+                 slow = num(p, dd_div(length, low)), fast = num(p, dd_div(length, high));
+    PE_STEP_SAYS(p->steps, "one turn in %s positions", pe_brief(wavelength, 5).text);
+    if (dd_less(slow, wavelength)) {
+        PE_STEP_CASE(p->steps, "λ > O/low_freq_factor = %s", pe_brief(slow, 7).text);
+        PE_STEP_SAYS(p->steps, "divided by factor");
+        return PE_STEP(p->steps, "w'", num_div(p, p->w, factor), "w/%s", pe_shown(factor.hi).text);
+    }
+    if (dd_less(wavelength, fast) || low.hi == high.hi) {
+        PE_STEP_CASE(p->steps, "λ < O/high_freq_factor = %s", pe_brief(fast, 7).text);
+        PE_STEP_SAYS(p->steps, "the frequency stays");
+        return PE_STEP(p->steps, "w'", p->w, "w");
+    }
+    PE_STEP_CASE(p->steps, "O/high_freq_factor = %s < λ < O/low_freq_factor = %s", pe_brief(fast, 7).text,
+                 pe_brief(slow, 7).text);
+    PE_STEP_SAYS(p->steps, "blended");
     struct pe_dd turns = num_mul(p, num_div(p, one, wavelength), length);
-    struct pe_dd t = num_div(p, num_sub(p, turns, low), dd_sub(high, low));
-    return num_add(p, num_div(p, num_mul(p, num_sub(p, one, t), p->w), factor), num_mul(p, t, p->w));
+    struct pe_dd t = PE_STEP(p->steps, "k", num_div(p, num_sub(p, turns, low), dd_sub(high, low)),
+                             "(O/λ − low)/(high − low) = (%s/%s − %s)/%s", pe_shown(length.hi).text,
+                             pe_brief(wavelength, 7).text, pe_shown(low.hi).text, pe_shown(dd_sub(high, low).hi).text);
+    struct pe_dd kept = num_mul(p, t, p->w), divided = num_div(p, num_mul(p, num_sub(p, one, t), p->w), factor);
+    return PE_STEP(p->steps, "w'", num_add(p, divided, kept), "(1 − k)·w/%s + k·w", pe_shown(factor.hi).text);
 }
 
 static const struct pe_formula_line formula[] = {

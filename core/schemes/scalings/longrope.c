@@ -108,7 +108,16 @@ static double divisor(const struct pe_scaling_pair *p)
     return pe_real_at(l->list == LONG ? &l->long_factor : &l->short_factor, p->c);
 }
 
-static struct pe_dd frequency(const struct pe_scaling_pair *p) { return num_below(p, divisor(p)); }
+static struct pe_dd frequency(const struct pe_scaling_pair *p)
+{
+    bool is_long = own(p->s)->list == LONG;
+    PE_STEP_CASE(p->steps, "seq_len = %s %s O = %s", pe_shown(p->s->seq_len).text,
+                 p->s->seq_len > p->s->original_max_position_embeddings ? ">" : "≤",
+                 pe_shown(p->s->original_max_position_embeddings).text);
+    PE_STEP_SAYS(p->steps, is_long ? "the long list" : "the short list");
+    return PE_STEP(p->steps, "w'", num_below(p, divisor(p)), "w/%s[%zu] = w/%s",
+                   is_long ? "long_factor" : "short_factor", p->c, pe_shown(divisor(p)).text);
+}
 
 static void steps(const struct pe_scaling_pair *p, struct pe_ggml_steps *g) { g->divisor = (float)divisor(p); }
 

@@ -43,10 +43,14 @@ static struct pe_dd in_float32(const struct pe_scaling_pair *p)
 static struct pe_dd frequency(const struct pe_scaling_pair *p)
 {
     if (p->use->float32)
-        return in_float32(p);
+        return PE_STEP(p->steps, "w'", in_float32(p), "w/s");
+    double b = isnan(mixed_b(p)) ? 1 : mixed_b(p);
     struct pe_dd share = dd_div(dd((double)(p->c + 1)), dd(p->use->dim / 2));
-    struct pe_dd power = pe_dd_exp(dd_mul_d(pe_dd_log(share), isnan(mixed_b(p)) ? 1 : mixed_b(p)));
-    return dd_div(p->w, pe_dd_exp(dd_mul(power, pe_dd_log(dd(p->s->factor)))));
+    struct pe_dd power = pe_dd_exp(dd_mul_d(pe_dd_log(share), b));
+    struct pe_dd slowed = pe_dd_exp(dd_mul(power, pe_dd_log(dd(p->s->factor))));
+    slowed = PE_STEP(p->steps, "s", slowed, "factor^((%zu/%s)^%s) = %s^%s", p->c + 1, pe_shown(p->use->dim / 2).text,
+                     pe_shown(b).text, pe_shown(p->s->factor).text, pe_brief(power, 7).text);
+    return PE_STEP(p->steps, "w'", dd_div(p->w, slowed), "w/s");
 }
 
 static const struct pe_formula_line formula[] = {

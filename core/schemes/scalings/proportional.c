@@ -18,7 +18,12 @@ static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_sca
 static struct pe_dd frequency(const struct pe_scaling_pair *p)
 {
     double kept = floor(p->s->partial_rotary_factor * p->use->head_dim / 2);
-    return (double)p->c < kept ? num_div(p, p->w, dd(p->s->factor)) : dd(0);
+    bool turns = (double)p->c < kept;
+    PE_STEP_CASE(p->steps, "%zu %s floor(partial_rotary_factor·head_dim/2) = %s", p->c, turns ? "<" : "≥",
+                 pe_shown(kept).text);
+    PE_STEP_SAYS(p->steps, turns ? "the pair turns" : "the pair does not turn");
+    struct pe_dd w = turns ? num_div(p, p->w, dd(p->s->factor)) : dd(0);
+    return PE_STEP(p->steps, "w'", w, turns ? "w/%s" : "0", pe_shown(p->s->factor).text);
 }
 
 static const struct pe_formula_line formula[] = {

@@ -34,8 +34,11 @@ static enum pe_status resolve(struct pe_scaling_resolved *s, const struct pe_sca
 static struct pe_dd frequency(const struct pe_scaling_pair *p)
 {
     if ((int64_t)p->c + 1 != own(p->s)->k)
-        return p->w;
-    return num(p, dd_div(dd_div(dd_mul_d(pe_dd_two_pi(), 9), dd(10)), dd(p->s->seq_len)));
+        return PE_STEP(p->steps, "w'", p->w, "w");
+    struct pe_dd w = num(p, dd_div(dd_div(dd_mul_d(pe_dd_two_pi(), 9), dd(10)), dd(p->s->seq_len)));
+    w = PE_STEP(p->steps, "w'", w, "0.9·2π/seq_len = 0.9·2π/%s", pe_shown(p->s->seq_len).text);
+    PE_STEP_SAYS(p->steps, "pair k makes less than one turn in the sequence");
+    return w;
 }
 
 static const struct pe_formula_line formula[] = {

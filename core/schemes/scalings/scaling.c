@@ -145,6 +145,90 @@ void pe_scaling_ladder(const struct pe_scaling_resolved *s, const struct pe_scal
     }
 }
 
+/* The recipes that begin with another number than the frequency have no rule that changes it. */
+static enum pe_status check_recipe(const struct pe_scaling_resolved *s, enum pe_recipe recipe, struct pe_failure *err)
+{
+    enum pe_rungs rungs = pe_recipes[recipe].rungs;
+    bool is_plain = !s->rule->frequency && !s->divisors.n;
+    if (rungs == PE_RUNGS_EXACT || rungs == PE_RUNGS_RECIPROCAL || is_plain)
+        return PE_OK;
+    return pe_fail(err, "/recipe", "recipe %s is known for frequencies without scaling; this scaling is %s",
+                   pe_recipes[recipe].name, s->rule->name);
+}
+
+/* What a recipe begins with: the frequency, or what takes its place. */
+static struct pe_dd state_rung(const struct pe_scaling_pair *p, struct pe_dd log_base, double base)
+{
+    struct pe_derivation *d = p->steps;
+    double dim = p->use->dim;
+    struct pe_shown place = pe_shown(2 * (double)p->c / dim);
+    switch (pe_recipes[d->recipe].rungs) {
+    case PE_RUNGS_DIVISOR:
+        return pe_derived(d, "b", dd(pe_recipe_frequency(d->recipe, base, dim, (uint32_t)p->c, 0)), "base^(%s)",
+                          place.text);
+    case PE_RUNGS_PRODUCT:
+        return pe_derived(d, "t", dd(pe_recipe_frequency(d->recipe, base, dim, (uint32_t)p->c, 0)), "base^(-2/%s)",
+                          pe_shown(dim).text);
+    default: break;
+    }
+    struct pe_dd w =
+        d->recipe == PE_RECIPE_EXACT ? pe_dd_exp(dd_div(dd_mul_d(log_base, -2 * (double)p->c), dd(dim)))
+        : p->use->float32
+            ? num_div(p, dd(1), p->power)
+            : dd(pe_recipe_frequency(pe_recipes[d->recipe].rungs == PE_RUNGS_EXPONENTIAL ? d->recipe : PE_RECIPE_F64,
+                                     base, dim, (uint32_t)p->c, 0));
+    return pe_derived(d, "w", w, "base^(-2·%zu/%s) = %s^(-%s)", p->c, pe_shown(dim).text, pe_shown(base).text,
+                      pe_shown(2 * (double)p->c / dim).text);
+}
+
+/* A base that the rule stretches, with its logarithm. */
+static double state_base(const struct pe_scaling_pair *p, struct pe_dd *log_base)
+{
+    const struct pe_scaling_resolved *s = p->s;
+    double r = p->use->dim, base = p->use->base;
+    if (!s->rule->stretch)
+        return base;
+    struct pe_dd by = s->rule->stretch(s);
+    if (s->rule->border)
+        pe_derived(p->steps, "s", by, "1 + factor·(max(seq_len, M) − M)/M, seq_len = %s, M = %s",
+                   pe_shown(s->seq_len).text, pe_shown(s->max_position_embeddings).text);
+    struct pe_dd stretched = pe_derived(p->steps, "base'", pe_dd_exp(*log_base), "base·%s^(r/(r − 2)) = %s·%s^(%s/%s)",
+                                        s->rule->border ? "s" : "factor", pe_shown(base).text, pe_brief(by, 7).text,
+                                        pe_shown(r).text, pe_shown(r - 2).text);
+    if (p->steps->n_given)
+        *log_base = pe_dd_log(stretched);
+    return stretched.hi;
+}
+
+enum pe_status pe_scaling_derive(const struct pe_scaling_resolved *s, const struct pe_scaling_use *use, size_t c,
+                                 struct pe_derivation *d, struct pe_dd *w, struct pe_failure *err)
+{
+    const struct pe_recipe_row *recipe = &pe_recipes[d->recipe];
+    struct pe_scaling_use as = *use;
+    as.float32 = recipe->rungs == PE_RUNGS_RECIPROCAL;
+    struct pe_scaling_pair p = {.s = s, .use = &as, .c = c, .steps = d};
+    if (check_recipe(s, d->recipe, err))
+        return err->status;
+    struct pe_dd log_base = log_base_of(s, &as);
+    double base = state_base(&p, &log_base);
+    if (s->rule->prepare)
+        s->rule->prepare(&p);
+    if (as.float32)
+        p.power = dd((double)pe_power_float32(log_base, c, as.dim / 2));
+    p.w = state_rung(&p, log_base, base);
+    bool turns = true;
+    if (s->divisors.n) {
+        double divisor = pe_real_at(&s->divisors, c);
+        turns = divide(&p, divisor);
+        p.w = pe_derived(d, "w°", turns ? p.w : dd(0), "w/divisors[%zu] = w/%s", c, pe_shown(divisor).text);
+    }
+    *w = turns && s->rule->frequency ? s->rule->frequency(&p) : p.w;
+    bool rounds = recipe->rungs == PE_RUNGS_EXACT || recipe->rungs == PE_RUNGS_RECIPROCAL;
+    if (d->recipe != PE_RECIPE_EXACT && rounds) /* the last frequency, in the type that the recipe has for it */
+        *w = d->at[d->n - 1].value = dd(pe_recipe_round(d->recipe, w->hi, base));
+    return PE_OK;
+}
+
 void pe_scaling_steps(const struct pe_scaling_resolved *s, const struct pe_scaling_use *use, size_t n_pairs,
                       struct pe_ggml_steps *steps)
 {

@@ -87,8 +87,9 @@ struct pe_scaling_pair {
     const struct pe_scaling_use *use;
     struct pe_dd ends[2]; /* the rule's own, set by prepare for all pairs */
     size_t c;
-    struct pe_dd w;     /* its frequency without the rule */
-    struct pe_dd power; /* float32 only: w is 1/power */
+    struct pe_dd w;              /* its frequency without the rule */
+    struct pe_dd power;          /* float32 only: w is 1/power */
+    struct pe_derivation *steps; /* where the rule states its steps; NULL: nowhere */
 };
 
 static inline struct pe_dd num(const struct pe_scaling_pair *p, struct pe_dd x)
@@ -274,6 +275,10 @@ void pe_scaling_show(const struct pe_scaling_resolved *resolved, struct pe_scali
  * scaling (arith float32: an f32, each step rounded as torch rounds it). */
 void pe_scaling_ladder(const struct pe_scaling_resolved *s, const struct pe_scaling_use *use, size_t n_pairs,
                        struct pe_dd *inv_freq);
+
+/* The frequency of pair c, its steps stated to d; PE_INVALID: the recipe of d has no such rule. */
+enum pe_status pe_scaling_derive(const struct pe_scaling_resolved *s, const struct pe_scaling_use *use, size_t c,
+                                 struct pe_derivation *d, struct pe_dd *w, struct pe_failure *err);
 
 /* The steps of each pair under `arith: ggml`, of a rule that has them. power is powf(base, -2/dim), rounded to nearest;
  * the C library's, which ggml calls, may be the float beside it. */

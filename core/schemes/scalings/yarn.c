@@ -148,17 +148,41 @@ static void prepare(struct pe_scaling_pair *p)
     p->ends[1] = p->use->float32 ? dd(high.hi) : high;
 }
 
+/* The pair that makes so many turns, and what is made of it. */
+static void state_ends(const struct pe_scaling_pair *p)
+{
+    const struct yarn *y = own(p->s);
+    const double betas[] = {y->beta_fast, y->beta_slow};
+    static const char *const symbols[][2] = {{"c_fast", "low"}, {"c_slow", "high"}};
+    for (size_t i = 0; p->steps && i < 2; i++) {
+        pe_derived(p->steps, symbols[i][0], pair_of_turns(p, betas[i]),
+                   "r·ln(O/(2π·%s))/(2·ln base) = %s·ln(%s/(2π·%s))/(2·ln %s)", pe_shown(betas[i]).text,
+                   pe_shown(p->use->dim).text, pe_shown(p->s->original_max_position_embeddings).text,
+                   pe_shown(betas[i]).text, pe_shown(p->use->base).text);
+        pe_derived_says(p->steps, "the pair that makes %s turns in O positions", pe_shown(betas[i]).text);
+        pe_derived(p->steps, symbols[i][1], p->ends[i],
+                   y->truncate->boolean ? i ? "ceil(c_slow)" : "floor(c_fast)" : "%s", symbols[i][0]);
+    }
+}
+
 static struct pe_dd frequency(const struct pe_scaling_pair *p)
 {
     struct pe_dd low = p->ends[0], width = dd_sub(p->ends[1], low), one = dd(1);
     struct pe_dd ramp = num_div(p, num_sub(p, dd((double)p->c), low), width);
+    state_ends(p);
     if (dd_less(ramp, dd(0)))
         ramp = dd(0);
     if (dd_less(one, ramp))
         ramp = one;
+    ramp = PE_STEP(p->steps, "ramp", ramp, "clamp((%zu − low)/(high − low), 0, 1)", p->c);
+    PE_STEP_SAYS(p->steps, ramp.hi <= 0   ? "it turns often: the frequency stays"
+                           : ramp.hi >= 1 ? "it turns rarely: divided by factor"
+                                          : "blended");
     struct pe_dd keep = num_mul(p, num_sub(p, one, ramp), dd(own(p->s)->extrapolation_factor));
+    keep = PE_STEP(p->steps, "k", keep, "(1 − ramp)·%s", pe_shown(own(p->s)->extrapolation_factor).text);
     struct pe_dd divided = num_mul(p, num_below(p, p->s->factor), num_sub(p, one, keep));
-    return num_add(p, divided, num_mul(p, p->w, keep));
+    return PE_STEP(p->steps, "w'", num_add(p, divided, num_mul(p, p->w, keep)), "(1 − k)·w/%s + k·w",
+                   pe_shown(p->s->factor).text);
 }
 
 /* rope_yarn_ramp and rope_yarn of ggml. */
