@@ -109,8 +109,6 @@ const char *pe_translation_find(const struct pe_translation *rows, size_t n, con
 
 /* ---- Tensors --------------------------------------------------------------------------------------------------- */
 
-#define PE_N_DTYPES (PE_BOOL + 1)
-
 /* A view of a row-major little-endian tensor; data is aligned only to the size of an element. */
 struct pe_tensor {
     enum pe_dtype dtype;
@@ -119,8 +117,9 @@ struct pe_tensor {
     const void *data;
 };
 
-bool pe_dtype_is_real(enum pe_dtype dtype);  /* f32, f64, f16, bf16 */
-extern const char *const pe_answer_dtypes[]; /* the names of these four, in the order of the enum, then NULL */
+bool pe_dtype_is_real(enum pe_dtype dtype);  /* no integers, no bool */
+extern const char *const pe_answer_dtypes[]; /* the names of the real ones, then NULL */
+enum pe_dtype pe_answer_dtype(int word);     /* of one of these; PE_DTYPE_NONE: of a word that is not given, -1 */
 /* Elements of a shape; false if the product passes 2^63. */
 bool pe_shape_count(const uint64_t *shape, unsigned rank, uint64_t *count);
 /* dst[i] = src[i] in another dtype, i < n, one rounding (to nearest, ties to even). Integers saturate. NaN becomes 0 in
@@ -297,10 +296,39 @@ struct pe_input_row {
     struct pe_about about;
 };
 
+/* A line of a formula in the language of core/formula.c, "w_c = base^(-2*c/r)", and in English what it means. Tables of
+ * lines end with .line = NULL. Only the file of a scheme or scaling writes lines, so they are of the language; a test
+ * reads them all. */
+struct pe_formula_line {
+    const char *line, *says;
+};
+
+/* Symbols that no line defines: those of every request. */
+extern const struct pe_formula_line pe_formula_symbols[];
+
+enum pe_notation { PE_PLAIN, PE_TEX, PE_MATHML, PE_N_NOTATIONS };
+
+/* Prints a line in a notation, in pieces that put takes. Returns NULL, or where the line is not of the language. */
+const char *pe_formula_print(const char *line, enum pe_notation notation,
+                             void (*put)(void *to, const char *bytes, size_t n), void *to);
+/* Calls each once for every name in the line, but the symbol itself, that is no function and no variable of a sum. */
+void pe_formula_names(const char *line, void (*each)(void *to, const char *name, size_t n), void *to);
+size_t pe_formula_symbol(const char *line); /* the length of the symbol that begins it */
+
+/* A rule of the parameter `scaling`: its name and its lines, which take the place of the scheme's lines of the same
+ * symbol. */
+struct pe_formula {
+    const char *name;
+    const struct pe_formula_line *lines;
+};
+size_t pe_n_scalings(void);
+struct pe_formula pe_scaling_formula(size_t i);
+
 struct pe_scheme_info {
     const char *name, *family;
     struct pe_about about;
-    const char *paper;   /* the publication with the formula */
+    const char *paper; /* the publication with the formula */
+    const struct pe_formula_line *formula;
     const char *example; /* a whole request as JSON text, whose status is 200 */
     const char *picture; /* other fields of a PE_ENCODE request whose first output shows the scheme as a heat map,
                             "len=64&dim=64"; NULL: it has no such output */

@@ -93,7 +93,7 @@ enum pe_dtype {
     PE_F32 = 0,
     PE_F64 = 1,
     PE_F16 = 2,
-    PE_BF16 = 3, /* the field dtype chooses one of these four for the outputs */
+    PE_BF16 = 3,
     PE_I32 = 4,
     PE_I64 = 5,
     PE_I16 = 6,
@@ -102,7 +102,10 @@ enum pe_dtype {
     PE_U16 = 9,
     PE_U32 = 10,
     PE_U64 = 11,
-    PE_BOOL = 12 /* a byte, 0 or 1 */
+    PE_BOOL = 12,    /* a byte, 0 or 1 */
+    PE_F8_E4M3 = 13, /* e4m3fn: no infinities; what rounds beyond 448 is NaN */
+    PE_F8_E5M2 = 14, /* as IEEE 754's formats: infinities */
+    PE_N_DTYPES      /* those of this version; the field dtype chooses one of the real ones for the outputs */
 };
 
 enum { PE_RANK_MAX = 8 };

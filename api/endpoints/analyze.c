@@ -45,7 +45,7 @@ static bool analyze_check(struct api_request *request)
                                          .n_fields = request->n_fields,
                                          .entries = a->entries->at,
                                          .n_entries = a->entries->n,
-                                         .dtype = (enum pe_dtype)request->form.dtype,
+                                         .dtype = pe_answer_dtype(request->form.dtype),
                                          .n_outputs = request->form.n_outputs,
                                          .lang = request->lang,
                                          .max_work = (double)request->host->max_analysis,

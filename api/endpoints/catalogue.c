@@ -12,6 +12,7 @@
 #include "api/routes.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,7 +148,119 @@ static void add_picture(struct api_text *text, const struct pe_scheme_info *info
         api_text_put(text, "null");
 }
 
-/* The full description of a scheme. Its example is already JSON text. */
+/* ---- Formulas ---- */
+
+enum { SYMBOL_MAX = 64, SYMBOLS_MAX = 32 };
+
+static const char *const notations[] = {[PE_PLAIN] = "text", [PE_TEX] = "tex", [PE_MATHML] = "mathml"};
+
+/* What the names in the lines of a scheme are. */
+struct naming {
+    struct api_text *text;
+    const struct pe_scheme_info *info;
+    const struct pe_formula_line *lines, *more; /* the scheme's, and of a scaling its own; NULL: none */
+    enum pe_notation only;                      /* PE_N_NOTATIONS: all */
+    bool is_used[SYMBOLS_MAX];                  /* of pe_formula_symbols */
+    size_t n_uses;                              /* of the current line */
+};
+
+static bool defines(const struct pe_formula_line *lines, const char *name)
+{
+    size_t n = strlen(name);
+    bool is_one = false;
+    for (; lines && lines->line; lines++)
+        is_one |= pe_formula_symbol(lines->line) == n && memcmp(lines->line, name, n) == 0;
+    return is_one;
+}
+
+static void add_use(struct naming *naming, const char *before, const char *name)
+{
+    api_text_format(naming->text, "%s\"%s%s\"", naming->n_uses++ ? "," : "", before, name);
+}
+
+/* A parameter, of the scaling first, a field of every request, or a tensor; else it is marked as used. */
+static void add_name(void *to, const char *bytes, size_t n)
+{
+    struct naming *naming = to;
+    const struct pe_scheme_info *info = naming->info;
+    const struct pe_param *scaling = naming->more ? pe_param_find(info->params, "scaling") : NULL;
+    char name[SYMBOL_MAX];
+    snprintf(name, sizeof name, "%.*s", (int)n, bytes);
+    const struct pe_input_row *input = info->inputs;
+    while (input && input->name && strcmp(input->name, name) != 0)
+        input++;
+    if (defines(naming->lines, name) || defines(naming->more, name))
+        return;
+    if (scaling && pe_param_find(scaling->fields, name))
+        add_use(naming, "scaling.", name);
+    else if (pe_param_find(info->params, name) || pe_param_find(pe_sequence_params(), name) ||
+             pe_param_find(pe_operation_at(PE_ATTEND)->params, name) || (input && input->name))
+        add_use(naming, "", name);
+    else
+        for (size_t i = 0; pe_formula_symbols[i].line; i++)
+            naming->is_used[i] |= strcmp(pe_formula_symbols[i].line, name) == 0;
+}
+
+static void put_piece(void *to, const char *bytes, size_t n) { api_text_add(to, bytes, n); }
+
+static void add_lines(struct naming *naming, const struct pe_formula_line *lines, struct api_wording wording)
+{
+    struct api_text *text = naming->text, piece;
+    api_text_put(text, ",\"formula\":[");
+    for (const struct pe_formula_line *line = lines; line->line; line++) {
+        api_text_put(text, line == lines ? "{\"symbol\":" : ",{\"symbol\":");
+        api_text_string_n(text, line->line, pe_formula_symbol(line->line));
+        api_text_member(text, "expression", line->line);
+        for (enum pe_notation notation = 0; notation < PE_N_NOTATIONS; notation++) {
+            if (naming->only != PE_N_NOTATIONS && naming->only != notation)
+                continue;
+            api_text_init(&piece, API_TEXT_MAX);
+            pe_formula_print(line->line, notation, put_piece, &piece);
+            api_text_format(text, ",\"%s\":", notations[notation]);
+            api_text_string_n(text, piece.bytes, piece.n);
+            text->state = piece.state ? piece.state : text->state;
+            api_text_drop(&piece);
+        }
+        api_text_pair(text, "says", line->says, pe_text_in(PE_ZH, line->says), wording.lang);
+        api_text_put(text, ",\"uses\":[");
+        naming->n_uses = 0;
+        pe_formula_names(line->line, add_name, naming);
+        api_text_put(text, "]}");
+    }
+    api_text_put(text, "]");
+}
+
+/* The scheme's formula, those of the scalings it takes, and what the symbols are that no line defines. */
+static void add_formula(struct api_text *text, const struct pe_scheme_info *info, enum pe_notation only,
+                        struct api_wording wording)
+{
+    struct naming naming = {.text = text, .info = info, .lines = info->formula, .only = only};
+    bool has_scalings = pe_param_find(info->params, "scaling"), first = true;
+    add_lines(&naming, info->formula, wording);
+    api_text_put(text, has_scalings ? ",\"scalings\":[" : "");
+    for (size_t i = 0; has_scalings && i < pe_n_scalings(); i++) {
+        struct pe_formula scaling = pe_scaling_formula(i);
+        naming.more = scaling.lines;
+        api_text_format(text, "%s{\"name\":\"%s\"", i ? "," : "", scaling.name);
+        add_lines(&naming, scaling.lines, wording);
+        api_text_put(text, "}");
+    }
+    api_text_put(text, has_scalings ? "],\"symbols\":[" : ",\"symbols\":[");
+    for (size_t i = 0; pe_formula_symbols[i].line; i++)
+        if (naming.is_used[i]) {
+            api_text_put(text, first ? "{\"symbol\":" : ",{\"symbol\":");
+            api_text_string(text, pe_formula_symbols[i].line);
+            api_text_pair(text, "says", pe_formula_symbols[i].says, pe_text_in(PE_ZH, pe_formula_symbols[i].says),
+                          wording.lang);
+            api_text_put(text, "}");
+            first = false;
+        }
+    api_text_put(text, "]");
+}
+
+/* ---- A scheme ---- */
+
+/* The description of a scheme, which the caller closes. Its example is already JSON text. */
 static void add_scheme(struct api_text *text, const struct pe_scheme_info *info, struct api_wording wording)
 {
     api_text_put(text, "{\"name\":");
@@ -163,7 +276,6 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info,
     api_text_put(text, ",\"example\":");
     api_text_put(text, info->example);
     add_picture(text, info);
-    api_text_put(text, "}");
 }
 
 /* ---- Metrics and faults ---- */
@@ -344,6 +456,7 @@ static void print_schemes(struct api_text *text, const void *about)
     for (size_t i = 0; i < pe_n_schemes(); i++) {
         api_text_add(text, ",", i > 0);
         add_scheme(text, pe_scheme_at(i), wording);
+        api_text_put(text, "}");
     }
     api_text_put(text, "]");
     add_common(text, wording);
@@ -383,11 +496,30 @@ struct api_reply *api_schemes(struct api_request *request)
         wording.lang);
 }
 
-static struct api_reply *scheme_reply(const struct pe_scheme_info *info, enum pe_lang lang)
+/* ?notation=text: a formula in one notation, since three are half of the answer. */
+static bool take_notation(struct api_request *request, enum pe_notation *notation)
+{
+    char *word;
+    if (!api_query_find(request->call->query, "notation", &word, &request->problem))
+        return false;
+    for (*notation = 0; word && *notation < PE_N_NOTATIONS && strcmp(word, notations[*notation]) != 0;)
+        ++*notation;
+    bool fine = !word || *notation < PE_N_NOTATIONS ||
+                api_fail(&request->problem, 422, "/notation",
+                         "notation is \"%.32s\"; allowed: \"text\", \"tex\", \"mathml\"", word);
+    *notation = word ? *notation : PE_N_NOTATIONS;
+    free(word);
+    return fine;
+}
+
+static struct api_reply *scheme_reply(const struct pe_scheme_info *info, enum pe_notation notation, enum pe_lang lang)
 {
     struct api_text text;
+    struct api_wording wording = {lang, false};
     api_text_init(&text, API_TEXT_MAX);
-    add_scheme(&text, info, (struct api_wording){lang, false});
+    add_scheme(&text, info, wording);
+    add_formula(&text, info, notation, wording);
+    api_text_put(&text, "}");
     return api_reply_set_language(api_reply_text(200, api_json_type, &text), lang);
 }
 
@@ -407,9 +539,10 @@ bool api_scheme_absent(int status, const char *pointer, const char *name, struct
 struct api_reply *api_scheme(struct api_request *request)
 {
     const struct pe_scheme_info *info = pe_scheme_find(request->path.name);
+    enum pe_notation notation;
     bool fine = info ? api_lang_of_query(request->call, &request->lang, &request->problem)
                      : api_scheme_absent(404, "", request->path.name, &request->problem);
-    return fine ? scheme_reply(info, request->lang) : NULL;
+    return fine && take_notation(request, &notation) ? scheme_reply(info, notation, request->lang) : NULL;
 }
 
 /* ---- Colours ---- */

@@ -53,7 +53,7 @@ static struct pe_request core_request(const struct api_request *request)
         .operation = request->operation,
         .fields = request->fields,
         .n_fields = request->n_fields,
-        .dtype = (enum pe_dtype)request->form.dtype,
+        .dtype = pe_answer_dtype(request->form.dtype),
         .outputs = request->form.outputs,
         .n_outputs = request->form.n_outputs,
         .slices = request->form.slices,

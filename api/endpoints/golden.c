@@ -114,7 +114,7 @@ static bool golden_check(struct api_request *request)
     g->golden = NULL;
     g->core = (struct pe_golden_request){.fields = request->fields,
                                          .n_fields = request->n_fields,
-                                         .dtype = (enum pe_dtype)request->form.dtype,
+                                         .dtype = pe_answer_dtype(request->form.dtype),
                                          .max_work = (double)request->host->max_analysis,
                                          .caller_fields = api_form_names,
                                          .admit = api_memory_admit,

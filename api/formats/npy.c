@@ -29,8 +29,8 @@ bool api_npy_check(const struct pe_output *output, const char *format, struct ap
 
 static void add_dict(struct api_text *text, const struct pe_output *output)
 {
-    api_text_format(text, "{'descr': '%c%s', 'fortran_order': False, 'shape': (", api_numpy_order(output->dtype),
-                    api_dtype_name(API_NUMPY, output->dtype));
+    char descr[API_DESCR_BYTES];
+    api_text_format(text, "{'descr': '%s', 'fortran_order': False, 'shape': (", api_numpy_descr(output->dtype, descr));
     for (unsigned i = 0; i < output->rank; i++)
         api_text_format(text, i ? ", %" PRIu64 : "%" PRIu64, output->shape[i]);
     api_text_put(text, output->rank == 1 ? ",), }" : "), }");

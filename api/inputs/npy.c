@@ -132,15 +132,28 @@ static bool read_dict(struct cursor *c, struct header *h)
 
 /* ---- Types ---- */
 
+/* Codes that are no dtype of ours, and what they hold: pairs of f4 and of f8; and e5m2, which ml_dtypes alone of its
+ * types gives NumPy's kind f, so that np.save writes '<f1'. */
+static const struct {
+    const char *code;
+    enum pe_dtype dtype;
+} others[] = {{"c8", PE_F32}, {"c16", PE_F64}, {"f1", PE_F8_E5M2}};
+
 /* '<' and '>' state the byte order, '=' is the writer's own (taken as little-endian), '|' means that there is none.
- * c8 and c16: pairs of f4 and of f8. */
+ * Without one of them descr is a name that ml_dtypes knows. */
 static bool find_type(const char *descr, enum pe_dtype *dtype, bool *swapped)
 {
     *swapped = descr[0] == '>';
+    *dtype = api_dtype_find(API_TORCH, descr);
+    if (*dtype != PE_DTYPE_NONE)
+        return true;
     if (!descr[0] || !strchr("<>=|", descr[0]))
         return false;
     const char *name = descr + 1;
-    *dtype = strcmp(name, "c8") == 0 ? PE_F32 : strcmp(name, "c16") == 0 ? PE_F64 : api_dtype_find(API_NUMPY, name);
+    *dtype = api_dtype_find(API_NUMPY, name);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(others[i].code, name) == 0)
+            *dtype = others[i].dtype;
     return *dtype != PE_DTYPE_NONE && (descr[0] != '|' || pe_dtype_size(*dtype) == 1);
 }
 
@@ -255,10 +268,15 @@ bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, str
             file, "its header is not a dict of exactly descr (a plain dtype), fortran_order and shape (at most 8 axes)",
             problem);
     *tensor = (struct pe_tensor){.rank = 0};
+    if (strcmp(h.descr + (h.descr[0] != 0), "V1") == 0 || strcmp(h.descr + (h.descr[0] != 0), "V2") == 0)
+        return api_fail(problem, 422, file->pointer,
+                        "%s has the dtype '%s', bytes whose type it does not state: np.save writes this for every type "
+                        "of ml_dtypes, as bfloat16 and float8_e4m3fn; send safetensors",
+                        pe_text(file->what), h.descr);
     if (!find_type(h.descr, &tensor->dtype, &swapped))
         return api_fail(problem, 422, file->pointer, "%s has the dtype '%s'; allowed: %s", pe_text(file->what), h.descr,
                         api_numpy_dtypes);
-    h.is_complex = h.descr[1] == 'c';
+    h.is_complex = h.descr[0] && h.descr[1] == 'c';
     if (h.is_complex && !api_complex_shape(file->pointer, h.shape, &h.rank, problem))
         return false;
     tensor->rank = h.rank;

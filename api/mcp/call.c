@@ -270,10 +270,12 @@ static bool put_query(struct api_mcp_call *call, json_t *arguments, struct api_t
             continue;
         if (!check_argument(call, name, &value))
             return false;
-        if (strcmp(name, "name") == 0)
+        if (strcmp(name, "name") == 0) {
             snprintf(call->request->path.name, sizeof call->request->path.name, "%s", value.string);
-        else
+            api_text_put(query, "notation=text&"); /* of a formula, which a model reads best */
+        } else {
             put_pair(query, name, &value);
+        }
     }
     if (call->tool.kind == API_MCP_PRESETS && (!limit || json_is_null(limit)))
         api_text_format(query, "limit=%d", PRESETS_USUAL);

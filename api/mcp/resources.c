@@ -34,12 +34,31 @@ static void put_param(struct api_text *text, const struct pe_param *row)
         api_text_format(text, "  - `%s.%s`: %s\n", row->name, field->name, pe_summary_in(PE_EN, &field->about));
 }
 
+static void put_piece(void *to, const char *bytes, size_t n) { api_text_add(to, bytes, n); }
+
+static void put_lines(struct api_text *text, const char *title, const struct pe_formula_line *lines)
+{
+    api_text_format(text, "\n%s\n\n", title);
+    for (; lines->line; lines++) {
+        api_text_put(text, "- `");
+        pe_formula_print(lines->line, PE_PLAIN, put_piece, text);
+        api_text_format(text, "`: %s\n", pe_text_in(PE_EN, lines->says));
+    }
+}
+
 void api_mcp_scheme_text(struct api_text *text, const struct pe_scheme_info *info)
 {
     api_text_format(text, "# %s\n\n%s\n\nFamily: %s.", info->name, pe_summary_in(PE_EN, &info->about), info->family);
     if (info->paper)
         api_text_format(text, " Paper: %s.", info->paper);
-    api_text_put(text, "\n\n## Parameters\n\n");
+    api_text_put(text, "\n");
+    put_lines(text, "## Formula", info->formula);
+    for (size_t i = 0; pe_param_find(info->params, "scaling") && i < pe_n_scalings(); i++) {
+        char title[64];
+        snprintf(title, sizeof title, "With scaling `%s`", pe_scaling_formula(i).name);
+        put_lines(text, title, pe_scaling_formula(i).lines);
+    }
+    api_text_put(text, "\n## Parameters\n\n");
     for (const struct pe_param *row = info->params; row->name; row++)
         put_param(text, row);
     api_text_put(text, "\n## Outputs\n\n");

@@ -329,11 +329,11 @@ static void put_members(struct api_text *text, const struct api_request *request
     api_json_end_of_plan(text, plan);
 }
 
-/* npy holds one tensor, and NumPy has no bf16. */
+/* npy holds one tensor, of a dtype that NumPy has. */
 static const char *file_of(const struct api_source *source)
 {
     bool is_one = api_source_count(source) == 1;
-    return is_one && api_source_output(source, 0)->dtype != PE_BF16 ? "npy" : "safetensors";
+    return is_one && api_dtype_name(API_NUMPY, api_source_output(source, 0)->dtype) ? "npy" : "safetensors";
 }
 
 static bool open_tensors(struct api_request *request)

@@ -143,30 +143,40 @@ size_t api_elements_copy(const struct api_elements *elements, struct api_lines *
 
 /* ---- Names of dtypes ---- */
 
-/* In the order in which OIP's refusal lists them. NumPy has no bf16: it loads the code that ml_dtypes writes for it as
- * raw bytes. */
+/* In the order in which OIP's refusal lists them; rank: in the order of safetensors' reference writer, with room
+ * between. NumPy has no bf16: it loads the code that ml_dtypes writes for it as raw bytes. The types of eight bits have
+ * ml_dtypes' name in its place, which np.load finds where ml_dtypes is imported. OIP has none of eight bits; Zarr 2 has
+ * none, and Zarr 3 registers no float8_e4m3fn. */
 static const struct {
     enum pe_dtype dtype;
     int rank;
     const char *names[API_N_NAMINGS];
 } rows[PE_N_DTYPES] = {
     {PE_BOOL, 0, {[API_OIP] = "BOOL", [API_NUMPY] = "b1", [API_ZARR] = "bool", [API_SAFETENSORS] = "BOOL"}},
-    {PE_I8, 2, {[API_OIP] = "INT8", [API_NUMPY] = "i1", [API_ZARR] = "int8", [API_SAFETENSORS] = "I8"}},
-    {PE_I16, 3, {[API_OIP] = "INT16", [API_NUMPY] = "i2", [API_ZARR] = "int16", [API_SAFETENSORS] = "I16"}},
-    {PE_I32, 7, {[API_OIP] = "INT32", [API_NUMPY] = "i4", [API_ZARR] = "int32", [API_SAFETENSORS] = "I32"}},
-    {PE_I64, 11, {[API_OIP] = "INT64", [API_NUMPY] = "i8", [API_ZARR] = "int64", [API_SAFETENSORS] = "I64"}},
-    {PE_U8, 1, {[API_OIP] = "UINT8", [API_NUMPY] = "u1", [API_ZARR] = "uint8", [API_SAFETENSORS] = "U8"}},
-    {PE_U16, 4, {[API_OIP] = "UINT16", [API_NUMPY] = "u2", [API_ZARR] = "uint16", [API_SAFETENSORS] = "U16"}},
-    {PE_U32, 8, {[API_OIP] = "UINT32", [API_NUMPY] = "u4", [API_ZARR] = "uint32", [API_SAFETENSORS] = "U32"}},
-    {PE_U64, 12, {[API_OIP] = "UINT64", [API_NUMPY] = "u8", [API_ZARR] = "uint64", [API_SAFETENSORS] = "U64"}},
-    {PE_F16, 5, {[API_OIP] = "FP16", [API_NUMPY] = "f2", [API_ZARR] = "float16", [API_SAFETENSORS] = "F16"}},
-    {PE_BF16, 6, {[API_OIP] = "BF16", [API_SAFETENSORS] = "BF16"}},
-    {PE_F32, 9, {[API_OIP] = "FP32", [API_NUMPY] = "f4", [API_ZARR] = "float32", [API_SAFETENSORS] = "F32"}},
-    {PE_F64, 10, {[API_OIP] = "FP64", [API_NUMPY] = "f8", [API_ZARR] = "float64", [API_SAFETENSORS] = "F64"}},
+    {PE_I8, 20, {[API_OIP] = "INT8", [API_NUMPY] = "i1", [API_ZARR] = "int8", [API_SAFETENSORS] = "I8"}},
+    {PE_I16, 30, {[API_OIP] = "INT16", [API_NUMPY] = "i2", [API_ZARR] = "int16", [API_SAFETENSORS] = "I16"}},
+    {PE_I32, 70, {[API_OIP] = "INT32", [API_NUMPY] = "i4", [API_ZARR] = "int32", [API_SAFETENSORS] = "I32"}},
+    {PE_I64, 110, {[API_OIP] = "INT64", [API_NUMPY] = "i8", [API_ZARR] = "int64", [API_SAFETENSORS] = "I64"}},
+    {PE_U8, 10, {[API_OIP] = "UINT8", [API_NUMPY] = "u1", [API_ZARR] = "uint8", [API_SAFETENSORS] = "U8"}},
+    {PE_U16, 40, {[API_OIP] = "UINT16", [API_NUMPY] = "u2", [API_ZARR] = "uint16", [API_SAFETENSORS] = "U16"}},
+    {PE_U32, 80, {[API_OIP] = "UINT32", [API_NUMPY] = "u4", [API_ZARR] = "uint32", [API_SAFETENSORS] = "U32"}},
+    {PE_U64, 120, {[API_OIP] = "UINT64", [API_NUMPY] = "u8", [API_ZARR] = "uint64", [API_SAFETENSORS] = "U64"}},
+    {PE_F16,
+     50,
+     {[API_OIP] = "FP16",
+      [API_NUMPY] = "f2",
+      [API_ZARR] = "float16",
+      [API_SAFETENSORS] = "F16",
+      [API_TORCH] = "float16"}},
+    {PE_BF16, 60, {[API_OIP] = "BF16", [API_SAFETENSORS] = "BF16", [API_TORCH] = "bfloat16"}},
+    {PE_F8_E4M3, 24, {[API_NUMPY] = "float8_e4m3fn", [API_SAFETENSORS] = "F8_E4M3", [API_TORCH] = "float8_e4m3fn"}},
+    {PE_F8_E5M2, 22, {[API_NUMPY] = "float8_e5m2", [API_SAFETENSORS] = "F8_E5M2", [API_TORCH] = "float8_e5m2"}},
+    {PE_F32, 90, {[API_OIP] = "FP32", [API_NUMPY] = "f4", [API_ZARR] = "float32", [API_SAFETENSORS] = "F32"}},
+    {PE_F64, 100, {[API_OIP] = "FP64", [API_NUMPY] = "f8", [API_ZARR] = "float64", [API_SAFETENSORS] = "F64"}},
 };
 
-const char api_numpy_dtypes[] = "f2, f4, f8, i1 to i8, u1 to u8, b1 (bfloat16: send safetensors)";
-const char api_safetensors_dtypes[] = "F32, F64, F16, BF16, I8 to I64, U8 to U64, BOOL";
+const char api_numpy_dtypes[] = "f2, f4, f8, i1 to i8, u1 to u8, b1; by its name float8_e4m3fn, float8_e5m2, bfloat16";
+const char api_safetensors_dtypes[] = "F32, F64, F16, BF16, F8_E4M3, F8_E5M2, I8 to I64, U8 to U64, BOOL";
 
 static size_t row_of(enum pe_dtype dtype)
 {
@@ -194,6 +204,11 @@ void api_dtypes_print(enum api_naming naming, char *out, size_t room)
             used += (size_t)snprintf(out + used, room - used, "%s%s", used ? ", " : "", rows[i].names[naming]);
 }
 
-char api_numpy_order(enum pe_dtype dtype) { return pe_dtype_size(dtype) == 1 ? '|' : '<'; }
+const char *api_numpy_descr(enum pe_dtype dtype, char descr[API_DESCR_BYTES])
+{
+    const char *code = api_dtype_name(API_NUMPY, dtype);
+    snprintf(descr, API_DESCR_BYTES, "%s%s", strlen(code) > 2 ? "" : pe_dtype_size(dtype) == 1 ? "|" : "<", code);
+    return descr;
+}
 
 int api_safetensors_rank(enum pe_dtype dtype) { return rows[row_of(dtype)].rank; }

@@ -29,7 +29,8 @@ size_t api_number_width(enum pe_dtype dtype, int digits);
  * Reals, shortest: as Python's repr writes them, with a point or an exponent always there: "1.0",
  * "-0.0", "1e-05", "9.999833e-05", "1e+16". Of the decimals in the number's rounding interval those
  * with the fewest digits, of these the nearest; for f32, f16 and bf16 also one that gives the
- * number back when it is read as a double first and then rounded.
+ * number back when it is read as a double first and then rounded. Narrower ones are printed as the
+ * f32 that they are: of 448 in f8_e4m3 the text 450.0 would read back too, and mislead.
  * Reals, fixed: `digits` digits after the point, exactly as printf("%.*f") rounds; a result of only
  * zeros loses its sign ("0.00"). digits = 0 rounds to an integer and writes it as "3.0", since a
  * real always has a point or an exponent.
@@ -40,15 +41,16 @@ char *api_real_print(char *dst, double x);     /* one double, shortest; room for
 char *api_integer_print(char *dst, int64_t x); /* likewise */
 
 /* Who names dtypes: Open Inference Protocol ("FP32"), NumPy and Zarr 2 ("f4", after the byte order), Zarr 3
- * ("float32"), safetensors ("F32"). */
-enum api_naming { API_OIP, API_NUMPY, API_ZARR, API_SAFETENSORS, API_N_NAMINGS };
+ * ("float32"), safetensors ("F32"); of types narrower than f32 PyTorch and ml_dtypes ("bfloat16"). */
+enum api_naming { API_OIP, API_NUMPY, API_ZARR, API_SAFETENSORS, API_TORCH, API_N_NAMINGS };
+enum { API_DESCR_BYTES = 24 };
 
-const char *api_dtype_name(enum api_naming naming, enum pe_dtype dtype); /* NULL: it has none there */
-enum pe_dtype api_dtype_find(enum api_naming naming, const char *name);  /* PE_DTYPE_NONE if there is none */
-void api_dtypes_print(enum api_naming naming, char *out, size_t room);   /* "BOOL, INT8, …" */
-char api_numpy_order(enum pe_dtype dtype);                               /* '<', or '|' for single bytes */
-int api_safetensors_rank(enum pe_dtype dtype);                           /* the reference writer's order */
-extern const char api_numpy_dtypes[], api_safetensors_dtypes[];          /* what readers accept, for refusals */
+const char *api_dtype_name(enum api_naming naming, enum pe_dtype dtype);       /* NULL: it has none there */
+enum pe_dtype api_dtype_find(enum api_naming naming, const char *name);        /* PE_DTYPE_NONE if there is none */
+void api_dtypes_print(enum api_naming naming, char *out, size_t room);         /* "BOOL, INT8, …" */
+const char *api_numpy_descr(enum pe_dtype dtype, char descr[API_DESCR_BYTES]); /* "<f4": a dtype that NumPy names */
+int api_safetensors_rank(enum pe_dtype dtype);                                 /* the reference writer's order */
+extern const char api_numpy_dtypes[], api_safetensors_dtypes[];                /* what readers accept, for refusals */
 
 /* Result of reading an array. */
 enum api_read {

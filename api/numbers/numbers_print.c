@@ -360,7 +360,8 @@ static char *many_f32(char *dst, const void *src, size_t n, int digits, size_t *
 #endif
 
 /* width: of the shortest form, or of an integer; whole: most digits before the point in the fixed
- * form, 0 for integers. f32 at its longest is -1234567900000000.0, not a small number; f16 is
+ * form, 0 for integers. Dtypes without a form are widened and printed as f32. f32 at its longest is
+ * -1234567900000000.0, not a small number; f16 is
  * "-Infinity" in its quotes. */
 static const struct {
     row_print *shortest, *fixed;
@@ -384,10 +385,13 @@ static const struct {
 
 /* ---- The public functions -------------------------------------------------------------------------------------- */
 
+static bool has_form(enum pe_dtype dtype) { return forms[dtype].shortest != NULL; }
+
 size_t api_number_width(enum pe_dtype dtype, int digits)
 {
     enum { QUOTED = 11 }; /* "-Infinity" */
     assert(dtype >= 0 && dtype < PE_N_DTYPES && digits >= API_DIGITS_SHORTEST && digits <= API_DIGITS_MAX);
+    dtype = has_form(dtype) ? dtype : PE_F32;
     if (digits == API_DIGITS_SHORTEST || forms[dtype].whole == 0)
         return forms[dtype].width;
     size_t width = 1 + (size_t)forms[dtype].whole + 1 + (size_t)(digits ? digits : 1);
@@ -396,6 +400,15 @@ size_t api_number_width(enum pe_dtype dtype, int digits)
 
 static char *print_rows(char *dst, enum pe_dtype dtype, const void *src, size_t n, int digits)
 {
+    enum { AT_ONCE = 256 };
+    float wide[AT_ONCE];
+    for (size_t i = 0, m; !has_form(dtype) && i < n; i += m) {
+        m = n - i < AT_ONCE ? n - i : AT_ONCE;
+        pe_convert(PE_F32, wide, dtype, (const char *)src + i * pe_dtype_size(dtype), m);
+        dst = print_rows(dst, PE_F32, wide, m, digits);
+    }
+    if (!has_form(dtype))
+        return dst;
     row_print *row = digits == API_DIGITS_SHORTEST ? forms[dtype].shortest : forms[dtype].fixed;
     size_t n_done = 0;
     if (dtype == PE_F32)

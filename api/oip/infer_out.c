@@ -28,6 +28,20 @@ const struct api_format *api_oip_format(const struct api_oip_request *request, b
 
 /* ---- The JSON ---- */
 
+/* The protocol has no datatype of eight bits but integers. */
+static bool check_datatypes(struct api_request *request)
+{
+    for (size_t i = 0; i < pe_plan_n_outputs(request->opening.source.plan); i++) {
+        const struct pe_output *output = pe_plan_output(request->opening.source.plan, i);
+        if (!api_dtype_name(API_OIP, output->dtype))
+            return api_fail(&request->problem, 422, "/parameters/dtype",
+                            "the Open Inference Protocol has no datatype for %s, the dtype of output %s; take f16 or "
+                            "bf16, or the format safetensors of /encode",
+                            pe_dtype_name(output->dtype), output->name);
+    }
+    return true;
+}
+
 static void begin_answer(const struct api_request *request, struct api_text *text)
 {
     const struct api_oip_answer *answer = request->about;
@@ -68,6 +82,8 @@ static struct api_elements elements_of(const struct pe_output *output)
 static bool open_json(struct api_request *request)
 {
     struct api_text text;
+    if (!check_datatypes(request))
+        return false;
     api_text_init(&text, API_TEXT_MAX);
     begin_answer(request, &text);
     for (size_t i = 0; i < pe_plan_n_outputs(request->opening.source.plan); i++) {
@@ -181,6 +197,8 @@ static bool open_binary(struct api_request *request)
 {
     struct api_text text;
     char length[24];
+    if (!check_datatypes(request))
+        return false;
     api_text_init(&text, API_TEXT_MAX);
     begin_answer(request, &text);
     if (!add_outputs(request, &text)) {

@@ -189,33 +189,11 @@ static double gap_of(double a, double b)
     return isnan(gap) ? (double)INFINITY : gap;
 }
 
-/* Places of numbers in the order of a dtype: neighbours are one apart, and the infinities follow the largest. */
-static int64_t place_of_float(double x)
-{
-    float narrow = (float)x;
-    int32_t bits;
-    memcpy(&bits, &narrow, sizeof bits);
-    return bits < 0 ? (int64_t)INT32_MIN - bits : bits;
-}
-
-static int64_t place_of(enum pe_dtype dtype, double x)
-{
-    union {
-        int64_t wide;
-        int16_t half;
-    } bits = {0};
-    if (dtype == PE_F32)
-        return place_of_float(x);
-    pe_store(dtype, &bits, 0, x);
-    int64_t place = dtype == PE_F64 ? bits.wide : bits.half;
-    return place < 0 ? (dtype == PE_F64 ? INT64_MIN : INT16_MIN) - place : place;
-}
-
 static uint64_t steps_between(const struct difference *w, const struct table *t, double a, double b)
 {
     if (t->is_integer)
         return (uint64_t)fabs(a - b);
-    int64_t x = place_of(w->dtype, a), y = place_of(w->dtype, b);
+    int64_t x = pe_place(w->dtype, a), y = pe_place(w->dtype, b);
     return x < y ? (uint64_t)y - (uint64_t)x : (uint64_t)x - (uint64_t)y;
 }
 

@@ -245,9 +245,7 @@ static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_failure *
     if (n > PE_DIM_MAX * (size_t)4)
         return PE_OK; /* a row of positions is longer than any table of waves */
     struct pe_cost cost = {0, 0};
-    pe_cost_waves(&cost, (double)n + PADDING * plan->seq.n_axes);
-    if (plan->outputs[i].dtype == PE_BF16)
-        pe_cost_around(&cost, (double)n + PADDING * plan->seq.n_axes);
+    pe_cost_waves_of(&cost, (double)n + PADDING * plan->seq.n_axes, plan->outputs[i].dtype);
     enum pe_status status = pe_plan_admit(plan, cost.bytes, err);
     struct pe_wave *columns = status ? NULL : calloc(n ? n : 1, sizeof *columns);
     if (!columns)
@@ -302,9 +300,7 @@ static double ns_of_row(const struct pe_plan *plan, const struct pe_output_row *
     double n = plan->scheme->columns ? row_len_most(plan, row) : 0;
     if (n == 0 || n > PE_DIM_MAX * 4.0)
         return 0;
-    pe_cost_waves(&cost, n + PADDING * plan->seq.n_axes);
-    if (plan->dtype == PE_BF16)
-        pe_cost_around(&cost, n + PADDING * plan->seq.n_axes);
+    pe_cost_waves_of(&cost, n + PADDING * plan->seq.n_axes, plan->dtype);
     return cost.ns;
 }
 

@@ -76,14 +76,13 @@ enum { PE_RUN_HALF = 16, PE_RUN_ROWS = 2 * PE_RUN_HALF };
  * of zeros whose zeros may be negative.
  *
  * f16 and bf16 are rounded from the value's float. That is right where the float is above PE_RUN_CLEAR times the error
- * and no middle between two of them (run.c). For f16, every |value| is below PE_RUN_HUGE_F16. */
+ * and no middle between two of them (run.c). Every |value| is below half of the largest number of the dtype. */
 typedef bool pe_run_fn(const double *x, const double *y, const double *bounds, const double *cosines,
                        const double *sines, const double *reach, size_t n, void *out, size_t stride, uint32_t *doubts);
 #define PE_RUN_CLEAR 0x1.04p25 /* 2^25, and room for the value being a rounded one */
 #define PE_RUN_ERROR 0x1.48p-41
 #define PE_RUN_TINY_F32 0x1p-100 /* at or below this a block of f32 or bf16 is near f32's subnormals */
 #define PE_RUN_TINY_F16 0x1p-14  /* f16's smallest normal value */
-#define PE_RUN_HUGE_F16 0x1p15   /* where its last binade begins */
 enum { PE_RUN_TURNS = 15 };
 
 /* x and y after a turn by an angle of these cosines and sines: x·c + y·s, y·c - x·s. */
@@ -125,9 +124,9 @@ typedef void pe_rotate_rows_fn(const float *cosines, const float *sines, size_t 
                                size_t row_len, size_t n_rows, size_t n_pairs, size_t step, size_t partner,
                                size_t n_heads, size_t apart);
 
-/* Rows of f16 or bf16 to floats, and of floats to them, ties to even, NaN to NaN. */
-typedef void pe_of_half_fn(const uint16_t *from, size_t n, float *to);
-typedef void pe_to_half_fn(const float *from, size_t n, uint16_t *to);
+/* Rows of a type with fewer bits than f32 to floats, and of floats to it, ties to even, NaN to NaN. */
+typedef void pe_widen_fn(const void *from, size_t n, float *to);
+typedef void pe_narrow_fn(const float *from, size_t n, void *to);
 
 /* Rows of attention, of any length n, aligned to their elements. The last bits of exp, cap and sigmoid may differ
  * between instruction sets. An element's value does not depend on its place in the row, and a sum depends only on
@@ -201,7 +200,7 @@ typedef double pe_dot_f64_fn(const double *a, const double *b, size_t n);
 /* A turn of two rows in their plane: x = c·x + s·y, y = c·y - s·x. */
 typedef void pe_plane_f64_fn(double *x, double *y, size_t n, double c, double s);
 
-/* Is one of n floats the midpoint between two numbers of f16, or of bf16? */
+/* Is one of n floats the midpoint between two numbers of a narrow type? */
 typedef bool pe_middles_fn(const float *from, size_t n);
 
 /* Rows of a Toeplitz map: element j of row i is element n_rows-1-i+j of the vector, which has n_rows+n_cols-1. Elements

@@ -1,4 +1,4 @@
-/* Whole rows of f16 and bf16 to floats, which is exact, and back, ties to even. NaN stays NaN, with the same bits on
+/* Whole rows of narrow types to floats, which is exact, and back, ties to even. NaN stays NaN, with the same bits on
  * every machine: narrow.h states which. The loops have no decisions, so the compiler makes them as wide as the
  * registers; x86 has instructions of its own for f16, and packs bf16 better by hand.
  *
@@ -19,18 +19,6 @@
 #include <immintrin.h>
 enum { AT_ONCE = 8 };
 #endif
-
-/* f16's bits moved to where a float has them. Below the normal range the fraction counts steps of 2^-24. */
-static inline float float_of_f16(uint16_t h)
-{
-    uint32_t size = h & 0x7fff, sign = (uint32_t)(h & 0x8000) << 16;
-    union float_bits small = {.f = (float)(int32_t)size * 0x1p-24f}, v = {.u = (size << 13) + 0x38000000};
-    v.u = size < 0x400 ? small.u : v.u;
-    v.u = size >= 0x7c00 ? 0x7f800000 | size << 13 : v.u;
-    v.u = size > 0x7c00 ? v.u | 0x400000 : v.u; /* a signalling NaN becomes quiet, as with the instruction */
-    v.u |= sign;
-    return v.f;
-}
 
 #if defined(__AVX2__) && defined(__F16C__)
 
@@ -128,35 +116,27 @@ static size_t narrow_bf16(const float *from, size_t n, uint16_t *to)
 
 #endif
 
-void PE_KERNEL(pe_of_f16)(const uint16_t *from, size_t n, float *to)
-{
-    for (size_t i = widen_f16(from, n, to); i < n; i++)
-        to[i] = float_of_f16(from[i]);
-}
-
-void PE_KERNEL(pe_of_bf16)(const uint16_t *from, size_t n, float *to)
-{
-    for (size_t i = widen_bf16(from, n, to); i < n; i++) {
-        union float_bits v = {.u = (uint32_t)from[i] << 16};
-        to[i] = v.f;
+/* The kernels of a type: how many of a row go through instructions (0: the compiler's are as good), and the rest one by
+ * one. */
+#define ROWS(name, T, widened, narrowed)                                                                               \
+    void PE_KERNEL(pe_of_##name)(const void *from, size_t n, float *to)                                                \
+    {                                                                                                                  \
+        for (size_t i = widened; i < n; i++)                                                                           \
+            to[i] = float_of_##name(((const T *)from)[i]);                                                             \
+    }                                                                                                                  \
+    void PE_KERNEL(pe_to_##name)(const float *from, size_t n, void *to)                                                \
+    {                                                                                                                  \
+        for (size_t i = narrowed; i < n; i++)                                                                          \
+            ((T *)to)[i] = name##_of_float(from[i]);                                                                   \
     }
-}
-
-void PE_KERNEL(pe_to_f16)(const float *from, size_t n, uint16_t *to)
-{
-    for (size_t i = narrow_f16(from, n, to); i < n; i++)
-        to[i] = f16_of_float(from[i]);
-}
-
-void PE_KERNEL(pe_to_bf16)(const float *from, size_t n, uint16_t *to)
-{
-    for (size_t i = narrow_bf16(from, n, to); i < n; i++)
-        to[i] = bf16_of_float(from[i]);
-}
+ROWS(f16, uint16_t, widen_f16(from, n, to), narrow_f16(from, n, to))
+ROWS(bf16, uint16_t, widen_bf16(from, n, to), narrow_bf16(from, n, to))
+ROWS(f8_e4m3, uint8_t, 0, 0)
+ROWS(f8_e5m2, uint8_t, 0, 0)
 
 /* ---- Midpoints ---- */
 
-/* Is any float of a row the midpoint between two numbers of f16 or bf16? The float alone then does not decide the
+/* Is any float of a row the midpoint between two numbers of a narrow type? The float alone then does not decide the
  * rounding. The loops have no decisions, so the compiler makes them as wide as the registers;
  * of f16's two cases AVX2 chooses best by hand. */
 
@@ -205,10 +185,14 @@ bool PE_KERNEL(pe_middles_f16)(const float *from, size_t n)
     return middles;
 }
 
-bool PE_KERNEL(pe_middles_bf16)(const float *from, size_t n)
-{
-    uint32_t middles = 0;
-    for (size_t i = 0; i < n; i++)
-        middles |= bf16_is_middle(from[i]);
-    return middles;
-}
+#define MIDDLES(name)                                                                                                  \
+    bool PE_KERNEL(pe_middles_##name)(const float *from, size_t n)                                                     \
+    {                                                                                                                  \
+        uint32_t middles = 0;                                                                                          \
+        for (size_t i = 0; i < n; i++)                                                                                 \
+            middles |= name##_is_middle(from[i]);                                                                      \
+        return middles;                                                                                                \
+    }
+MIDDLES(bf16)
+MIDDLES(f8_e4m3)
+MIDDLES(f8_e5m2)

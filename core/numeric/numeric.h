@@ -11,38 +11,48 @@
 
 /* ---- Element types ---- */
 
-/* Element types inside the core: single elements by dtype, and the 16-bit formats by their bits. */
+/* Element types inside the core: what a dtype's row (core/numeric/dtype.c) states, and elements by dtype. */
+
+/* What a real dtype can hold. */
+struct pe_real_type {
+    int fraction_bits;   /* those that are stored */
+    double unit;         /* what one rounding changes of a normal number at most, relative to it */
+    double largest;      /* of the finite ones */
+    double least_normal; /* below it numbers are `least` apart */
+    double least;
+};
+const struct pe_real_type *pe_real_type(enum pe_dtype dtype); /* zeros: an integer dtype */
+
+/* A real dtype with fewer bits than f32, by way of floats: every number of it, and every midpoint between two, is one.
+ */
+struct pe_narrow_type {
+    void (*widen)(const void *from, size_t n, float *to);
+    void (*narrow)(const float *from, size_t n, void *to); /* ties to even */
+    bool (*has_middle)(const float *from, size_t n);       /* is one of the floats such a midpoint? */
+    bool (*is_middle)(float x);
+};
+const struct pe_narrow_type *
+pe_narrow_type(enum pe_dtype dtype); /* NULL: it has as many bits, or is an integer dtype */
 
 double pe_element(enum pe_dtype dtype, const void *src, size_t i); /* src[i], exact but for 64-bit integers */
 void pe_store(enum pe_dtype dtype, void *dst, size_t i, double x); /* dst[i] = x, one rounding */
-
-extern const char *const pe_dtypes_by_bits[]; /* the names of the four real ones, most bits first, then NULL */
-
-uint16_t pe_f16_round(double x);  /* bits of the nearest f16, ties to even */
-uint16_t pe_bf16_round(double x); /* bits of the nearest bf16 */
-double pe_f16_value(uint16_t bits);
-double pe_bf16_value(uint16_t bits);
 double pe_round_to(enum pe_dtype dtype, double x); /* the nearest number of a real dtype; x for an integer one */
+uint64_t pe_bits(enum pe_dtype dtype, double x);   /* those of that number; a zero's sign counts */
+int64_t pe_place(enum pe_dtype dtype, double x);   /* in the order of a real dtype: neighbours are one apart */
+
+extern const char *const pe_dtypes_by_bits[]; /* f64, f32, f16, bf16: those in which programs compute, then NULL */
 
 /* True if a and b round to the same number of a real dtype. */
 static inline bool pe_rounds_alike(enum pe_dtype dtype, double a, double b)
 {
     switch (dtype) {
     case PE_F32: return (float)a == (float)b;
-    case PE_F16: return pe_f16_round(a) == pe_f16_round(b);
-    case PE_BF16: return pe_bf16_round(a) == pe_bf16_round(b);
-    default: return a == b;
+    case PE_F64: return a == b;
+    default: return pe_bits(dtype, a) == pe_bits(dtype, b);
     }
 }
 
 int pe_rising(const void *a, const void *b); /* the order of two doubles, for qsort */
-
-/* Narrows n floats (ties to even). Returns true if one of them was the midpoint between two numbers of the narrower
- * type. */
-bool pe_f16_narrow(const float *from, size_t n, uint16_t *to);
-bool pe_bf16_narrow(const float *from, size_t n, uint16_t *to);
-bool pe_f16_is_middle(float x);
-bool pe_bf16_is_middle(float x);
 
 /* ---- Double-double ---- */
 

@@ -39,7 +39,12 @@ enum { BYTES_AROUND = 544, NS_AROUND = 300 };
 
 void pe_cost_waves(struct pe_cost *cost, double n) { pe_cost_each(cost, n + 16, BYTES_OF_COLUMN, NS_OF_COLUMN); }
 
-void pe_cost_around(struct pe_cost *cost, double n) { pe_cost_each(cost, n, BYTES_AROUND, NS_AROUND); }
+void pe_cost_waves_of(struct pe_cost *cost, double n, enum pe_dtype dtype)
+{
+    pe_cost_waves(cost, n);
+    if (pe_wave_has_around(dtype))
+        pe_cost_each(cost, n, BYTES_AROUND, NS_AROUND);
+}
 
 /* One exponential for 16 frequencies, because the others are products (wave_value.c); under arith float32, one for
  * each. */

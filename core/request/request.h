@@ -220,7 +220,7 @@ static inline void pe_cost_each(struct pe_cost *cost, double n, double bytes, do
 
 /* pe_waves_new of n columns, with the columns themselves; what pe_waves_new_for adds for bf16; base^-i of n rungs. */
 void pe_cost_waves(struct pe_cost *cost, double n);
-void pe_cost_around(struct pe_cost *cost, double n);
+void pe_cost_waves_of(struct pe_cost *cost, double n, enum pe_dtype dtype); /* and what runs of the dtype prepare */
 void pe_cost_ladder(struct pe_cost *cost, double n, bool float32);
 
 /* All n numbers of input id, read as doubles. Adds nothing if they are neither sent nor seeded: then there are none, or

@@ -169,7 +169,7 @@ static bool are_floats(const struct pe_wave *columns, size_t n)
     return true;
 }
 
-static bool is_narrow(enum pe_dtype dtype) { return dtype == PE_F32 || dtype == PE_F16 || dtype == PE_BF16; }
+static bool is_narrow(enum pe_dtype dtype) { return dtype == PE_F32 || pe_narrow_type(dtype); }
 
 bool pe_rotate_by_floats(const struct pe_row_rotation *turn, const struct pe_plan *plan, enum pe_dtype from,
                          enum pe_dtype to)
@@ -206,23 +206,19 @@ static void rotate_block(const struct pe_row_rotation *turn, const float *cosine
 enum { FLOATS_AT_ONCE = 512 };
 _Static_assert((int)FLOATS_AT_ONCE <= (int)PE_HEAD_DIM_MAX, "they fit where one row does");
 
-/* Rotates rows if the input or the output has 16 bits. */
+/* Rotates rows if the input or the output is narrower than f32. */
 static void rotate_some(const struct pe_row_rotation *turn, const float *table, size_t table_step, enum pe_dtype from,
                         const void *x, enum pe_dtype to, void *y, size_t n_rows)
 {
     _Alignas(32) float wide[PE_HEAD_DIM_MAX];
     size_t n = n_rows * turn->rotation.head_dim;
     float *turned = to == PE_F32 ? y : wide;
-    if (from == PE_F16)
-        pe_kernels()->of_f16(x, n, turned);
-    else if (from != PE_F32)
-        pe_kernels()->of_bf16(x, n, turned);
+    if (from != PE_F32)
+        pe_narrow_type(from)->widen(x, n, turned);
     rotate_block(turn, table, table_step, from == PE_F32 ? x : turned, turned,
                  &(struct pe_rotate_extent){n_rows, 1, 0});
-    if (to == PE_F16)
-        pe_kernels()->to_f16(turned, n, y);
-    else if (to != PE_F32)
-        pe_kernels()->to_bf16(turned, n, y);
+    if (to != PE_F32)
+        pe_narrow_type(to)->narrow(turned, n, y);
 }
 
 void pe_rotate_rows(const struct pe_row_rotation *turn, const float *table, size_t table_step, enum pe_dtype from,

@@ -131,6 +131,8 @@ struct pe_run_bf16 *pe_run_bf16_new(const double *fh, const double *fl, const do
     return a;
 }
 
+bool pe_wave_has_around(enum pe_dtype dtype) { return dtype == PE_BF16; }
+
 void pe_run_bf16_free(struct pe_run_bf16 *around) { free(around); }
 
 /* ---- Blocks ---- */
@@ -155,7 +157,7 @@ static void settle_value(const struct block *b, size_t n, size_t j, double x, do
 {
     double p = b->anchor - TO_ANCHOR + (double)n;
     if (n < b->n_rows)
-        b->dst[n * b->stride + j] = pe_wave_settle_narrow(b->w, PE_BF16, b->col + j, p, x, error);
+        pe_store(PE_BF16, b->dst, n * b->stride + j, pe_wave_settle_narrow(b->w, PE_BF16, b->col + j, p, x, error));
 }
 
 /* Column j, k rows above the anchor and k below. In units of u·M (kernels/run.c): X is right to 2971 and, of Y's error,

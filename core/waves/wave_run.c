@@ -59,20 +59,22 @@ static uint32_t open_f32(const double *rows, double error)
     return open;
 }
 
+enum { FLOAT_BITS = 23 }; /* of its fraction */
+
 static uint32_t size_bits(double x)
 {
     union float_bits v = {.f = (float)fabs(x)};
     return v.u;
 }
 
-/* The same for f16 and bf16. Above 2^25·error the two doubles are less than a float's unit apart, so that where the
+/* The same for a narrow dtype. Above 2^25·error the two doubles are less than a float's unit apart, so that where the
  * kernel met a middle (kernels/run.c) the float here is that or one of its neighbours. */
 static uint32_t open_narrow(enum pe_dtype dtype, const double *rows, double error)
 {
-    bool is_f16 = dtype == PE_F16;
-    const uint32_t half = 1U << ((is_f16 ? DROPPED_F16 : DROPPED_BF16) - 1), dropped = 2 * half - 1, beside = 1;
+    const struct pe_real_type *type = pe_real_type(dtype);
+    const uint32_t half = 1U << (FLOAT_BITS - type->fraction_bits - 1), dropped = 2 * half - 1, beside = 1;
     double clear = PE_RUN_CLEAR * error;
-    const uint32_t tiny = size_bits(is_f16 ? fmax(clear, PE_RUN_TINY_F16) : clear), infinite = size_bits(HUGE_VAL);
+    const uint32_t tiny = size_bits(fmax(clear, type->least_normal)), infinite = size_bits(HUGE_VAL);
     uint32_t open = 0;
     for (unsigned n = 0; n < PE_RUN_ROWS; n++) {
         uint32_t size = size_bits(rows[n]), above = (size - half + beside) & dropped;
@@ -86,8 +88,7 @@ static void settle_value(const struct block *b, size_t n, size_t j, double x, do
 {
     size_t at = n * b->stride + j;
     if (b->dtype != PE_F32) {
-        uint16_t *to = (uint16_t *)(void *)b->dst;
-        to[at] = pe_wave_settle_narrow(b->w, b->dtype, b->col + j, position(b, n), x, error);
+        pe_store(b->dtype, b->dst, at, pe_wave_settle_narrow(b->w, b->dtype, b->col + j, position(b, n), x, error));
         return;
     }
     float low = (float)(x - error), high = (float)(x + error), *to = (float *)(void *)b->dst;
@@ -129,11 +130,17 @@ static void redo_column(const struct block *b, size_t j)
 
 /* ---- Blocks ---- */
 
+/* Of the dtypes that have one (pe_wave_run_has). */
 static pe_run_fn *kernel_of(enum pe_dtype dtype)
 {
     const struct pe_kernels *kernels = pe_kernels();
-    return dtype == PE_F32 ? kernels->run_f32 : dtype == PE_F16 ? kernels->run_f16 : kernels->run_bf16;
+    return dtype == PE_F32    ? kernels->run_f32
+           : dtype == PE_F16  ? kernels->run_f16
+           : dtype == PE_BF16 ? kernels->run_bf16
+                              : NULL;
 }
+
+bool pe_wave_run_has(enum pe_dtype dtype) { return kernel_of(dtype) != NULL; }
 
 /* Runs the kernel on n columns from j on, in whole groups. */
 static bool run_whole(const struct block *b, size_t j, size_t n, void *dst, size_t stride, uint32_t *doubts)

@@ -1,5 +1,5 @@
-/* Waves of one axis, every value correctly rounded: how doubles with an error bound become the nearest f32, f16 or
- * bf16.
+/* Waves of one axis, every value correctly rounded: how doubles with an error bound become the nearest number of a
+ * dtype.
  *
  * The problem is the table maker's dilemma. A value x computed in double with an error of at most E rounds to the right
  * float unless a midpoint between two floats lies within E of x; then no amount of care in the last step helps, and x
@@ -23,7 +23,6 @@
  * cheapest level that may compute it. */
 #include "core/waves/waves.h"
 #include "core/numeric/numeric.h"
-#include "core/kernels/narrow.h"
 #include "core/kernels/kernels.h"
 
 #include <math.h>
@@ -83,9 +82,9 @@ enum pe_status pe_wave_table_new(const struct pe_wave *columns, size_t n, enum p
         w->al[j] = columns[j].al;
         w->quarter[j] = columns[j].quarter;
         w->scaled |= columns[j].ah != 1 || columns[j].al != 0;
-        w->is_huge |= !(fabs(columns[j].ah) < PE_RUN_HUGE_F16);
+        w->most = fmax(w->most, fabs(columns[j].ah));
     }
-    if (dtype == PE_BF16 && n_rows >= PE_AROUND_ROWS_MIN)
+    if (pe_wave_has_around(dtype) && n_rows >= PE_AROUND_ROWS_MIN)
         w->around = pe_run_bf16_new(w->fh, w->fl, w->ah, w->cosine, n);
     *out = w;
     return PE_OK;
@@ -123,32 +122,22 @@ void pe_wave_evaluate(const struct pe_wave_table *w, double p, size_t col, size_
                         nexts, bounds);
 }
 
-/* Bits of the nearest f32, f16 or bf16. */
-static uint32_t round_to(enum pe_dtype dtype, double x)
-{
-    union float_bits f = {.f = (float)x};
-    return dtype == PE_F32 ? f.u : dtype == PE_F16 ? pe_f16_round(x) : pe_bf16_round(x);
-}
-
 /* From a bound 2^8 times narrower than a run's: the value by itself. Double-double for the few of the few whose ends
  * still round apart; where both are 0 the bits distinguish +0 from -0. */
 double pe_wave_settle(const struct pe_wave_table *w, enum pe_dtype dtype, size_t j, double p)
 {
     double v[PE_WAVES_LANES], bound[PE_WAVES_LANES];
     pe_wave_evaluate(w, p, j, 1, v, NULL, bound);
-    bool alike = round_to(dtype, v[0] - bound[0]) == round_to(dtype, v[0] + bound[0]);
+    bool alike = pe_bits(dtype, v[0] - bound[0]) == pe_bits(dtype, v[0] + bound[0]);
     return alike ? v[0] : pe_wave_table_decide(w, dtype, j, p);
 }
 
-uint16_t pe_wave_settle_narrow(const struct pe_wave_table *w, enum pe_dtype dtype, size_t j, double p, double x,
-                               double error)
+double pe_wave_settle_narrow(const struct pe_wave_table *w, enum pe_dtype dtype, size_t j, double p, double x,
+                             double error)
 {
     float f = (float)x;
-    bool is_f16 = dtype == PE_F16, is_middle = is_f16 ? f16_is_middle(f) : bf16_is_middle(f);
-    if (fabs(x) > PE_RUN_CLEAR * error && !is_middle)
-        return is_f16 ? f16_of_float(f) : bf16_of_number(f);
-    x = pe_wave_settle(w, dtype, j, p);
-    return is_f16 ? pe_f16_round(x) : pe_bf16_round(x);
+    bool is_decided = fabs(x) > PE_RUN_CLEAR * error && !pe_narrow_type(dtype)->is_middle(f);
+    return is_decided ? (double)f : pe_wave_settle(w, dtype, j, p);
 }
 
 /* Rounds values; if the two ends of a value's interval round differently, double-double decides. */
@@ -197,31 +186,32 @@ static void fill_list(const struct pe_wave_table *w, const double *positions, si
     }
 }
 
-/* The right f32 rounds to 16 bits as the exact value does, for every middle between two 16-bit numbers is an f32: only
- * an f32 that is such a middle itself leaves open on which side the exact value lies. */
+/* The right f32 rounds to a narrower dtype as the exact value does, for every middle between two of its numbers is an
+ * f32: only an f32 that is such a middle itself leaves open on which side the exact value lies. */
 static void narrow_row(const struct pe_wave_table *w, enum pe_dtype dtype, double p, size_t col, const float *from,
-                       size_t n, uint16_t *to)
+                       size_t n, char *to)
 {
-    bool undecided = dtype == PE_F16 ? pe_f16_narrow(from, n, to) : pe_bf16_narrow(from, n, to);
+    const struct pe_narrow_type *type = pe_narrow_type(dtype);
+    type->narrow(from, n, to);
+    bool undecided = type->has_middle(from, n);
     for (size_t j = 0; undecided && j < n; j++)
-        if (dtype == PE_F16 ? pe_f16_is_middle(from[j]) : pe_bf16_is_middle(from[j])) {
-            double v = pe_wave_table_decide(w, dtype, col + j, p);
-            to[j] = dtype == PE_F16 ? pe_f16_round(v) : pe_bf16_round(v);
-        }
+        if (type->is_middle(from[j]))
+            pe_store(dtype, to, j, pe_wave_table_decide(w, dtype, col + j, p));
 }
 
 /* At a time: the positions that are looked up, and as many columns as keep their floats in the first-level cache. */
 enum { LIST_ROWS = 64, LIST_COLS = 128 };
 
 static void fill_narrow(const struct pe_wave_table *w, enum pe_dtype dtype, const double *positions, size_t n_rows,
-                        size_t col0, size_t n_cols, uint16_t *dst, size_t stride)
+                        size_t col0, size_t n_cols, char *dst, size_t stride)
 {
     _Alignas(64) float wide[LIST_ROWS * LIST_COLS];
+    size_t size = pe_dtype_size(dtype);
     for (size_t at = 0; at < n_cols; at += LIST_COLS) {
         size_t n = n_cols - at < LIST_COLS ? n_cols - at : LIST_COLS;
         fill_list(w, positions, n_rows, col0 + at, n, wide, n);
         for (size_t k = 0; k < n_rows; k++)
-            narrow_row(w, dtype, positions[k], col0 + at, wide + k * n, n, dst + k * stride + at);
+            narrow_row(w, dtype, positions[k], col0 + at, wide + k * n, n, dst + (k * stride + at) * size);
     }
 }
 
@@ -244,7 +234,8 @@ static void fill_rows(const struct pe_wave_table *w, enum pe_dtype dtype, const 
  * as much as ten rows of a list, or five of the heavier kernel. An f64 depends on its position alone: no run. */
 static size_t run_rows_min(const struct pe_wave_table *w, enum pe_dtype dtype)
 {
-    bool runs = w->has_runs && dtype != PE_F64 && !(dtype == PE_F16 && w->is_huge);
+    bool runs =
+        w->has_runs && dtype != PE_F64 && (w->most < pe_real_type(dtype)->largest / 2 || !pe_wave_run_has(dtype));
     return !runs ? SIZE_MAX : w->list ? 12 : 6;
 }
 
@@ -260,13 +251,33 @@ static size_t stretch(const struct pe_positions *positions, uint64_t row0, size_
     return p < 0 ? (size_t)-p : 1;
 }
 
+/* A run of a dtype without a kernel of its own: of f32, narrowed. */
+static void narrow_run(const struct pe_wave_table *w, enum pe_dtype dtype, double p, size_t n_rows, size_t col0,
+                       size_t n_cols, char *dst, size_t stride)
+{
+    enum { AT_ONCE = 4 * PE_RUN_ROWS };
+    _Alignas(64) float wide[AT_ONCE * LIST_COLS];
+    size_t size = pe_dtype_size(dtype);
+    for (size_t at = 0; at < n_cols; at += LIST_COLS)
+        for (size_t i = 0, m; i < n_rows; i += m) {
+            size_t n = n_cols - at < LIST_COLS ? n_cols - at : LIST_COLS;
+            m = n_rows - i < AT_ONCE ? n_rows - i : AT_ONCE;
+            pe_wave_run_fill(w, PE_F32, p + (double)i, m, col0 + at, n, wide, n);
+            for (size_t k = 0; k < m; k++)
+                narrow_row(w, dtype, p + (double)(i + k), col0 + at, wide + k * n, n,
+                           dst + ((i + k) * stride + at) * size);
+        }
+}
+
 static void fill_run(const struct pe_wave_table *w, enum pe_dtype dtype, double p, size_t n_rows, size_t col0,
                      size_t n_cols, char *dst, size_t stride)
 {
-    if (dtype == PE_BF16 && w->around)
+    if (pe_wave_has_around(dtype) && w->around)
         pe_run_bf16_fill(w, p, n_rows, col0, n_cols, (uint16_t *)(void *)dst, stride);
-    else
+    else if (pe_wave_run_has(dtype))
         pe_wave_run_fill(w, dtype, p, n_rows, col0, n_cols, dst, stride);
+    else
+        narrow_run(w, dtype, p, n_rows, col0, n_cols, dst, stride);
 }
 
 /* The first of n_rows equal rows again. */

@@ -124,7 +124,7 @@ void pe_wave_table_fill(const struct pe_wave_table *table, enum pe_dtype dtype, 
 struct pe_wave_table {
     size_t n;
     bool scaled;                   /* some amplitude is not 1 */
-    bool is_huge;                  /* some amplitude is 2^15 or more, too large for runs in f16 */
+    double most;                   /* the largest amplitude: runs want it below half of what the dtype holds */
     bool has_runs;                 /* else there are no arrays of steps, and rows are computed one by one */
     double *fh, *fl;               /* frequencies; every array follows the struct in the same allocation */
     double *ah, *al;               /* amplitudes */
@@ -149,13 +149,14 @@ double pe_wave_table_decide(const struct pe_wave_table *table, enum pe_dtype dty
 /* The same, from doubles if they decide the rounding, as they mostly do. */
 double pe_wave_settle(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p);
 
-/* Column j at p in f16 or bf16, from a double x with a known error: its float decides the rounding as in a run
- * (kernels/run.c), and below f16's normal range too, whose midpoints are also recognised; else the value is
- * computed separately. */
-uint16_t pe_wave_settle_narrow(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p, double x,
-                               double error);
+/* A double that rounds to a narrow dtype as column j at p does, from a double x with a known error: its float decides
+ * the rounding as in a run (kernels/run.c), and below the normal range too, whose midpoints are also recognised; else
+ * the value is computed separately. */
+double pe_wave_settle_narrow(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p, double x,
+                             double error);
 
-/* Rows at the consecutive integers from p on, none of them 0, in f32, f16 or bf16. */
+/* Rows at the consecutive integers from p on, none of them 0, in a dtype that has a kernel of runs. */
+bool pe_wave_run_has(enum pe_dtype dtype);
 void pe_wave_run_fill(const struct pe_wave_table *table, enum pe_dtype dtype, double p, size_t n_rows, size_t col0,
                       size_t n_cols, void *dst, size_t stride);
 
@@ -167,6 +168,7 @@ void pe_wave_run_fill(const struct pe_wave_table *table, enum pe_dtype dtype, do
 enum { PE_AROUND_ROWS_MIN = 512 };
 
 struct pe_run_bf16;
+bool pe_wave_has_around(enum pe_dtype dtype); /* bf16 */
 
 /* Prepares n columns with frequencies fh + fl, amplitudes ah and the cosines of one step, in arrays as in
  * struct pe_wave_table. Returns NULL without memory, or if an amplitude is too large for squares of floats: rows are

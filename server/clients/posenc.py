@@ -21,7 +21,7 @@
 Requests are those of the service (its /docs): each field is a keyword. Arrays are NumPy's, PyTorch's or JAX's. Another
 service, a token or a certificate: posenc.Client(url, token=...), which has the same functions.
 
-Needs Python 3.8 and NumPy. Answers are read without a copy; without PyTorch, bf16 arrives as f32, which holds every value.
+Needs Python 3.8 and NumPy. Answers are read without a copy; without PyTorch, bf16 arrives as f32, which holds every value; f8 always.
 """
 import base64
 import contextlib
@@ -48,8 +48,9 @@ __version__ = "VERSION"
 __all__ = ["Client", "Tensors", "Diagnosis", "Explanation", "Entry", "Translation", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "probe", "watch", "check_conversion", "check_rows", "explain", "translate", "read_gguf", "schemes", "presets"]
 
 SAFETENSORS = "application/vnd.safetensors"
-DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
-NAMES = {np.dtype(code): name for name, code in DTYPES.items() if name != "BF16"}
+DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?", "F8_E4M3": "u1", "F8_E5M2": "u1"}
+BITS = {"BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2"}  # which NumPy has not: their names elsewhere
+NAMES = {np.dtype(code): name for name, code in DTYPES.items() if name not in BITS}
 OBJECTS = ("config", "hf_config", "configs", "layers", "tolerance")  # of a file's metadata, which has text only
 PIECE = 1 << 20  # bytes read or sent at a time
 SHOWN = 64 << 20  # answers from this size on show their progress on a terminal
@@ -293,10 +294,22 @@ def _html(title, rows):
 
 
 class _Bits:
-    """bf16 as its 16 bits."""
+    """bf16 as its 16 bits, f8 as its eight."""
 
-    def __init__(self, bits):
-        self.bits, self.shape = bits, bits.shape
+    def __init__(self, bits, dtype="BF16"):
+        self.bits, self.shape, self.dtype_name = bits, bits.shape, dtype
+
+
+def _wide(bits, dtype):
+    """The numbers of BITS in f32, which holds them all."""
+    if dtype == "BF16":
+        return (bits.astype("<u4") << 16).view("<f4")
+    if dtype == "F8_E5M2":  # the upper half of an f16
+        return (bits.astype("<u2") << 8).view("<f2").astype("<f4")
+    code = np.arange(128)  # e4m3fn: the last code is NaN, all others are finite
+    table = np.ldexp(np.where(code < 8, code, 8 + code % 8), np.maximum(code >> 3, 1) - 10).astype("<f4")
+    table[127] = np.nan
+    return np.concatenate([table, -table])[bits]
 
 
 def _of_torch(value):
@@ -315,23 +328,27 @@ def _of_library(value):
 
 
 def _array(value):
-    """Whatever can be an array, as one of NumPy; bf16 (PyTorch's, ml_dtypes', mlx') as (bits, 'BF16')."""
+    """Whatever can be an array, as one of NumPy; bf16 and f8 (PyTorch's, ml_dtypes', mlx') as (bits, 'BF16')."""
     if isinstance(value, _Bits):
-        return np.ascontiguousarray(value.bits), "BF16"
+        return np.ascontiguousarray(value.bits), value.dtype_name
     if hasattr(value, "detach"):  # PyTorch
         value = _of_torch(value)
         if str(value.dtype) == "torch.bfloat16":
             return value.view(sys.modules["torch"].int16).numpy().view(np.uint16), "BF16"
+        for name, its in BITS.items():
+            if str(value.dtype) == "torch." + its:
+                return value.view(sys.modules["torch"].uint8).numpy(), name
         value = value.numpy()
     if str(getattr(value, "dtype", "")) == "mlx.core.bfloat16":
         value = value.view(sys.modules["mlx.core"].uint16)
         return np.ascontiguousarray(_of_library(value)), "BF16"
     array = np.ascontiguousarray(_of_library(value))
-    if array.dtype.name == "bfloat16":
-        return array.view(np.uint16), "BF16"
+    for name, its in BITS.items():
+        if array.dtype.name == its:
+            return array.view(DTYPES[name]), name
     array = array.astype(array.dtype.newbyteorder("<"), copy=False)
     if array.dtype not in NAMES:
-        raise TypeError(f"arrays of {array.dtype} cannot be sent; there are: {', '.join(str(dtype) for dtype in NAMES)}, bfloat16")
+        raise TypeError(f"arrays of {array.dtype} cannot be sent; there are: {', '.join(str(dtype) for dtype in NAMES)}, {', '.join(BITS.values())}")
     return array, NAMES[array.dtype]
 
 
@@ -400,7 +417,8 @@ def _unpacked(buffer):
         array = np.frombuffer(view[begin:end], DTYPES[dtype]).reshape(shape)
         if dtype == "BF16":
             raw[name] = array
-            array = (array.astype("<u4") << 16).view("<f4")
+        if dtype in BITS:
+            array = _wide(array, dtype)
         arrays[name] = array
     return arrays, raw, metadata
 
@@ -1003,7 +1021,7 @@ def _is_integer(value):
 
 
 def _floats(array, dtype):
-    return (array.astype("<u4") << 16).view("<f4").astype(float) if dtype == "BF16" else np.asarray(array, float)
+    return _wide(array, dtype).astype(float) if dtype in BITS else np.asarray(array, float)
 
 
 def _is_constant(squares):
@@ -1127,7 +1145,7 @@ class _Watch:
     # ---- what it means ----
 
     def judge(self, capture):
-        sent = {name: _Bits(array) if dtype == "BF16" else array for name, (array, dtype) in capture.tensors.items()}
+        sent = {name: _Bits(array, dtype) if dtype in BITS else array for name, (array, dtype) in capture.tensors.items()}
         if capture.positions is not None:
             sent["positions"] = capture.positions
         kinds = self.kinds()

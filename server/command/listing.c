@@ -143,9 +143,29 @@ int listing_schemes(void)
     return DONE;
 }
 
+static void print_piece(void *to, const char *bytes, size_t n) { fwrite(bytes, 1, n, to); }
+
+static void print_lines(const char *title, const struct pe_formula_line *lines)
+{
+    printf("\n%s\n", title);
+    for (; lines->line; lines++) {
+        fputs("  ", stdout);
+        pe_formula_print(lines->line, PE_PLAIN, print_piece, stdout);
+        printf("\n      %s\n", pe_text_in(listing_lang(), lines->says));
+    }
+}
+
 int listing_scheme(const struct pe_scheme_info *scheme)
 {
+    bool has_scalings = pe_param_find(scheme->params, "scaling");
     printf("%s: %s\n%s\n", scheme->name, pe_summary_in(listing_lang(), &scheme->about), scheme->paper);
+    print_lines("formula", scheme->formula);
+    for (size_t i = 0; has_scalings && i < pe_n_scalings(); i++) {
+        char title[64];
+        snprintf(title, sizeof title, "scaling %s", pe_scaling_formula(i).name);
+        print_lines(title, pe_scaling_formula(i).lines);
+    }
+    putchar('\n');
     print_rows("", scheme->params);
     print_inputs(scheme->inputs);
     return DONE;

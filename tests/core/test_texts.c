@@ -126,6 +126,24 @@ TEST(every_row_has_its_texts)
     assert_true(n_checked > 300);
 }
 
+static size_t check_lines(const struct pe_formula_line *lines)
+{
+    size_t n = 0;
+    for (; lines[n].line; n++)
+        check_pair(lines[n].line, lines[n].says, pe_text_in(PE_ZH, lines[n].says));
+    return n;
+}
+
+TEST(every_line_of_a_formula_has_its_texts)
+{
+    size_t n = check_lines(pe_formula_symbols);
+    for (size_t i = 0; i < pe_n_schemes(); i++)
+        n += check_lines(pe_scheme_at(i)->formula);
+    for (size_t i = 0; i < pe_n_scalings(); i++)
+        n += check_lines(pe_scaling_formula(i).lines);
+    assert_true(n > 150);
+}
+
 TEST(every_heading_has_its_texts)
 {
     for (size_t i = 0; i < pe_n_families(); i++)

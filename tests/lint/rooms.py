@@ -19,7 +19,7 @@ CIRCLE_MAX = 3
 # to no other room.
 # The README of each layer shows its line (guides.py compares).
 ROOMS = {
-    "core": ["kernels/", "numeric/", "error.c cancel.c catalogue.c params.c params_print.c texts.c values.c", "waves/", "sequence/", "request/", "schemes/", "models/ tools/",
+    "core": ["kernels/", "numeric/", "error.c cancel.c catalogue.c formula.c params.c params_print.c texts.c values.c", "waves/", "sequence/", "request/", "schemes/", "models/ tools/",
              "encode/", "rotate/", "attention/", "*", "analysis/", "diagnosis/", "golden/", "dialects/", "training/"],
     "api": ["arena.c operations.c", "numbers/", "text.c problem.c statuses.c", "json/", "inputs/", "formats/", "requests/", "replies/", "endpoints/",
             "oip/", "mcp/", "*"],

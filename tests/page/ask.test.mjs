@@ -35,6 +35,23 @@ test('every f16 widens to its value', () => {
   }
 });
 
+test('every f8 widens to its value', () => {
+  const types = { f8_e4m3: [3, 4, false], f8_e5m2: [2, 5, true] };   /* bits of fraction and exponent, infinities */
+  for (const [dtype, [fraction, exponent, infinite]] of Object.entries(types)) {
+    const codes = Uint8Array.from({ length: 256 }, (_, i) => i);
+    const [{ values }] = readRaw(codes.buffer, `x;dtype="${dtype}";shape="256";offset=0`);
+    const parts = 2 ** fraction;
+    const last = infinite ? (2 ** exponent - 1) * parts : 127;   /* its code is infinity, or NaN */
+    for (let i = 0; i < 256; i++) {
+      const code = i % 128;
+      const field = Math.floor(code / parts);
+      const finite = ((field ? parts : 0) + code % parts) * 2 ** (Math.max(field, 1) - 2 ** (exponent - 1) + 1 - fraction);
+      const size = code < last ? finite : infinite && code === last ? Infinity : NaN;
+      assert.ok(Object.is(values[i], i > 127 && !Number.isNaN(size) ? -size : size), `${dtype} ${i}: ${values[i]}`);
+    }
+  }
+});
+
 /* ---- requests ---- */
 
 function answerOf(body, { status = 200, headers = {} } = {}) {

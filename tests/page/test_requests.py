@@ -87,6 +87,13 @@ def test_bf16_is_saved_as_safetensors(open_page, server, tmp_path):
     assert run_python(page, tmp_path).view("<u4").astype("<u4").tobytes() == (np.frombuffer(raw, "<u2").astype("<u4") << 16).tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["f8_e4m3", "f8_e5m2"])
+def test_f8_is_widened_in_python(open_page, server, tmp_path, dtype):
+    page = open_page(fragment("table", {"scheme": "rope", "head_dim": 32, "len": 16, "dtype": dtype}))
+    printed = server.ask(scheme="rope", head_dim=32, len=16, dtype=dtype, outputs=["cos"]).json()["tensors"]["cos"]["data"]
+    assert np.array_equal(run_python(page, tmp_path), printed)
+
+
 def test_a_refused_request_leaves_no_file_and_says_why(open_page, server, tmp_path):
     page = open_page(fragment("table", {"scheme": "rope", "head_dim": 63, "len": 16}))
     page.wait_state("refused")

@@ -76,8 +76,8 @@ static long double truth_at(const struct scheme_table *table, size_t j, int64_t 
 static bool is_right(size_t at, double odd)
 {
     return ((const float *)(void *)answers[0])[at] == (float)odd &&
-           ((const uint16_t *)(void *)answers[1])[at] == pe_f16_round(odd) &&
-           ((const uint16_t *)(void *)answers[2])[at] == pe_bf16_round(odd);
+           ((const uint16_t *)(void *)answers[1])[at] == pe_bits(PE_F16, odd) &&
+           ((const uint16_t *)(void *)answers[2])[at] == pe_bits(PE_BF16, odd);
 }
 
 static void judge(const struct scheme_table *table, struct rows rows, uint64_t *passed, uint64_t *failed)

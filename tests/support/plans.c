@@ -45,9 +45,13 @@ static void assert_pieces(const struct pe_plan *plan, size_t i, const char *all,
     free(piece);
 }
 
+/* Zeros have no sign. Numbers that are too small for a dtype of few exponents keep theirs, as in every conversion; of
+ * biases neither do those. */
 static void assert_signs(const char *json, const struct pe_output *output, const char *all)
 {
-    for (size_t k = 0; pe_dtype_is_real(output->dtype) && k < count_of(output); k++) {
+    bool is_bias = output->name && strcmp(output->name, "bias") == 0, is_real = pe_dtype_is_real(output->dtype);
+    bool rounds_to_zero = is_real && !is_bias && pe_real_type(output->dtype)->least > 0x1p-20;
+    for (size_t k = 0; is_real && !rounds_to_zero && k < count_of(output); k++) {
         double x = pe_element(output->dtype, all, k);
         if (x == 0 && signbit(x))
             fail_msg("%s: element %zu of %s is -0", json, k, output->name);
@@ -148,7 +152,7 @@ static void assert_laws_as(enum pe_operation_id operation, enum pe_dtype dtype, 
 
 static void assert_laws(enum pe_operation_id operation, const char *json, const char *output)
 {
-    static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16};
+    static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16, PE_F8_E4M3, PE_F8_E5M2};
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
         assert_laws_as(operation, dtypes[d], json, output);
 }

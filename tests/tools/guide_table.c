@@ -1,5 +1,5 @@
-/* Prints tables of guides from their rows, as Markdown: guide_table schemes, metrics, or the members of an answer:
- * analysis, diagnosis, experiments. */
+/* Prints tables of guides from their rows, as Markdown: guide_table schemes, formulas, metrics, or the members of an
+ * answer: analysis, diagnosis, experiments. */
 #include "api/endpoints/endpoints.h"
 
 #include <stdio.h>
@@ -44,6 +44,35 @@ static void print_schemes(void)
         printf(" | ");
         print_params(info->params);
         printf(" | %s |\n", info->paper);
+    }
+}
+
+/* ---- Formulas ------------------------------------------------------------------------------------------------- */
+
+static void print_piece(void *to, const char *bytes, size_t n) { fwrite(bytes, 1, n, to); }
+
+static void print_lines(const char *title, const struct pe_formula_line *lines)
+{
+    printf("\n**%s**\n\n", title);
+    for (; lines->line; lines++) {
+        fputs("- `", stdout);
+        pe_formula_print(lines->line, PE_PLAIN, print_piece, stdout);
+        printf("`: %s\n", lines->says);
+    }
+}
+
+static void print_formulas(void)
+{
+    for (size_t i = 0; pe_formula_symbols[i].line; i++)
+        printf("%s`%s`: %s", i ? "; " : "Symbols that no line defines are ", pe_formula_symbols[i].line,
+               pe_formula_symbols[i].says);
+    puts(".");
+    for (size_t i = 0; i < pe_n_schemes(); i++)
+        print_lines(pe_scheme_at(i)->name, pe_scheme_at(i)->formula);
+    for (size_t i = 0; i < pe_n_scalings(); i++) {
+        char title[64];
+        snprintf(title, sizeof title, "scaling: %s", pe_scaling_formula(i).name);
+        print_lines(title, pe_scaling_formula(i).lines);
     }
 }
 
@@ -131,11 +160,9 @@ int main(int n, char **words)
         const char *name;
         void (*print)(void);
         const struct pe_member *rows;
-    } tables[] = {{"schemes", print_schemes, NULL},
-                  {"metrics", print_metrics, NULL},
-                  {"analysis", NULL, pe_analysis_members},
-                  {"diagnosis", NULL, pe_diagnosis_members},
-                  {"experiments", NULL, api_live_members}};
+    } tables[] = {{"schemes", print_schemes, NULL},          {"formulas", print_formulas, NULL},
+                  {"metrics", print_metrics, NULL},          {"analysis", NULL, pe_analysis_members},
+                  {"diagnosis", NULL, pe_diagnosis_members}, {"experiments", NULL, api_live_members}};
     for (size_t i = 0; n == 2 && i < sizeof tables / sizeof *tables; i++)
         if (strcmp(words[1], tables[i].name) == 0) {
             if (tables[i].print)
@@ -144,6 +171,6 @@ int main(int n, char **words)
                 print_members(tables[i].rows);
             return 0;
         }
-    fputs("usage: guide_table schemes|metrics|analysis|diagnosis|experiments\n", stderr);
+    fputs("usage: guide_table schemes|formulas|metrics|analysis|diagnosis|experiments\n", stderr);
     return 2;
 }

@@ -235,7 +235,9 @@ static const char entry_members[] =
     "\"range\":{\"type\":[\"array\",\"null\"],\"items\":{\"type\":\"number\"},\"description\":\"bounds of all values "
     "of "
     "an output; null: none that hold for every request\"},"
-    "\"picture\":{\"type\":[\"string\",\"null\"],\"description\":\"path of a GET whose answer shows the scheme\"}";
+    "\"picture\":{\"type\":[\"string\",\"null\"],\"description\":\"path of a GET whose answer shows the scheme\"},"
+    "\"formula\":{\"type\":\"array\",\"description\":\"of one scheme: its lines, each with symbol, expression, text, "
+    "tex, mathml, says and the parameters that it uses\"}";
 
 /* The members that schemes, parameters, inputs and outputs share. */
 static void add_entry(struct api_text *text)

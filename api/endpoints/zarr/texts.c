@@ -87,8 +87,9 @@ static void add_array_2(struct api_text *text, const struct zarr_store *store, s
     api_text_shape(text, grid.shape, grid.rank);
     api_text_put(text, ",\"chunks\":");
     api_text_shape(text, grid.chunk, grid.rank);
-    api_text_format(text, ",\"dtype\":\"%c%s\",\"compressor\":null,\"filters\":null,\"order\":\"C\",",
-                    api_numpy_order(output->dtype), api_dtype_name(API_NUMPY, output->dtype));
+    char descr[API_DESCR_BYTES];
+    api_text_format(text, ",\"dtype\":\"%s\",\"compressor\":null,\"filters\":null,\"order\":\"C\",",
+                    api_numpy_descr(output->dtype, descr));
     add_fill_value(text, output->dtype);
     api_text_put(text, "}");
 }

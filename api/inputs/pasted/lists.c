@@ -1,7 +1,9 @@
 /* Numbers of a text in the order of a tensor: brackets with nothing but numbers in them, or lines. */
 #include "api/inputs/pasted/pasted.h"
+#include "api/numbers/numbers.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { GROUPS_MAX = 4096 }; /* brackets in one text */
@@ -141,14 +143,25 @@ static bool is_word(const struct pasted_token *t, const char *list)
     return t->kind == PASTED_WORD && pasted_is_among(list, t->begin, (size_t)(t->end - t->begin));
 }
 
+/* The dtype that a word like torch.bfloat16 names; PE_DTYPE_NONE: none that is narrower than f32. */
+static enum pe_dtype dtype_of(const struct pasted_token *t)
+{
+    char word[API_DESCR_BYTES];
+    if (t->kind != PASTED_WORD || (size_t)(t->end - t->begin) >= sizeof word)
+        return PE_DTYPE_NONE;
+    snprintf(word, sizeof word, "%.*s", (int)(t->end - t->begin), t->begin);
+    return api_dtype_find(API_TORCH, word);
+}
+
 /* A token outside of brackets with numbers. */
 static const char *pass_outside(struct reading *r, const struct pasted_token *t)
 {
     struct pasted_token next = pasted_token(t->end, r->end);
     if (is_word(t, "shape|Size|size"))
         return read_shape(r, t->end);
-    if (is_word(t, "bfloat16|float16") && t->begin > r->text && strchr("=.", t->begin[-1]))
-        r->p->dtype = *t->begin == 'b' ? PE_BF16 : PE_F16;
+    enum pe_dtype dtype = dtype_of(t);
+    if (dtype != PE_DTYPE_NONE && t->begin > r->text && strchr("=.", t->begin[-1]))
+        r->p->dtype = dtype;
     if (t->kind == PASTED_GAP && r->n_groups)
         r->gap = r->n_groups;
     bool is_positive = t->kind == PASTED_NUMBER && t->value > 0 && isfinite(t->value);

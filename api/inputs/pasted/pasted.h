@@ -222,7 +222,7 @@ struct pasted_numbers {
     double *numbers;
     double factor;           /* in front of all: 1.0e+03 * */
     struct pe_tensor stated; /* the shape; rank 0: it is not known */
-    enum pe_dtype dtype;     /* bf16 or f16, as the text states */
+    enum pe_dtype dtype;     /* narrower than f32, as the text states */
 };
 
 /* Brackets with nothing but numbers in them, or lines. */

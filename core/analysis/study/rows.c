@@ -270,17 +270,19 @@ size_t pe_first_extreme(const double *x, size_t n, int sign, double largest)
 static void round_some(enum pe_dtype dtype, const double *x, size_t n, double *rounded)
 {
     float floats[ROUNDED];
-    uint16_t halves[ROUNDED];
+    uint16_t narrowed[ROUNDED];
+    const struct pe_narrow_type *type = pe_narrow_type(dtype);
     for (size_t i = 0; i < n; i++)
         floats[i] = (float)x[i];
-    bool is_half = dtype == PE_F16 || dtype == PE_BF16;
-    if (is_half && (dtype == PE_F16 ? pe_f16_narrow : pe_bf16_narrow)(floats, n, halves)) {
-        pe_convert(dtype, halves, PE_F64, x, n);
-        pe_convert(PE_F64, rounded, dtype, halves, n);
+    if (type && type->has_middle(floats, n)) {
+        pe_convert(dtype, narrowed, PE_F64, x, n);
+        pe_convert(PE_F64, rounded, dtype, narrowed, n);
         return;
     }
-    if (is_half)
-        (dtype == PE_F16 ? pe_kernels()->of_f16 : pe_kernels()->of_bf16)(halves, n, floats);
+    if (type) {
+        type->narrow(floats, n, narrowed);
+        type->widen(narrowed, n, floats);
+    }
     for (size_t i = 0; i < n; i++)
         rounded[i] = (double)floats[i];
 }

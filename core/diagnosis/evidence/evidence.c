@@ -304,7 +304,7 @@ static enum pe_status find_not_finite(struct pe_diagnosis *d, struct pe_failure 
 static enum pe_status look_over_all(struct pe_diagnosis *d, struct pe_failure *err)
 {
     struct pe_evidence *e = &d->evidence;
-    bool is_wide = e->dtype == PE_F32 || e->dtype == PE_F64;
+    bool is_wide = pe_dtype_is_real(e->dtype) && !pe_narrow_type(e->dtype);
     bool is_ladder = e->kind->id == PE_OF_LADDER;
     size_t n_sent = e->view.sent.rank ? 1 : e->n_tensors;
     struct look look = {.fits_bf16 = is_wide, .fits_f16 = is_wide, .allows_nan = true}, of_input = {.largest = 0};

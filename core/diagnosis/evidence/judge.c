@@ -39,31 +39,7 @@
 
 /* ---- Dtypes ---- */
 
-double pe_roundoff(enum pe_dtype dtype)
-{
-    switch (dtype) {
-    case PE_F32: return 0x1p-24;
-    case PE_F64: return 0x1p-53;
-    case PE_F16: return 0x1p-11;
-    case PE_BF16: return 0x1p-8;
-    default: return 0;
-    }
-}
-
-/* Sign and magnitude as an integer that counts steps. */
-static int64_t ordered(int64_t magnitude, bool is_negative) { return is_negative ? -magnitude : magnitude; }
-
-static int64_t step_of(enum pe_dtype dtype, double x)
-{
-    double a = fabs(x);
-    int64_t wide;
-    memcpy(&wide, &a, sizeof wide);
-    switch (dtype) {
-    case PE_F16: return ordered(pe_f16_round(a), x < 0);
-    case PE_BF16: return ordered(pe_bf16_round(a), x < 0);
-    default: return ordered(wide, x < 0);
-    }
-}
+double pe_roundoff(enum pe_dtype dtype) { return pe_real_type(dtype)->unit; }
 
 double pe_steps_between(enum pe_dtype dtype, double a, double b)
 {
@@ -71,7 +47,7 @@ double pe_steps_between(enum pe_dtype dtype, double a, double b)
         return (double)pe_steps_f32((float)a, (float)b);
     if (!pe_dtype_is_real(dtype))
         return fabs(a - b);
-    int64_t x = step_of(dtype, a), y = step_of(dtype, b); /* a double would round steps of f64 to thousands */
+    int64_t x = pe_place(dtype, a), y = pe_place(dtype, b); /* a double would round steps of f64 to thousands */
     return (double)(x > y ? (uint64_t)x - (uint64_t)y : (uint64_t)y - (uint64_t)x);
 }
 
@@ -105,7 +81,7 @@ bool pe_judge_is_relative(const struct pe_judge *j) { return j->id == PE_OF_ANGL
 /* loss: what right f32 code loses of the number. */
 static double relative_tolerance(const struct pe_judge *j, double found, double loss)
 {
-    double a = fabs(found), least = j->dtype == PE_F16 ? 0x1p-25 : 0;
+    double a = fabs(found), least = pe_real_type(j->dtype)->least / 2;
     if (j->id == PE_OF_ANGLES)
         return loss + 2 * j->u * a;
     return loss + (j->u > 0x1p-24 ? j->u * a : 0) + least;

@@ -156,7 +156,8 @@ static double round_factor(const struct pe_model *m, double x)
 static bool has_more_bits(const struct pe_model *m)
 {
     const struct pe_evidence *e = &m->d->evidence;
-    return e->kind->id == PE_OF_TABLES && e->dtype != PE_BF16 && e->narrow != PE_BF16 && m->columns[0].ah == 1;
+    enum pe_dtype dtype = e->narrow == PE_DTYPE_NONE ? e->dtype : e->narrow;
+    return e->kind->id == PE_OF_TABLES && pe_roundoff(dtype) < pe_roundoff(PE_BF16) && m->columns[0].ah == 1;
 }
 
 static const struct pe_value *config_of(const struct pe_model *m, const char *name)

@@ -31,13 +31,15 @@ double pe_shortest_decimal(double x, double tolerance)
 
 /* ---- What a factor is ---- */
 
-/* Rounded to 16 bits, a factor is known less well. */
+/* Rounded to 16 bits or fewer, a factor is known less well: to a quarter of what a rounding changes, since it is a
+ * mean.
+ */
 static double tolerance_of(const struct pe_evidence *e)
 {
     enum pe_dtype dtype = e->narrow == PE_DTYPE_NONE ? e->dtype : e->narrow;
     if (e->is_typed)
         return fmax(1e-5, 2 * pe_evidence_noise(e));
-    return dtype == PE_BF16 || dtype == PE_F16 ? 1e-3 : 1e-5;
+    return pe_narrow_type(dtype) ? fmax(1e-3, pe_real_type(dtype)->unit / 4) : 1e-5;
 }
 
 const char *pe_factor_name(double factor, double head_dim, double attention_factor, double tolerance)

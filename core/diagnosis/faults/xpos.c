@@ -35,12 +35,12 @@ static double gamma_of(const struct pe_model *m)
     return gamma ? gamma->real : 0.4;
 }
 
-/* Lengths of 0 show nothing, nor do those that f16 has no bits for. */
+/* Lengths of 0 show nothing, nor do those that the dtype has few bits for. */
 static void read_lengths(const struct pe_model *m, size_t n_rows, size_t i, struct lengths *l)
 {
     const struct pe_evidence *e = &m->d->evidence;
     double z[3 * PE_WAVES_READ], gamma = gamma_of(m);
-    double least = e->dtype == PE_F16 || e->narrow == PE_F16 ? 0x1p-14 : 0;
+    double least = pe_real_type(e->narrow == PE_DTYPE_NONE ? e->dtype : e->narrow)->least_normal;
     size_t n = pe_wave_count(m) < PE_WAVES_READ ? pe_wave_count(m) : PE_WAVES_READ;
     pe_reading_row(m, n_rows, i, z);
     l->n = 0;

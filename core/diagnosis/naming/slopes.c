@@ -117,7 +117,7 @@ static double linear_halved(const struct slopes *s, size_t h)
 static double plain(const struct slopes *s, size_t h) { return power(s, h + 1); }
 static double later(const struct slopes *s, size_t h) { return power(s, h + 2); } /* counted from 1 twice */
 static double halved(const struct slopes *s, size_t h) { return h < s->n ? s->right[h] : s->right[h - s->n] / 2; }
-static double rounded(const struct slopes *s, size_t h) { return pe_bf16_value(pe_bf16_round(s->right[h])); }
+static double rounded(const struct slopes *s, size_t h) { return pe_round_to(PE_BF16, s->right[h]); }
 static double measured(const struct slopes *s, size_t h) { return pe_shortest_decimal(s->found[h], s->error); }
 
 /* ---- The table ---- */

@@ -208,7 +208,7 @@ static void add_pair(struct pe_own *o, const struct pair *p, double position)
     const struct pe_judge *j = &o->judge;
     const double *e = p->e, *f = p->f;
     bool is_rotated = j->id == PE_OF_ROTATED, is_16 = o->u > 0x1p-24;
-    double length = hypot(e[0], e[1]), found = hypot(f[0], f[1]), least = j->dtype == PE_F16 ? 0x1p-23 : 0;
+    double length = hypot(e[0], e[1]), found = hypot(f[0], f[1]), least = 2 * pe_real_type(j->dtype)->least;
     double size = length;
     if (o->m->plan->scheme->magnitude) /* powers of a scale lose more, in float32 */
         size = fmax(length, 0x1p-24 / o->u * j->largest);

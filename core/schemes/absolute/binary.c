@@ -99,6 +99,13 @@ static void binary_fill(const struct pe_plan *plan, const struct pe_output *outp
     }
 }
 
+static const struct pe_formula_line formula[] = {
+    {"i = floor(j*bits/dim)", "the digits are stretched over the channels"},
+    {"b = { bits - 1 - i if bit_order is msb; i }", "the bit of the position that channel j shows"},
+    {"PE[p, j] = { high if floor(p/2^b) mod 2 = 1; low }", "bit b changes every 2^b positions"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_binary = {
     .info =
         {
@@ -106,6 +113,7 @@ const struct pe_scheme pe_scheme_binary = {
             .family = "absolute",
             .about = {"binary digits", "the position's binary digits, stretched over the channels"},
             .paper = "no model uses it; in introductions it stands between counting and sinusoids",
+            .formula = formula,
             .example = "{\"scheme\":\"binary\",\"len\":8,\"dim\":8}",
             .picture = "len=64&dim=6",
             .params = params,

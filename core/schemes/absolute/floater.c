@@ -191,6 +191,27 @@ static enum pe_status floater_plan(struct pe_plan *p, struct pe_failure *err)
     return pe_recurrence_open(p, &form, steps, (double)(methods[t->method].n_slopes * t->substeps), err);
 }
 
+static const struct pe_formula_line formula[] = {
+    {"s = dt/substeps", "one step of the solver"},
+    {"c[l] = { 0 if l = 1; (l - 1)/3 if method is rk4_38; 1 if l = 4; 1/2 }", "where in the step slope l is taken"},
+    {"t[i, l] = s*(i + c[l])", "its time"},
+    {"v[i, l, j] = { y[i, j] if l = 1; y[i, j] + s*k[i, 1, j]/3 if l = 2 and method is rk4_38; y[i, j] + s*(k[i, 2, j] "
+     "- k[i, 1, j]/3) if l = 3 and method is rk4_38; y[i, j] + s*(k[i, 1, j] - k[i, 2, j] + k[i, 3, j]) if method is "
+     "rk4_38; y[i, j] + s*k[i, l - 1, j]/2 if l < 4; y[i, j] + s*k[i, 3, j] }",
+     "the point where it is taken"},
+    {"z[i, l, u] = activation(sum(j, 0, dim - 1, w1[u, j]*v[i, l, j]) + { w1[u, dim]*t[i, l] if time_input; 0 } + "
+     "b1[u])",
+     "the network's first layer, whose last input is the time"},
+    {"k[i, l, j] = sum(u, 0, hidden - 1, w2[j, u]*z[i, l, u]) + { w2[j, hidden]*t[i, l] if time_input; 0 } + b2[j]",
+     "the slope: what the network computes"},
+    {"d[i, j] = { k[i, 1, j] if method is euler; k[i, 2, j] if method is midpoint; (k[i, 1, j] + 2*k[i, 2, j] + 2*k[i, "
+     "3, j] + k[i, 4, j])/6 if method is rk4; (k[i, 1, j] + 3*k[i, 2, j] + 3*k[i, 3, j] + k[i, 4, j])/8 }",
+     "the mean slope of the step by the solver's method; rk4_38 is Kutta's 3/8 rule"},
+    {"y[i, j] = { p0[j] if i = 0; y[i - 1, j] + s*d[i - 1, j] }", "the trajectory after i steps"},
+    {"PE[p, j] = y[p*substeps, j]", "each position is so many steps later"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_floater = {
     .info =
         {
@@ -198,6 +219,7 @@ const struct pe_scheme pe_scheme_floater = {
             .family = "absolute",
             .about = {"FLOATER", "positions as a trajectory of a learned differential equation"},
             .paper = "Liu et al. 2020, arXiv 2003.09229 (FLOATER)",
+            .formula = formula,
             .example = "{\"scheme\":\"floater\",\"len\":8,\"dim\":16,\"seed\":0}",
             .picture = "len=64&dim=64&seed=0&std=0.1&dt=0.05",
             .params = params,

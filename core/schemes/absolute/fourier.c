@@ -503,6 +503,25 @@ static void fourier_fill(const struct pe_plan *plan, const struct pe_output *out
     }
 }
 
+static const struct pe_formula_line formula[] = {
+    {"I = { A if style is nerf and include_input or style is perceiver and concat_pos; 0 }",
+     "the number of channels that are the coordinates themselves"},
+    {"t = j - I", "the number of the wave"},
+    {"a = { t mod A if style is nerf; floor(t/num_bands) mod A }", "its axis"},
+    {"i = { floor(t/(2*A)) if style is nerf; t mod num_bands }", "its band"},
+    {"u = { floor(t/A) mod 2 if style is nerf; floor(t/(A*num_bands)) if style is perceiver; 1 if j < num_freqs; 0 }",
+     "0: a sine; 1: a cosine"},
+    {"f = { 1 if i = 0; 2^i if style is nerf and log_sampling; 1 + i*(2^(num_freqs - 1) - 1)/(num_freqs - 1) if style "
+     "is nerf; 1 + i*(max_resolution[a]/2 - 1)/(num_bands - 1) }",
+     "the band's frequency: octaves, or even steps up to the largest"},
+    {"g = { pi*f if multiply_pi or style is perceiver; f }",
+     "radians per unit of the coordinate; perceiver spreads a run or a grid over [-1, 1]"},
+    {"theta = { 2*pi*sum(e, 0, A - 1, b[j mod num_freqs, e]*x[e]) if style is gaussian; g*x[a] }",
+     "the angle; gaussian has random directions b"},
+    {"PE[j] = { x[j] if j < I; sin(theta) if u = 0; cos(theta) }", "the coordinates, then their waves"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_fourier = {
     .info =
         {
@@ -512,6 +531,7 @@ const struct pe_scheme pe_scheme_fourier = {
                       "sines and cosines of coordinates: NeRF's octaves, Perceiver's bands, Gaussian features"},
             .paper = "Mildenhall et al. 2020, arXiv 2003.08934; Jaegle et al. 2021, arXiv 2103.03206; Tancik et al. "
                      "2020, arXiv 2006.10739",
+            .formula = formula,
             .example = "{\"scheme\":\"fourier\",\"len\":8,\"num_freqs\":4}",
             .picture = "style=perceiver&len=128&num_bands=32",
             .params = params,

@@ -108,6 +108,13 @@ static void integer_fill(const struct pe_plan *plan, const struct pe_output *out
     }
 }
 
+static const struct pe_formula_line formula[] = {
+    {"v = { p if normalize is none; p/N if normalize is length; 0 if N = 1; p/(N - 1) }",
+     "the position, or its share of the length, which changes with the sequence"},
+    {"PE[p, j] = pe_scale*v", "the same number in every channel"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_integer = {
     .info =
         {
@@ -115,6 +122,7 @@ const struct pe_scheme pe_scheme_integer = {
             .family = "absolute",
             .about = {"position as a number", "the position itself, or its share of the length, in every channel"},
             .paper = "no model uses it; introductions begin with it as a counter-example",
+            .formula = formula,
             .example = "{\"scheme\":\"integer\",\"len\":8,\"dim\":4}",
             .picture = "len=64&dim=16",
             .params = params,

@@ -793,6 +793,21 @@ static void learned_fill(const struct pe_plan *plan, const struct pe_output *out
         }
 }
 
+static const struct pe_formula_line formula[] = {
+    {"R = rows - 1 - row_offset", "the rows after that of position 0"},
+    {"z = { R/P if P > R; 1 }", "how out_of_range interpolate stretches the table to the largest position"},
+    {"i = p + row_offset", "the row of position p"},
+    {"i' = { min(max(i, 0), rows - 1) if out_of_range is clamp; i mod rows if out_of_range is wrap; min(row_offset + "
+     "p*z, rows - 1) if out_of_range is interpolate; i }",
+     "what becomes of a row outside the table; error refuses it"},
+    {"f = i' - floor(i')", "its place between two rows"},
+    {"PE[p, j] = { 0 if i' < 0 or i' >= rows; (1 - f)*table[floor(i'), j] + f*table[ceil(i'), j] }",
+     "the learned row is looked up; zero has no row outside the table"},
+    {"E[j] = { col_table[x[1], j] if j < dim/2; row_table[x[0], j - dim/2] }",
+     "on a grid with two tables (DETR): half of the channels for the column, half for the row"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_learned = {
     .info =
         {
@@ -800,6 +815,7 @@ const struct pe_scheme pe_scheme_learned = {
             .family = "absolute",
             .about = {"learned table", "a learned row for each position, looked up or interpolated"},
             .paper = "Gehring et al. 2017, arXiv 1705.03122; Devlin et al. 2018, arXiv 1810.04805 (BERT)",
+            .formula = formula,
             .example = "{\"scheme\":\"learned\",\"len\":8,\"dim\":16,\"seed\":0}",
             .picture = "len=64&dim=64&seed=0",
             .params = params,

@@ -29,6 +29,11 @@ static void none_fill(const struct pe_plan *plan, const struct pe_output *output
     memset(dst, 0, b->n_rows * b->n_cols * pe_dtype_size(output->dtype));
 }
 
+static const struct pe_formula_line formula[] = {
+    {"PE[p, j] = 0", "every row is zero: no information on positions"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_none = {
     .info =
         {
@@ -36,6 +41,7 @@ const struct pe_scheme pe_scheme_none = {
             .family = "absolute",
             .about = {"no encoding", "no position information: zeros"},
             .paper = "Haviv et al. 2022, arXiv 2203.16634 (language models without positional encodings)",
+            .formula = formula,
             .example = "{\"scheme\":\"none\",\"len\":8,\"dim\":16}",
             .picture = "len=64&dim=64",
             .params = params,

@@ -147,6 +147,16 @@ static enum pe_status recursive_plan(struct pe_plan *p, struct pe_failure *err)
     return pe_recurrence_open(p, &form, (struct pe_steps){.scratch = (size_t)c->dim, .step = step}, 1, err);
 }
 
+static const struct pe_formula_line formula[] = {
+    {"z[p, u] = activation(sum(j, 0, dim - 1, w1[u, j]*PE[p - 1, j]) + b1[u])",
+     "the first layer, of the row before; more layers follow in the same way"},
+    {"o[p, j] = sum(u, 0, hidden - 1, w2[j, u]*z[p, u]) + b2[j]", "the last layer"},
+    {"y[p, j] = { activation(o[p, j]) if output_activation; o[p, j] }", "what the network computes"},
+    {"PE[p, j] = { p0[j] if p = 0; PE[p - 1, j] + y[p, j] if residual; y[p, j] }",
+     "each row follows from the one before it, so no row has a closed formula"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_recursive = {
     .info =
         {
@@ -154,6 +164,7 @@ const struct pe_scheme pe_scheme_recursive = {
             .family = "absolute",
             .about = {"recursive network", "each row is computed from the row before it by a network"},
             .paper = "Liu et al. 2020, arXiv 2003.09229 (FLOATER), where it is the discrete form",
+            .formula = formula,
             .example = "{\"scheme\":\"recursive\",\"len\":8,\"dim\":16,\"seed\":0}",
             .picture = "len=64&dim=64&seed=0&std=0.2",
             .params = params,

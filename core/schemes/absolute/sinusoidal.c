@@ -669,6 +669,26 @@ static void sinusoidal_drop(struct pe_plan *plan)
     free(t->padded);
 }
 
+static const struct pe_formula_line formula[] = {
+    {"D = { dim + 1 if odd is truncate and dim mod 2 = 1; dim }", "truncate computes one channel more and cuts it"},
+    {"C = floor(D/2)", "the number of cosines"},
+    {"S = { C + 1 if odd is paper and dim mod 2 = 1; C }",
+     "the number of sines: in an odd width the paper has one more"},
+    {"e = { C - freq_shift if freq_shift > 0; dim/2 if odd is paper; C }",
+     "the exponent's denominator; a shift of 1 makes the last frequency exactly 1/base"},
+    {"w_i = { 1 if i = 0; base^(-i/e) }", "frequencies fall geometrically from 1 to about 1/base"},
+    {"f = { 1 if flip_sin_to_cos; 0 }", "1: cosines come first"},
+    {"i = { floor(j/2) if layout is interleaved; j - f*C if j >= f*C and j < f*C + S; j - (1 - f)*S }",
+     "the frequency of channel j"},
+    {"u = { 0 if layout is interleaved and (j mod 2 = f or j >= 2*C); 0 if layout is half and j >= f*C and j < f*C + "
+     "S; 1 }",
+     "0: channel j is a sine; 1: a cosine"},
+    {"PE[p, j] = { 0 if j >= S + C; sin(angle_scale*p*w_i) if u = 0; cos(angle_scale*p*w_i) }",
+     "a shift of the position rotates each pair of sine and cosine; with several axes each has such channels of its "
+     "own"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_sinusoidal = {
     .info =
         {
@@ -677,6 +697,7 @@ const struct pe_scheme pe_scheme_sinusoidal = {
             .about = {"sinusoidal encoding",
                       "sines and cosines of geometrically spaced frequencies, added to the embeddings"},
             .paper = "Vaswani et al. 2017, arXiv 1706.03762, section 3.5",
+            .formula = formula,
             .example = "{\"scheme\":\"sinusoidal\",\"len\":8,\"dim\":16}",
             .picture = "len=128&dim=128",
             .params = params,

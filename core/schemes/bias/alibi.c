@@ -240,6 +240,20 @@ static bool bias_is_scaled(const struct pe_plan *plan) { return ((const struct a
 
 static const struct pe_attend attend = {.bias_at = pe_bias_at, .bias_is_scaled = bias_is_scaled};
 
+static const struct pe_formula_line formula[] = {
+    {"H = 2^floor(log2(num_heads))", "the largest power of two among the numbers of heads"},
+    {"m_h = { slopes[h] if slopes is given; 2^(-bias_max*(h + 1)/H) if h < H; 2^(-bias_max*(2*(h - H) + 1)/(2*H)) }",
+     "the slope of head h; heads beyond a power of two get the slopes between"},
+    {"l_h = { slopes_left[h] if slopes_left is given; m_h }", "asymmetric: the slope towards earlier keys"},
+    {"r_h = { slopes_right[h] if slopes_right is given; m_h }", "asymmetric: the slope towards later keys"},
+    {"u = { sum(t, 0, n - 1, key_mask[t]) if key_mask is given; n }", "key_mask: the visible keys before key n"},
+    {"bias[h, q, k] = { -m_h*abs(q - k) if form is symmetric; -m_h*max(q - k, 0) if form is relative; -l_h*(q - k) if "
+     "form is asymmetric and k <= q; -r_h*(k - q) if form is asymmetric; m_h*k if form is key; m_h*(k - k_last) if "
+     "form is key_end; m_h*u }",
+     "added to the logits: the farther a key, the less it counts"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_alibi = {
     .info =
         {
@@ -248,6 +262,7 @@ const struct pe_scheme pe_scheme_alibi = {
             .about = {"linear biases (ALiBi)",
                       "a bias on the logits that falls linearly with the distance, with a slope per head"},
             .paper = "Press et al. 2021, arXiv 2108.12409",
+            .formula = formula,
             .example = "{\"scheme\":\"alibi\",\"num_heads\":2,\"len\":4}",
             .picture = "len=64&causal=true",
             .params = params,

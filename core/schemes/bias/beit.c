@@ -14,6 +14,20 @@ static const struct pe_input_row inputs[] = {
     {.name = NULL},
 };
 
+static const struct pe_formula_line formula[] = {
+    {"H = grid[0]", "the height of the grid in patches"},
+    {"W = grid[1]", "the width of the grid in patches"},
+    {"y[t] = floor((t - 1)/W)", "the row of token t; token 0 is the class token"},
+    {"x[t] = (t - 1) mod W", "its column"},
+    {"M = (2*H - 1)*(2*W - 1)", "the relative positions of patches"},
+    {"index[m, n] = { M + 2 if m = 0 and n = 0; M if m = 0; M + 1 if n = 0; (y[m] - y[n] + H - 1)*(2*W - 1) + x[m] - "
+     "x[n] + W - 1 }",
+     "the row of the table; the class token has three rows of its own"},
+    {"bias[h, m, n] = table[index[m, n], h]",
+     "added to the logits: a learned number for each relative position and head"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_beit = {
     .info =
         {
@@ -22,6 +36,7 @@ const struct pe_scheme pe_scheme_beit = {
             .about = {"BEiT window bias",
                       "a learned bias for each relative position of patches, with a class token in front"},
             .paper = "Bao et al. 2021, arXiv 2106.08254",
+            .formula = formula,
             .example = "{\"scheme\":\"beit\",\"grid\":[3,4],\"num_heads\":2,\"seed\":0}",
             .picture = "grid=6,6&outputs=index",
             .params = pe_window_params,

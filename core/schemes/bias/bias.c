@@ -98,6 +98,7 @@ void pe_bias_store(enum pe_dtype dtype, void *dst, size_t i, struct pe_dd v)
 void pe_bias_repeat(enum pe_dtype dtype, void *out, size_t i, size_t n)
 {
     switch (pe_dtype_size(dtype)) {
+    case 1: REPEAT(uint8_t) break;
     case 2: REPEAT(uint16_t) break;
     case 4: REPEAT(uint32_t) break;
     default: REPEAT(uint64_t) break;
@@ -108,7 +109,7 @@ bool pe_bias_settle(enum pe_dtype dtype, void *dst, size_t i, double v, double e
 {
     double least = v - error, most = v + error;
     pe_store(dtype, dst, i, v);
-    if (fabs(v) < 0x1p-24) /* may round to zero, whose sign is not v's */
+    if (fabs(v) < fmax(0x1p-24, pe_real_type(dtype)->least)) /* may round to zero, whose sign is not v's */
         return false;
     return pe_rounds_alike(dtype, least, most);
 }

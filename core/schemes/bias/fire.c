@@ -140,6 +140,15 @@ static enum pe_status fire_plan(struct pe_plan *plan, struct pe_failure *err)
     return pe_bias_init(&t->bias, plan, &f->bias, err);
 }
 
+static const struct pe_formula_line formula[] = {
+    {"t = max(q, abs(l_mult*init_l))", "the query's position, or for early queries the threshold"},
+    {"x = ln(1 + abs(c*(q - k)))/(ln(1 + abs(c*t)) + 10^(-6))",
+     "the distance as a share of the query's own position, between 0 and 1 for earlier keys"},
+    {"bias[h, q, k] = sum(u, 0, hidden - 1, w2[h, u]*max(w1[u, 0]*x + b1[u], 0)) + b2[h]",
+     "added to the logits: a small network of that share"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_fire = {
     .info =
         {
@@ -147,6 +156,7 @@ const struct pe_scheme pe_scheme_fire = {
             .family = "bias",
             .about = {"FIRE", "a small network's bias from the distance relative to the query's own position"},
             .paper = "Li et al. 2023, arXiv 2310.04418",
+            .formula = formula,
             .example = "{\"scheme\":\"fire\",\"num_heads\":2,\"len\":4,\"seed\":0}",
             .picture = "len=64&seed=0&std=1&causal=true",
             .params = params,

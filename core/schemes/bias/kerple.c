@@ -188,6 +188,13 @@ static enum pe_status kerple_plan(struct pe_plan *plan, struct pe_failure *err)
     return status ? status : pe_bias_init(&t->bias, plan, &c->bias, err);
 }
 
+static const struct pe_formula_line formula[] = {
+    {"d = abs(q - k)", "the distance"},
+    {"bias[h, q, k] = { -r1[h]*ln(1 + r2[h]*d) if kind is log; -r1[h]*d^r2[h] }",
+     "added to the logits; a number for r1 or r2 is that of all heads"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_kerple = {
     .info =
         {
@@ -195,6 +202,7 @@ const struct pe_scheme pe_scheme_kerple = {
             .family = "bias",
             .about = {"KERPLE", "a bias that falls with the logarithm or a power of the distance"},
             .paper = "Chi et al. 2022, arXiv 2205.09921",
+            .formula = formula,
             .example = "{\"scheme\":\"kerple\",\"num_heads\":2,\"r1\":[1,0.5],\"r2\":[1,0.1],\"len\":4}",
             .picture = "len=64",
             .params = params,

@@ -193,6 +193,12 @@ static void sandwich_drop(struct pe_plan *plan)
     pe_bias_drop(plan);
 }
 
+static const struct pe_formula_line formula[] = {
+    {"bias[h, q, k] = num_heads/(8*(h + 1))*sum(t, 0, bar_dim/2 - 1, cos((q - k)*base^(-2*t/bar_dim)))",
+     "added to the logits: the product of two sinusoidal encodings, which depends on the distance only"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_sandwich = {
     .info =
         {
@@ -200,6 +206,7 @@ const struct pe_scheme pe_scheme_sandwich = {
             .family = "bias",
             .about = {"Sandwich", "a bias that is the product of two sinusoidal encodings"},
             .paper = "Chi et al. 2022, arXiv 2212.10356",
+            .formula = formula,
             .example = "{\"scheme\":\"sandwich\",\"num_heads\":2,\"bar_dim\":16,\"len\":4}",
             .picture = "len=64",
             .params = params,

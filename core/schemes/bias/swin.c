@@ -13,6 +13,17 @@ static const struct pe_input_row inputs[] = {
     {.name = NULL},
 };
 
+static const struct pe_formula_line formula[] = {
+    {"H = grid[0]", "the height of the window"},
+    {"W = grid[1]", "the width of the window"},
+    {"y[t] = floor(t/W)", "the row of token t, counted line by line"},
+    {"index[m, n] = (y[m] - y[n] + H - 1)*(2*W - 1) + m mod W - n mod W + W - 1",
+     "the row of the table: query minus key, by rows and by columns"},
+    {"bias[h, m, n] = table[index[m, n], h]",
+     "added to the logits: a learned number for each relative position and head"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_swin = {
     .info =
         {
@@ -20,6 +31,7 @@ const struct pe_scheme pe_scheme_swin = {
             .family = "bias",
             .about = {"Swin window bias", "a learned bias for each relative position in a window of h by w"},
             .paper = "Liu et al. 2021, arXiv 2103.14030",
+            .formula = formula,
             .example = "{\"scheme\":\"swin\",\"grid\":[7,7],\"num_heads\":3,\"seed\":0}",
             .picture = "grid=7,7&outputs=index",
             .params = pe_window_params,

@@ -179,6 +179,19 @@ static bool cosine(const struct pe_plan *plan, size_t head, double *factor)
 
 static const struct pe_attend attend = {.cosine = cosine};
 
+static const struct pe_formula_line formula[] = {
+    {"W = grid[1]", "the width of the window"},
+    {"y = floor(m/W) - floor(n/W)", "the rows from the key to the query"},
+    {"x = m mod W - n mod W", "the columns from the key to the query"},
+    {"g[d, e] = { 0 if e = 1; sign(d)*log2(1 + 8*abs(d)/(e - 1))/3 }",
+     "a distance on a logarithmic scale, relative to the window of the pretraining"},
+    {"z[u] = max(w1[u, 0]*g[y, pretrained_grid[0]] + w1[u, 1]*g[x, pretrained_grid[1]] + b1[u], 0)",
+     "the first layer of the network"},
+    {"bias[h, m, n] = 16/(1 + exp(-sum(u, 0, hidden - 1, w2[h, u]*z[u])))",
+     "added to the logits, between 0 and 16; the same weights serve any window"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_swinv2 = {
     .info =
         {
@@ -187,6 +200,7 @@ const struct pe_scheme pe_scheme_swinv2 = {
             .about = {"Swin V2 window bias",
                       "a network's bias for each relative position in a window, from log-spaced coordinates"},
             .paper = "Liu et al. 2021, arXiv 2111.09883",
+            .formula = formula,
             .example = "{\"scheme\":\"swinv2\",\"grid\":[4,4],\"num_heads\":3,\"seed\":0,\"std\":1.0}",
             .picture = "grid=8,8&seed=0&std=1",
             .params = params,

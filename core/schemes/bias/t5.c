@@ -311,6 +311,19 @@ static double softmax_scale(const struct pe_plan *plan, size_t head_dim)
 
 static const struct pe_attend attend = {.softmax_scale = softmax_scale, .bias_at = pe_bias_at};
 
+static const struct pe_formula_line formula[] = {
+    {"B = { floor(num_buckets/2) if bidirectional; num_buckets }", "the buckets of one side"},
+    {"o = { B if bidirectional and k > q; 0 }", "later keys have the second half of the buckets"},
+    {"d = floor({ abs(k - q) if bidirectional; max(q - k, 0) })",
+     "the distance; later keys count as 0 without bidirectional"},
+    {"e = floor(B/2)", "so many distances have a bucket each"},
+    {"b = o + { d if d < e; min(B - 1, e + floor(ln(d/e)/ln(max_distance/e)*(B - e))) }",
+     "farther ones share a bucket, by their logarithm"},
+    {"buckets[q, k] = b", "the row of the table"},
+    {"bias[h, q, k] = table_scale*table[b, h]", "added to the logits: a learned number for each bucket and head"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_t5 = {
     .info =
         {
@@ -319,6 +332,7 @@ const struct pe_scheme pe_scheme_t5 = {
             .about = {"T5 buckets",
                       "a learned bias for each bucket of distances; buckets are wider for larger distances"},
             .paper = "Raffel et al. 2019, arXiv 1910.10683",
+            .formula = formula,
             .example = "{\"scheme\":\"t5\",\"num_heads\":2,\"len\":4,\"seed\":0}",
             .picture = "len=64&outputs=buckets",
             .params = params,

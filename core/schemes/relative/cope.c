@@ -129,6 +129,18 @@ static const struct pe_attend attend = {
     .parts = parts,
 };
 
+static const struct pe_formula_line formula[] = {
+    {"s[m, n] = softmax_scale*sum(c, 0, head_dim - 1, Q[h, m, c]*K[h, n, c])", "the logit of the content"},
+    {"g[m, n] = 1/(1 + exp(-s[m, n]))", "how much key n counts for query m; a hidden key does not count"},
+    {"i[m, n] = min(sum(t, n, n_m, g[m, t]), npos_max - 1)",
+     "the position: the count of keys from n up to the query, which depends on the content"},
+    {"f[m, n] = i[m, n] - floor(i[m, n])", "its place between two counts"},
+    {"z[m, t] = sum(c, 0, head_dim - 1, Q[h, m, c]*pos_emb[t, c])", "the query's product with the vector of count t"},
+    {"S[m, n] = s[m, n] + (1 - f[m, n])*z[m, floor(i[m, n])] + f[m, n]*z[m, ceil(i[m, n])]",
+     "the logit, between the vectors of the two nearest counts"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_cope = {
     .info =
         {
@@ -138,6 +150,7 @@ const struct pe_scheme pe_scheme_cope = {
                 {"contextual positions (CoPE)",
                  "a position is a content-dependent count of keys, and a table of counts is multiplied with the query"},
             .paper = "Golovneva et al. 2024, arXiv 2405.18719",
+            .formula = formula,
             .example = "{\"scheme\":\"cope\",\"npos_max\":3,\"q\":[[1,0],[0,1]],\"k\":[[1,0],[0,1]],\"seed\":0,"
                        "\"causal\":true}",
             .params = params,

@@ -577,6 +577,21 @@ static const struct pe_attend attend = {
     .write_term = write_term,
 };
 
+static const struct pe_formula_line formula[] = {
+    {"M = max_relative_positions", "the distance where buckets end"},
+    {"M' = { position_buckets if position_buckets > 0; M }", "half of the table's rows"},
+    {"i = floor(position_buckets/2)", "so many distances of each side have a bucket each"},
+    {"d = { sign(q - k)*min(abs(q - k), M - 1) if clamp_first; q - k }",
+     "the distance; Microsoft's code clamps it first"},
+    {"b = { d if abs(d) <= i or position_buckets <= 0; sign(d)*(i + ceil(ln(abs(d)/i)/ln((M - 1)/i)*(i - 1))) }",
+     "farther ones share a bucket, by their logarithm"},
+    {"index[q, k] = min(max(b + M', 0), 2*M' - 1)", "the row of the tables"},
+    {"S[m, n] = softmax_scale*sum(c, 0, head_dim - 1, Q[h, m, c]*(K[h, n, c] + pos_key[h, index[q, k], c]) + K[h, n, "
+     "c]*pos_query[h, index[q, k], c])",
+     "the logit: content to content, content to position, position to content; released code has the same row in both"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_deberta = {
     .info =
         {
@@ -584,6 +599,7 @@ const struct pe_scheme pe_scheme_deberta = {
             .family = "relative",
             .about = {"DeBERTa", "content-to-position and position-to-content terms, by buckets of distances"},
             .paper = "He et al. 2020, arXiv 2006.03654; v3: arXiv 2111.09543",
+            .formula = formula,
             .example = "{\"scheme\":\"deberta\",\"len\":6,\"position_buckets\":4,\"max_relative_positions\":8}",
             .picture = "len=64&position_buckets=16&max_relative_positions=64",
             .params = params,

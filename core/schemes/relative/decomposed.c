@@ -231,6 +231,17 @@ static const struct pe_attend attend = {
     .add_part = add_part,
 };
 
+static const struct pe_formula_line formula[] = {
+    {"H = grid[0]", "the height of the grid"},
+    {"W = grid[1]", "the width of the grid"},
+    {"index_h[m, n] = floor(m/W) - floor(n/W) + H - 1", "the row of rel_h: rows from key to query"},
+    {"index_w[m, n] = m mod W - n mod W + W - 1", "the row of rel_w: columns from key to query"},
+    {"S[m, n] = sum(c, 0, head_dim - 1, softmax_scale*Q[h, m, c]*K[h, n, c] + Q[h, m, c]*(rel_h[index_h[m, n], c] + "
+     "rel_w[index_w[m, n], c]))",
+     "the logit: the query of the last two terms is not scaled"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_decomposed = {
     .info =
         {
@@ -241,6 +252,7 @@ const struct pe_scheme pe_scheme_decomposed = {
                  "a learned vector for each distance of rows and of columns of a grid, multiplied by the query (SAM, "
                  "ViTDet, MViTv2)"},
             .paper = "Li et al. 2021, arXiv 2112.01526",
+            .formula = formula,
             .example = "{\"scheme\":\"decomposed\",\"grid\":[2,3]}",
             .picture = "grid=6,6",
             .params = params,

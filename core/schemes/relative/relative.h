@@ -137,6 +137,13 @@ enum pe_rel_sin_input { PE_REL_U, PE_REL_V, PE_REL_W, PE_REL_SEG_EMBED, PE_REL_S
     [PE_REL_W] =                                                                                                       \
         PE_INPUT("w_r", "num_heads*head_dim,d_model", PE_ATTEND, false, "projection of R", "r_net.weight: projects R")
 
+/* The lines that every scheme of the family has. */
+#define PE_REL_SIN_FORMULA                                                                                             \
+    {"w[i] = base^(-2*i/d_model)", "the frequencies"},                                                                 \
+    {                                                                                                                  \
+        "e[i] = sum(j, 0, d_model - 1, w_r[h*head_dim + i, j]*R[j])", "the distance's encoding, projected for head h"  \
+    }
+
 /* plan->tables. Its arrays and waves are owned. */
 struct pe_rel_sin_tables {
     double first; /* of the output's distances, or of the attention's */

@@ -342,6 +342,16 @@ static const struct pe_attend attend = {
     .add_part = add_part,
 };
 
+static const struct pe_formula_line formula[] = {
+    {"d = { k - q if direction is key_minus_query; q - k }", "the relative position"},
+    {"a = { -max_relative if max_relative is given; p_min }", "the smallest position with a row of its own"},
+    {"b = { max_relative if max_relative is given; p_max }", "the largest one"},
+    {"index[q, k] = min(max(d, a), b) - a", "the row of the table; far keys share the first or the last"},
+    {"S[m, n] = softmax_scale*sum(c, 0, head_dim - 1, Q[h, m, c]*(K[h, n, c] + rel_k[index[q, k], c]))",
+     "the logit: a learned vector is added to each key, and rel_v likewise to each value"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_shaw = {
     .info =
         {
@@ -350,6 +360,7 @@ const struct pe_scheme pe_scheme_shaw = {
             .about = {"relative vectors (Shaw)",
                       "a learned vector for each clipped distance, added to keys and values"},
             .paper = "Shaw et al. 2018, arXiv 1803.02155",
+            .formula = formula,
             .example = "{\"scheme\":\"shaw\",\"len\":6,\"max_relative\":2}",
             .picture = "len=32",
             .params = params,

@@ -24,6 +24,16 @@ static void list(const struct pe_rel_sin_fields *c, double most, double least, d
 
 static const struct pe_rel_sin_style style = {.list = list};
 
+static const struct pe_formula_line formula[] = {
+    PE_REL_SIN_FORMULA,
+    {"d = { min(delta, clamp_len) if clamp_len > 0; delta }", "the distance, clamped from above"},
+    {"R[j] = { sin(d*w[j]) if j < d_model/2; cos(d*w[j - d_model/2]) }", "its encoding: all sines, then all cosines"},
+    {"S[m, n] = softmax_scale*sum(c, 0, head_dim - 1, (Q[h, m, c] + u[h, c])*K[h, n, c] + (Q[h, m, c] + v_bias[h, "
+     "c])*e[c])",
+     "the logit: by content, and by distance, each with a learned query of its own"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_transformer_xl = {
     .info =
         {
@@ -32,6 +42,7 @@ const struct pe_scheme pe_scheme_transformer_xl = {
             .about = {"Transformer-XL",
                       "products of queries with a projected sinusoid of the distance, and two learned query biases"},
             .paper = "Dai et al. 2019, arXiv 1901.02860, section 3.3",
+            .formula = formula,
             .example = "{\"scheme\":\"transformer_xl\",\"len\":4,\"mem_len\":2,\"num_heads\":2,\"head_dim\":4}",
             .picture = "len=64&num_heads=4&head_dim=16",
             .params = params,

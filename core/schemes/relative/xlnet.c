@@ -29,6 +29,19 @@ static void list(const struct pe_rel_sin_fields *c, double most, double least, d
 
 static const struct pe_rel_sin_style style = {.clamps_both = true, .has_segments = true, .list = list};
 
+static const struct pe_formula_line formula[] = {
+    PE_REL_SIN_FORMULA,
+    {"d = { max(min(delta, clamp_len), -clamp_len) if clamp_len > 0; delta }", "the distance, clamped on both sides"},
+    {"R[j] = { sin(d*w[j]) if j < d_model/2; cos(d*w[j - d_model/2]) }", "its encoding: all sines, then all cosines"},
+    {"z = { 0 if token_type_ids[m] = token_type_ids[n]; 1 }", "1: query and key are of different segments"},
+    {"g = { sum(c, 0, head_dim - 1, (Q[h, m, c] + r_s_bias[h, c])*seg_embed[z, h, c]) if token_type_ids is given; 0 }",
+     "the term of the segments"},
+    {"S[m, n] = softmax_scale*sum(c, 0, head_dim - 1, (Q[h, m, c] + u[h, c])*K[h, n, c] + (Q[h, m, c] + v_bias[h, "
+     "c])*e[c]) + softmax_scale*g",
+     "the logit: by content, by distance and by segment, each with a learned query of its own"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_xlnet = {
     .info =
         {
@@ -36,6 +49,7 @@ const struct pe_scheme pe_scheme_xlnet = {
             .family = "relative",
             .about = {"XLNet", "Transformer-XL's term in both directions, and one for tokens of the same segment"},
             .paper = "Yang et al. 2019, arXiv 1906.08237",
+            .formula = formula,
             .example = "{\"scheme\":\"xlnet\",\"len\":4,\"num_heads\":2,\"head_dim\":4}",
             .picture = "len=64&num_heads=4&head_dim=16",
             .params = params,

@@ -69,6 +69,14 @@ static const struct pe_param params[] = {
 
 static const struct pe_output_row outputs[] = {PE_ROTARY_OUTPUTS, {.name = NULL}};
 
+static const struct pe_formula_line formula[] = {
+    PE_ROTARY_FORMULA,
+    {"y_1 = x_1*cos[p, c] - x_2*sin[p, c]", "a pair of a query or key, rotated by its angle"},
+    {"y_2 = x_2*cos[p, c] + x_1*sin[p, c]",
+     "the same for its second channel: a score then depends on the distance only"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_rope = {
     .info =
         {
@@ -77,6 +85,7 @@ const struct pe_scheme pe_scheme_rope = {
             .about = {"rotary encoding (RoPE)",
                       "rotates pairs of channels of queries and keys by angles that grow with the position"},
             .paper = "Su et al. 2021, arXiv 2104.09864 (RoFormer)",
+            .formula = formula,
             .example = "{\"scheme\":\"rope\",\"len\":8,\"head_dim\":16}",
             .picture = "len=128&head_dim=128&outputs=cos",
             .params = params,

@@ -111,6 +111,21 @@ _Static_assert(offsetof(struct pe_rotary_fields, scaling) == 0, "the rows of sca
                   "rotations",                                                                                          \
                   .group = PE_G_LAYOUT)
 
+/* The lines that every scheme of the family has. */
+#define PE_ROTARY_FORMULA                                                                                              \
+    {"r = rotary_dim",                                                                                                 \
+     "the channels of a head that are rotated; where axes have ladders of their own, those of the axis"},              \
+        {"w_c = { inv_freq[c] if inv_freq is given; base^(-2*c/r) }",                                                  \
+         "the frequency of pair c in radians per position: each pair turns more slowly than the one before"},          \
+        {"w'_c = w_c", "the frequency that is used; a scaling replaces this line"},                                    \
+        {"theta = direction*p*w'_c", "the angle of pair c at position p"},                                             \
+        {"a = 1", "the scaling's own factor; a scaling may replace this line"},                                        \
+        {"A = { attention_factor if attention_factor is given; a }", "the factor on cosine and sine"},                 \
+        {"cos[p, c] = A*cos(theta)", "the table of cosines"},                                                          \
+    {                                                                                                                  \
+        "sin[p, c] = A*sin(theta)", "the table of sines"                                                               \
+    }
+
 /* ---- The outputs ---- */
 
 enum pe_rotary_output {

@@ -151,6 +151,16 @@ static bool columns(const struct pe_plan *plan, size_t id, struct pe_wave *waves
     return id != SCALE && pe_rotary_columns(plan, id, waves);
 }
 
+static const struct pe_formula_line formula[] = {
+    PE_ROTARY_FORMULA,
+    {"zeta_c = (2*c + gamma*r)/((1 + gamma)*r)", "how much pair c keeps over scale_base positions, below 1"},
+    {"scale[p, c] = zeta_c^((p - center)/scale_base)", "queries are multiplied by it and keys divided by it"},
+    {"y_1 = scale[p, c]*(x_1*cos[p, c] - x_2*sin[p, c])", "a pair of a query, rotated and scaled"},
+    {"y_2 = scale[p, c]*(x_2*cos[p, c] + x_1*sin[p, c])",
+     "the same for its second channel: a score then decays with the distance"},
+    {NULL, NULL},
+};
+
 const struct pe_scheme pe_scheme_xpos = {
     .info =
         {
@@ -158,6 +168,7 @@ const struct pe_scheme pe_scheme_xpos = {
             .family = "rotary",
             .about = {"xPos", "rotary positions whose scores decay with the distance"},
             .paper = "Sun et al. 2022, arXiv 2212.10554",
+            .formula = formula,
             .example = "{\"scheme\":\"xpos\",\"len\":8,\"head_dim\":16}",
             .picture = "len=128&head_dim=128&outputs=scale",
             .params = params,

@@ -8,8 +8,14 @@ static void steps(const struct pe_scaling_pair *p, struct pe_ggml_steps *g)
     (void)g;
 }
 
+static const struct pe_formula_line formula[] = {
+    {"w'_c = { w_c/divisors[c] if divisors is given; w_c }", "no scaling; GGUF files may divide each pair"},
+    {NULL, NULL},
+};
+
 const struct pe_scaling_rule pe_scaling_default = {
     .name = "default",
+    .formula = formula,
     .alias = "mrope", /* Qwen2-VL */
     .about = "none",
     .takes = "divisors",

@@ -26,8 +26,18 @@ static struct pe_dd stretch(const struct pe_scaling_resolved *s)
     return dd_add(dd(1), dd_div(dd_mul_d(dd_two_sum(s->seq_len, -m), s->factor), dd(m)));
 }
 
+static const struct pe_formula_line formula[] = {
+    {"M = max_position_embeddings", "the length where stretching begins"},
+    {"L = { factor*M if convention is vllm; max(seq_len, M) }",
+     "the length that the table is for; vLLM makes one for the longest"},
+    {"B = base*(factor*L/M - (factor - 1))^(r/(r - 2))", "the base grows with the sequence, and is the same up to M"},
+    {"w'_c = B^(-2*c/r)", "the frequency of pair c under the new base"},
+    {NULL, NULL},
+};
+
 const struct pe_scaling_rule pe_scaling_dynamic = {
     .name = "dynamic",
+    .formula = formula,
     .about = "the same with a factor that grows with the sequence",
     .convention_about = "vllm makes one table for factor·max_position_embeddings at every length",
     .object = {"factor"},

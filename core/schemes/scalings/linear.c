@@ -13,8 +13,15 @@ static void steps(const struct pe_scaling_pair *p, struct pe_ggml_steps *g)
         g->scale = 1 / (float)p->s->factor;
 }
 
+static const struct pe_formula_line formula[] = {
+    {"w'_c = { w_c if convention is tgi; w_c/factor }",
+     "as if every position were divided by the factor; TGI ignores it"},
+    {NULL, NULL},
+};
+
 const struct pe_scaling_rule pe_scaling_linear = {
     .name = "linear",
+    .formula = formula,
     .about = "w/factor (position interpolation)",
     .convention_about = "tgi ignores it",
     .object = {"factor"},

@@ -48,8 +48,21 @@ static struct pe_dd frequency(const struct pe_scaling_pair *p)
     return num_add(p, num_div(p, num_mul(p, num_sub(p, one, t), p->w), factor), num_mul(p, t, p->w));
 }
 
+static const struct pe_formula_line formula[] = {
+    {"s = factor", "the divisor of slow pairs; it is no ratio of lengths"},
+    {"O = original_max_position_embeddings", "the length of the training"},
+    {"lambda_c = 2*pi/w_c", "the wavelength of pair c: one turn in so many positions"},
+    {"t_c = (O/lambda_c - low_freq_factor)/(high_freq_factor - low_freq_factor)",
+     "where its turns in the original length are between the limits"},
+    {"w'_c = { w_c/s if lambda_c > O/low_freq_factor; w_c if lambda_c < O/high_freq_factor; (1 - t_c)*w_c/s + t_c*w_c "
+     "}",
+     "slow pairs are divided, fast ones kept, the others blended"},
+    {NULL, NULL},
+};
+
 const struct pe_scaling_rule pe_scaling_llama3 = {
     .name = "llama3",
+    .formula = formula,
     .about = "a blend per pair by wavelength",
     .fields = fields,
     .object = {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"},

@@ -112,8 +112,22 @@ static struct pe_dd frequency(const struct pe_scaling_pair *p) { return num_belo
 
 static void steps(const struct pe_scaling_pair *p, struct pe_ggml_steps *g) { g->divisor = (float)divisor(p); }
 
+static const struct pe_formula_line formula[] = {
+    {"s = factor", "how many times longer the context becomes"},
+    {"O = original_max_position_embeddings", "the length of the training"},
+    {"L = { seq_len - 1 if convention is vllm; seq_len }", "the length that decides; vLLM changes one position later"},
+    {"u = { 1 if list is long or list is auto and (L > O or convention is mlx); 0 }",
+     "1: the long list, for the whole sequence"},
+    {"w'_c = { w_c/long_factor[c] if u = 1; w_c/short_factor[c] }", "each pair has a divisor of its own"},
+    {"a = { long_mscale if u = 1 and long_mscale is given; short_mscale if u = 0 and short_mscale is given; 1 if s <= "
+     "1; sqrt(1 + ln(s)/ln(O)) }",
+     "the factor on cosine and sine"},
+    {NULL, NULL},
+};
+
 const struct pe_scaling_rule pe_scaling_longrope = {
     .name = "longrope",
+    .formula = formula,
     .alias = "su",
     .about = "a divisor per pair from two lists (Phi-3)",
     .alias_about = "su is an old word for longrope",

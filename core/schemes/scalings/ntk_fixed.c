@@ -49,8 +49,15 @@ static struct pe_dd frequency(const struct pe_scaling_pair *p)
     return dd_div(p->w, pe_dd_exp(dd_mul(power, pe_dd_log(dd(p->s->factor)))));
 }
 
+static const struct pe_formula_line formula[] = {
+    {"b = { mixed_b if mixed_b is given; 1 }", "the exponent of the pairs; 1 is NTK-RoPE-fixed"},
+    {"w'_c = w_c/factor^(((c + 1)/(r/2))^b)", "every pair is slowed, the last by the whole factor"},
+    {NULL, NULL},
+};
+
 const struct pe_scaling_rule pe_scaling_ntk_fixed = {
     .name = "ntk_fixed",
+    .formula = formula,
     .about = "pair i of n is divided by factor^((i + 1)/n), or with mixed_b by another power (Su; vLLM's ntk)",
     .fields = fields,
     .object = {"factor", "mixed_b"},

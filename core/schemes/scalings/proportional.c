@@ -21,8 +21,15 @@ static struct pe_dd frequency(const struct pe_scaling_pair *p)
     return (double)p->c < kept ? num_div(p, p->w, dd(p->s->factor)) : dd(0);
 }
 
+static const struct pe_formula_line formula[] = {
+    {"K = floor(partial_rotary_factor*head_dim/2)", "the pairs that turn: those of the highest frequencies"},
+    {"w'_c = { w_c/factor if c < K; 0 }", "the others do not turn"},
+    {NULL, NULL},
+};
+
 const struct pe_scaling_rule pe_scaling_proportional = {
     .name = "proportional",
+    .formula = formula,
     .about = "the lowest frequencies become 0 (Gemma 4)",
     .object = {"factor", "partial_rotary_factor"},
     .needs = {{.name = "partial_rotary_factor"}},

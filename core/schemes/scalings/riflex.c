@@ -38,8 +38,15 @@ static struct pe_dd frequency(const struct pe_scaling_pair *p)
     return num(p, dd_div(dd_div(dd_mul_d(pe_dd_two_pi(), 9), dd(10)), dd(p->s->seq_len)));
 }
 
+static const struct pe_formula_line formula[] = {
+    {"w'_c = { 0.9*2*pi/seq_len if c + 1 = k; w_c }",
+     "the k-th pair makes less than one turn in the sequence, so no frame repeats"},
+    {NULL, NULL},
+};
+
 const struct pe_scaling_rule pe_scaling_riflex = {
     .name = "riflex",
+    .formula = formula,
     .about = "one pair of a video model's time axis turns 0.9 times in the whole sequence (RIFLEx)",
     .fields = fields,
     .object = {"k", "seq_len"},

@@ -141,6 +141,7 @@ enum pe_scaling_tried { PE_TRIED_NEVER, PE_TRIED_IF_BELIEVED, PE_TRIED };
 
 struct pe_scaling_rule {
     const char *name;
+    const struct pe_formula_line *formula;
     const char *alias;      /* another word for it, or NULL */
     bool alias_is_of_tools; /* … which only tools have that name it (`words` in core/tools/lens.h) */
     /* Clauses of the texts of type (what it does; the alias), convention (what differs by library) and

@@ -17,6 +17,13 @@ const struct pe_scaling_rule *const pe_scaling_rules[PE_N_SCALINGS] = {
 #undef SCALING
 };
 
+size_t pe_n_scalings(void) { return PE_N_SCALINGS; }
+
+struct pe_formula pe_scaling_formula(size_t i)
+{
+    return (struct pe_formula){pe_scaling_rules[i]->name, pe_scaling_rules[i]->formula};
+}
+
 const struct pe_scaling_rule *pe_scaling_find(const char *word)
 {
     for (int i = 0; i < 2 * PE_N_SCALINGS && pe_scaling_words[i]; i++)

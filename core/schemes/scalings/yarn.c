@@ -170,8 +170,26 @@ static void steps(const struct pe_scaling_pair *p, struct pe_ggml_steps *g)
     g->keep = (1 - fminf(1, fmaxf(0, ramp))) * (float)own(p->s)->extrapolation_factor;
 }
 
+static const struct pe_formula_line formula[] = {
+    {"s = factor", "how many times longer the context becomes"},
+    {"O = original_max_position_embeddings", "the length of the training"},
+    {"d[b] = r*ln(O/(2*pi*b))/(2*ln(base))", "the pair that makes b turns in the original length"},
+    {"l = max({ floor(d[beta_fast]) if truncate; d[beta_fast] }, 0)",
+     "the ramp's start: faster pairs keep their frequency"},
+    {"u = min({ ceil(d[beta_slow]) if truncate; d[beta_slow] }, r - 1)",
+     "the ramp's end: slower pairs are divided by s"},
+    {"u' = { l + 0.001 if u = l; u }", "a ramp without width would divide by zero"},
+    {"g_c = extrapolation_factor*(1 - min(max((c - l)/(u' - l), 0), 1))", "how much pair c keeps of its own frequency"},
+    {"w'_c = (1 - g_c)*w_c/s + g_c*w_c", "a blend of the divided and the old frequency"},
+    {"m[b] = { 1 if s <= 1; 0.1*b*ln(s) + 1 }", "the magnitude that longer contexts need"},
+    {"a = { m[mscale]/m[mscale_all_dim] if mscale > 0 and mscale_all_dim > 0; m[1] }",
+     "the factor on cosine and sine as transformers computes it; see convention for others"},
+    {NULL, NULL},
+};
+
 const struct pe_scaling_rule pe_scaling_yarn = {
     .name = "yarn",
+    .formula = formula,
     .alias = "deepseek_yarn",
     .alias_is_of_tools = true,
     .alias_about = "deepseek_yarn is vLLM's word for yarn in DeepSeek's classes",

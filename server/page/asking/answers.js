@@ -48,6 +48,8 @@ const READERS = {
   i32: [4, (buffer, at, count) => new Int32Array(buffer, at, count)],
   bf16: [2, (buffer, at, count) => widen(new Uint16Array(buffer, at, count), (bits) => bits << 16)],
   f16: [2, (buffer, at, count) => widen(new Uint16Array(buffer, at, count), bitsOfHalf)],
+  f8_e4m3: [1, (buffer, at, count) => Float32Array.from(new Uint8Array(buffer, at, count), (code) => E4M3[code])],
+  f8_e5m2: [1, (buffer, at, count) => widen(new Uint8Array(buffer, at, count), (code) => bitsOfHalf(code << 8))],
 };
 
 export const bytesOf = (dtype) => READERS[dtype]?.[0];
@@ -70,6 +72,13 @@ function bitsOfHalf(half) {
   const shift = Math.clz32(fraction) - 21;   /* a subnormal half is a normal float */
   return sign | (113 - shift) << 23 | (fraction << shift & 1023) << 13;
 }
+
+/* The numbers of e4m3fn: 0x7f and 0xff are NaN, all others finite. (e5m2 is the upper half of an f16.) */
+const E4M3 = Float32Array.from({ length: 256 }, (_, code) => {
+  const exponent = code >> 3 & 15;
+  const size = (exponent ? 8 + (code & 7) : code & 7) * 2 ** (Math.max(exponent, 1) - 10);
+  return (code & 127) === 127 ? NaN : code < 128 ? size : -size;
+});
 
 /* [{ name, dtype, shape, values }]; a view into the buffer where it stands aligned. */
 export function readRaw(buffer, header) {

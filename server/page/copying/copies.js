@@ -3,7 +3,7 @@ import { busy, token } from '../ask.js';
 import { action, code, copyText, make, name } from '../dom.js';
 import { figures } from '../figure.js';
 import { icon, tool } from '../icons.js';
-import { bytesOf, fileBody, fileName, texts } from './request.js';
+import { bytesOf, fileBody, fileName, texts, widened } from './request.js';
 import { print } from '../state.js';
 import { Saver } from './save.js';
 import { viewNamed } from '../views/list.js';
@@ -207,8 +207,8 @@ export class Copies {
   #explain({ minus, dtype }) {
     const kinds = () => ({ python: name('Python'), curl: name('curl'), json: name('JSON') });
     const difference = () => phrase('panel.difference', { ...kinds(), difference: code('b − a'), b: code('b') });
-    const brain = () => phrase('panel.brain', { numpy: name('NumPy'), dtype: code('bf16'), file: code('safetensors') });
-    const explain = minus ? difference : dtype === 'bf16' ? brain : null;
+    const brain = () => phrase('panel.brain', { numpy: name('NumPy'), dtype: code(dtype), file: code('safetensors') });
+    const explain = minus ? difference : widened({}, dtype) ? brain : null;
     if (explain) this.hint.replaceChildren(explain());
     return explain !== null;
   }

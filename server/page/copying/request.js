@@ -48,8 +48,8 @@ function laid(parts, open, close, indent, step = '    ', last = ',') {
 
 /* ---- the request of one file ---- */
 
-/* NumPy has no bf16: such an output is saved as safetensors, and Python widens its bits. */
-const isBrain = (body, dtype) => (dtype ?? body.dtype) === 'bf16';
+/* Dtypes that NumPy has not: such an output is saved as safetensors, and Python widens its bits. */
+export const widened = (body, dtype) => WIDENED[dtype ?? body.dtype];
 
 /* Some answers are no tensors: their file is JSON. `plain` of a request names what Python prints of it. */
 const isPlain = ({ outputs }, { plain }) => plain || outputs?.length === 0;
@@ -59,7 +59,7 @@ export function fileBody(body, about) {
   const { output, dtype, plain } = about;
   if (plain) return body;
   const outputs = body.outputs ?? (output ? [output] : undefined);
-  const format = isPlain(body, about) ? 'json' : isBrain(body, dtype) ? 'safetensors' : 'npy';
+  const format = isPlain(body, about) ? 'json' : widened(body, dtype) ? 'safetensors' : 'npy';
   return outputs ? { ...body, outputs, format } : { ...body, format };
 }
 
@@ -122,7 +122,7 @@ function imports({ token }) {
 }
 
 function askFunction({ path, body }, about) {
-  const widen = !about.minus && isBrain(body, about.dtype);
+  const widen = !about.minus && widened(body, about.dtype);
   const headers = ['"Content-Type": "application/json"',
     about.token && '"Authorization": "Bearer " + os.environ["TOKEN"]'];
   return [
@@ -133,7 +133,7 @@ function askFunction({ path, body }, about) {
     '    try:',
     '        with urllib.request.urlopen(call) as answer:',
     ...widen
-      ? BRAIN
+      ? widen
       : [`            return ${isPlain(body, about) ? 'json.load(answer)' : 'np.load(io.BytesIO(answer.read()))'}`],
     '    except urllib.error.HTTPError as error:',
     '        raise SystemExit(error.read().decode())',
@@ -142,15 +142,26 @@ function askFunction({ path, body }, about) {
   ].join('\n');
 }
 
-const BRAIN = [
+const ofBits = (value, ...lines) => [
   '            shape = answer.headers["Posenc-Tensors"].split(\'shape="\')[1].split(\'"\')[0]',
-  '            bits = np.frombuffer(answer.read(), "<u2").astype("<u4") << 16  # bf16: the upper half of an f32',
-  '            return bits.view("<f4").reshape([int(n) for n in shape.split(",")])',
+  ...lines.map((one) => `            ${one}`),
+  `            return ${value}.reshape([int(n) for n in shape.split(",")])`,
 ];
+const WIDENED = {
+  bf16: ofBits('bits.view("<f4")',
+    'bits = np.frombuffer(answer.read(), "<u2").astype("<u4") << 16  # bf16: the upper half of an f32'),
+  f8_e5m2: ofBits('bits.view("<f2").astype("f4")',
+    'bits = np.frombuffer(answer.read(), "u1").astype("<u2") << 8  # e5m2: the upper half of an f16'),
+  f8_e4m3: ofBits('table[np.frombuffer(answer.read(), "u1")]',
+    'code = np.arange(128)  # e4m3fn: a sign, 4 bits of exponent, 3 of fraction; the last code is NaN',
+    'table = np.ldexp(np.where(code < 8, code, 8 + code % 8), np.maximum(code >> 3, 1) - 10).astype("f4")',
+    'table[127] = np.nan',
+    'table = np.concatenate([table, -table])'),
+};
 
 /* ---- the size of a download ---- */
 
-const BYTES = { f64: 8, f32: 4, i64: 8, i32: 4, f16: 2, bf16: 2 };
+const BYTES = { f64: 8, f32: 4, i64: 8, i32: 4, f16: 2, bf16: 2, f8_e4m3: 1, f8_e5m2: 1 };
 
 export function bytesOf({ dtype, shape }) {
   return shape.reduce((product, side) => product * side, BYTES[dtype] ?? 4);

@@ -65,7 +65,7 @@ static bool doubted(double x, double bound)
         check_doubts(&t, place, any);
         for (size_t i = 0; i < PE_RUN_ROWS * N; i++)
             if (!any || i % N != place)
-                assert_int_equal(t.rows[i], pe_bf16_round(t.x[i % N]));
+                assert_int_equal(t.rows[i], pe_bits(PE_BF16, t.x[i % N]));
     }
     return answer;
 }

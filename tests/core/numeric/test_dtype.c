@@ -1,52 +1,77 @@
-/* Conversions: every 16-bit pattern both ways, ties to even, one rounding from double. */
+/* Conversions: every code of the narrow dtypes both ways, ties to even, one rounding from double. */
 #include "tests/support/kernel_sets.h"
+#include "tests/support/narrow_truth.h"
 
 #include <math.h>
+#include <string.h>
 
-TEST(every_f16_reads_back)
+TEST(every_code_reads_back)
 {
-    for (uint32_t bits = 0; bits < 65536; bits++) {
-        double x = pe_f16_value((uint16_t)bits);
-        if (isnan(x))
-            assert_true(isnan(pe_f16_value(pe_f16_round(x))));
-        else
-            assert_int_equal(pe_f16_round(x), bits);
-    }
-}
-
-TEST(every_bf16_reads_back)
-{
-    for (uint32_t bits = 0; bits < 65536; bits++) {
-        double x = pe_bf16_value((uint16_t)bits);
-        if (isnan(x))
-            assert_true(isnan(pe_bf16_value(pe_bf16_round(x))));
-        else
-            assert_int_equal(pe_bf16_round(x), bits);
-    }
+    for (EACH_NARROW_TRUTH)
+        for (uint32_t code = 0; code < 2 * narrow_sign(t); code++) {
+            double x = pe_element(t->dtype, &code, 0), right = narrow_value(t, code);
+            if (isnan(right)) {
+                assert_true(isnan(x) && isnan(pe_round_to(t->dtype, x)));
+                continue;
+            }
+            assert_true(x == right && signbit(x) == signbit(right));
+            assert_int_equal(pe_bits(t->dtype, x), code);
+        }
 }
 
 /* The middle between neighbours goes to the even one, and the nearest doubles beside the middle to their own side:
- * rounding through float would get these wrong. */
-static void assert_middles(uint16_t (*round_to)(double), double (*value)(uint16_t), uint16_t last)
+ * rounding through float would get these wrong. Beyond the last number is infinity, or NaN. */
+TEST(middles_go_to_even)
 {
-    for (uint16_t bits = 0; bits < last; bits++) {
-        double low = value(bits), high = value((uint16_t)(bits + 1)), middle = low + (high - low) / 2;
-        assert_int_equal(round_to(middle), bits % 2 ? bits + 1 : bits);
-        assert_int_equal(round_to(nextafter(middle, -1)), bits);
-        assert_int_equal(round_to(nextafter(middle, (double)INFINITY)), bits + 1);
-        assert_int_equal(round_to(-middle), 0x8000 | (bits % 2 ? bits + 1 : bits));
+    for (EACH_NARROW_TRUTH)
+        for (uint32_t code = 0; code <= narrow_last(t); code++) {
+            double middle = narrow_middle(t, code), below = nextafter(middle, 0), above = nextafter(middle, 1e300);
+            uint32_t even = code + code % 2;
+            assert_int_equal(pe_bits(t->dtype, middle), even);
+            assert_int_equal(pe_bits(t->dtype, below), code);
+            assert_int_equal(pe_bits(t->dtype, above), code + 1);
+            assert_int_equal(pe_bits(t->dtype, -middle), narrow_sign(t) | even);
+            assert_int_equal(narrow_code(t, middle), even); /* the search that other tests ask */
+            assert_int_equal(narrow_code(t, -above), narrow_sign(t) | (code + 1));
+        }
+}
+
+TEST(far_beyond_the_range)
+{
+    for (EACH_NARROW_TRUTH) {
+        assert_int_equal(pe_bits(t->dtype, 1e300), narrow_last(t) + 1);
+        assert_int_equal(pe_bits(t->dtype, -(double)INFINITY), narrow_sign(t) | (narrow_last(t) + 1));
+        assert_int_equal(pe_bits(t->dtype, 1e-300), 0);
+        assert_int_equal(pe_bits(t->dtype, -1e-300), narrow_sign(t));
+        assert_true(isnan(pe_round_to(t->dtype, (double)NAN)));
     }
 }
 
-TEST(middles_go_to_even)
+/* What a row states follows from the bits of its type. */
+TEST(rows_of_reals)
 {
-    assert_middles(pe_f16_round, pe_f16_value, 0x7bff);
-    assert_middles(pe_bf16_round, pe_bf16_value, 0x7f7f);
-    assert_int_equal(pe_f16_round(65520), 0x7c00);
-    assert_int_equal(pe_f16_round(nextafter(65520, 0)), 0x7bff);
-    assert_int_equal(pe_f16_round(1e300), 0x7c00);
-    assert_int_equal(pe_bf16_round(-1e300), 0xff80);
-    assert_int_equal(pe_f16_round(1e-300), 0);
+    for (EACH_NARROW_TRUTH) {
+        const struct pe_real_type *type = pe_real_type(t->dtype);
+        assert_int_equal(type->fraction_bits, t->fraction);
+        assert_true(type->unit == ldexp(1, -t->fraction - 1));
+        assert_true(type->largest == narrow_size(t, narrow_last(t)));
+        assert_true(type->least == narrow_size(t, 1) && type->least_normal == narrow_size(t, 1U << t->fraction));
+        assert_int_equal(pe_dtype_size(t->dtype), (1 + t->fraction + t->exponent) / 8);
+        assert_non_null(pe_narrow_type(t->dtype));
+    }
+    assert_true(pe_real_type(PE_F32)->unit == 0x1p-24 && pe_real_type(PE_F64)->unit == 0x1p-53);
+    assert_true(pe_real_type(PE_I32)->unit == 0 && !pe_narrow_type(PE_F32) && !pe_narrow_type(PE_U8));
+}
+
+TEST(places_are_one_apart)
+{
+    for (EACH_NARROW_TRUTH)
+        for (uint32_t code = 0; code < narrow_last(t); code++) {
+            int64_t place = pe_place(t->dtype, narrow_value(t, code));
+            assert_int_equal(pe_place(t->dtype, narrow_value(t, code + 1)), place + 1);
+            assert_int_equal(pe_place(t->dtype, -narrow_value(t, code)), -place);
+        }
+    assert_int_equal(pe_place(PE_F64, -5e-324), -1);
 }
 
 TEST(integers_saturate)
@@ -82,37 +107,66 @@ TEST(shapes_do_not_overflow)
     assert_true(pe_shape_count(NULL, 0, &n) && n == 1);
 }
 
-/* Rows to f16 and bf16 on every instruction set: each value is converted as if alone, and a middle is detected at any
+/* Rows to narrow dtypes on every instruction set: each value is converted as if alone, and a middle is detected at any
  * place. */
+static void check_row(const struct narrow_truth *t, const float *from, size_t n)
+{
+    const struct pe_narrow_type *type = pe_narrow_type(t->dtype);
+    size_t size = pe_dtype_size(t->dtype), end = n * size;
+    bool has_middle = false;
+    for (size_t i = 0; i < n; i++)
+        has_middle |= type->is_middle(from[i]);
+    for (EACH_KERNEL_SET) {
+        unsigned char to[80];
+        float back[40];
+        memset(to, 0xbe, sizeof to);
+        type->narrow(from, n, to);
+        type->widen(to, n, back);
+        assert_int_equal(type->has_middle(from, n), has_middle);
+        for (size_t i = 0; i < n; i++) {
+            uint64_t code = 0;
+            memcpy(&code, to + i * size, size);
+            assert_int_equal(code, pe_bits(t->dtype, (double)from[i]));
+            assert_int_equal(code, narrow_code(t, (double)from[i]));
+            double x = narrow_value(t, (uint32_t)code);
+            assert_true(isnan(x) ? isnan(back[i]) : (double)back[i] == x);
+        }
+        assert_int_equal(to[end], 0xbe);
+    }
+}
+
 TEST(rows_narrow_as_single_values)
 {
-    enum { N = 37, ROUNDS = 20000 };
+    enum { N = 37, ROUNDS = 8000 };
     uint32_t state = 1;
     for (int round = 0; round < ROUNDS; round++) {
         float from[N];
         size_t n = (size_t)round % N + 1;
-        bool middle_f16 = false, middle_bf16 = false;
         for (size_t i = 0; i < n; i++) {
             uint32_t bits = state = state * 1664525u + 1013904223u;
-            uint32_t low = (bits >> 3) % 61 == 0 ? 0x1000u : (bits >> 3) % 67 == 0 ? 0x8000u : bits & 0x1fff;
+            const uint32_t middles[] = {0x1000, 0x8000, 0x80000, 0x100000};
+            uint32_t low = (bits >> 3) % 13 == 0 ? middles[(bits >> 7) % 4] : bits & 0x1fff;
             union {
                 uint32_t u;
                 float f;
-            } x = {.u = (bits & 0x80000000u) | (((bits >> 8) % 60 + 90) << 23) | (bits & 0x7e0000u) | low};
+            } x = {.u = (bits & 0x80000000u) | (((bits >> 8) % 60 + 90) << 23) | (bits & 0x600000u) | low};
             from[i] = x.f;
-            middle_f16 |= pe_f16_is_middle(x.f);
-            middle_bf16 |= pe_bf16_is_middle(x.f);
         }
-        for (EACH_KERNEL_SET) {
-            uint16_t to[N + 1];
-            to[n] = 0xbeef;
-            assert_int_equal(pe_f16_narrow(from, n, to), middle_f16);
-            for (size_t i = 0; i < n; i++)
-                assert_int_equal(to[i], pe_f16_round((double)from[i]));
-            assert_int_equal(pe_bf16_narrow(from, n, to), middle_bf16);
-            for (size_t i = 0; i < n; i++)
-                assert_int_equal(to[i], pe_bf16_round((double)from[i]));
-            assert_int_equal(to[n], 0xbeef);
-        }
+        for (EACH_NARROW_TRUTH)
+            check_row(t, from, n);
     }
+}
+
+/* A float is a middle where it is one by the definition. */
+TEST(middles_are_known)
+{
+    for (EACH_NARROW_TRUTH)
+        for (uint32_t code = 0; code < narrow_last(t); code++) {
+            float middle = (float)narrow_middle(t, code), number = (float)narrow_size(t, code);
+            assert_true(pe_narrow_type(t->dtype)->is_middle(middle));
+            assert_true(pe_narrow_type(t->dtype)->is_middle(-middle));
+            assert_false(pe_narrow_type(t->dtype)->is_middle(nextafterf(middle, 0)));
+            assert_false(pe_narrow_type(t->dtype)->is_middle(nextafterf(middle, 1e30f)));
+            assert_false(pe_narrow_type(t->dtype)->is_middle(number));
+        }
 }

@@ -70,12 +70,12 @@ TEST(sines_are_right)
 
 TEST(whole_quarters_are_exact)
 {
-    static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16};
+    static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16, PE_F8_E4M3, PE_F8_E5M2};
     const double expected[] = {0, 1, 0, -1, 0, -1, 0, 1};
     struct pe_phase phases[8];
     for (int i = 0; i < 8; i++)
         phases[i] = (struct pe_phase){i < 4 ? i : 4 - i, {0, 0}};
-    for (size_t d = 0; d < 4; d++) {
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
         double storage[8];
         pe_phases_fill(dtypes[d], phases, 8, storage, 0);
         for (size_t i = 0; i < 8; i++) {

@@ -42,10 +42,13 @@ static void check_narrow(const struct wave_table *table, const struct pe_waves *
 {
     static float f32[ROWS * COLS_MAX];
     static uint16_t f16[ROWS * COLS_MAX], bf16[ROWS * COLS_MAX];
+    static uint8_t e4m3[ROWS * COLS_MAX], e5m2[ROWS * COLS_MAX];
     size_t n = 2 * table->n;
     pe_waves_fill(waves, PE_F32, positions, 0, ROWS, 0, n, f32, n);
     pe_waves_fill(waves, PE_F16, positions, 0, ROWS, 0, n, f16, n);
     pe_waves_fill(waves, PE_BF16, positions, 0, ROWS, 0, n, bf16, n);
+    pe_waves_fill(waves, PE_F8_E4M3, positions, 0, ROWS, 0, n, e4m3, n);
+    pe_waves_fill(waves, PE_F8_E5M2, positions, 0, ROWS, 0, n, e5m2, n);
     for (size_t i = 0; i < ROWS; i++)
         for (size_t j = 0; j < n; j++) {
             double odd;
@@ -53,8 +56,10 @@ static void check_narrow(const struct wave_table *table, const struct pe_waves *
             if (!wave_judge(wave_truth(table->turns[j % table->n], p, j >= table->n), &odd))
                 continue;
             assert_true(f32[i * n + j] == (float)odd);
-            assert_int_equal(f16[i * n + j], pe_f16_round(odd));
-            assert_int_equal(bf16[i * n + j], pe_bf16_round(odd));
+            assert_int_equal(f16[i * n + j], pe_bits(PE_F16, odd));
+            assert_int_equal(bf16[i * n + j], pe_bits(PE_BF16, odd));
+            assert_int_equal(e4m3[i * n + j], pe_bits(PE_F8_E4M3, odd));
+            assert_int_equal(e5m2[i * n + j], pe_bits(PE_F8_E5M2, odd));
         }
 }
 
@@ -82,7 +87,8 @@ static void check_double(const struct wave_table *table, const struct pe_waves *
 
 TEST(doubles_are_within_an_ulp) { for_all_tables(check_double); }
 
-static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16};
+static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16, PE_F8_E4M3, PE_F8_E5M2};
+enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
 /* Any rectangle, and the same positions as a list, are the same bytes as the whole run; nothing else is written. */
 TEST(parts_and_lists_are_the_whole)
@@ -91,7 +97,7 @@ TEST(parts_and_lists_are_the_whole)
     double list[ROWS];
     unsigned seed = 1;
     for (size_t t = 0; t < N_WAVE_TABLES; t++)
-        for (int d = 0; d < 4; d++) {
+        for (int d = 0; d < N_DTYPES; d++) {
             struct pe_waves *waves = waves_of(&wave_tables[t]);
             struct pe_positions run = {.n = ROWS, .start = starts[t] + 13}, listed = {.n = ROWS, .list = list};
             size_t n = 2 * wave_tables[t].n, size = pe_dtype_size(dtypes[d]);
@@ -150,8 +156,8 @@ TEST(odd_columns)
             for (size_t j = 0; j < 40; j++) {
                 double p = pe_position_at(&positions[k], i), phase;
                 double odd = dd_round_odd(pe_wave_value(&columns[j], p, &phase));
-                if (f32[i * 40 + j] != (float)odd || f16[i * 40 + j] != pe_f16_round(odd) ||
-                    bf16[i * 40 + j] != pe_bf16_round(odd))
+                if (f32[i * 40 + j] != (float)odd || f16[i * 40 + j] != pe_bits(PE_F16, odd) ||
+                    bf16[i * 40 + j] != pe_bits(PE_BF16, odd))
                     fail_msg("column %zu at %.17g: %a, %#x and %#x, not %a", j, p, (double)f32[i * 40 + j],
                              f16[i * 40 + j], bf16[i * 40 + j], odd);
                 if (p == 0 || columns[j].fh == 0)
@@ -161,7 +167,7 @@ TEST(odd_columns)
     pe_waves_free(waves);
 }
 
-static const enum pe_dtype narrow[] = {PE_F32, PE_F16, PE_BF16};
+static const enum pe_dtype narrow[] = {PE_F32, PE_F16, PE_BF16, PE_F8_E4M3, PE_F8_E5M2};
 enum { N_NARROW = sizeof narrow / sizeof *narrow, N_FEW = 8 };
 
 /* Every value as double-double decides it: once, because it takes longer than all kernels together. */
@@ -224,7 +230,8 @@ TEST(zeros_have_no_sign)
  * decides the rounding, and some are nearer to the middle than the doubles of a run can resolve. */
 TEST(beside_middles)
 {
-    static const double middles[] = {1 + 0x1p-24, 0.75 + 0x1p-25, 1 + 0x1p-11, 0.6875 + 0x1p-12, 1 + 0x1p-8, 0x1.55p-5};
+    static const double middles[] = {1 + 0x1p-24, 0.75 + 0x1p-25, 1 + 0x1p-11,   0.6875 + 0x1p-12, 1 + 0x1p-8,
+                                     0x1.55p-5,   1 + 0x1p-4,     0.75 + 0x1p-5, 1 + 0x1p-3,       0x1.8p-10};
     for (size_t m = 0; m < sizeof middles / sizeof *middles; m++)
         for (int e = 30; e < 60; e += 2) {
             struct pe_wave columns[N_FEW];

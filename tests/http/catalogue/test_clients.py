@@ -41,8 +41,19 @@ def test_encode(client):
     assert client.encode(scheme="rope", len=2, head_dim=4, dtype="f64").cos.dtype == np.float64
     half = client.encode(scheme="rope", len=9, head_dim=8, dtype="bf16").cos
     assert half.dtype == np.float32 and np.abs(half - np.cos(rotary(9, 8))).max() <= 2.0**-9 and not (half.view("u4") & 0xFFFF).any()
+    for dtype, unit in ("f8_e4m3", 2.0**-4), ("f8_e5m2", 2.0**-3):
+        eighth = client.encode(scheme="rope", len=9, head_dim=8, dtype=dtype).cos
+        assert eighth.dtype == np.float32 and (np.abs(eighth - np.cos(rotary(9, 8))) <= np.maximum(unit * np.abs(eighth), 2.0**-10)).all()
     assert client.encode(scheme="rope", positions=np.array([7, 3]), head_dim=4).cos[0, 0] == np.float32(np.cos(7))
     assert client.encode(scheme="alibi", num_heads=np.int64(2), len=3, causal=None).bias.shape == (2, 3, 3)
+
+
+def test_f8_goes_and_comes(client, posenc):
+    """1.0 in either type, and what PyTorch calls them."""
+    for name, code in ("F8_E4M3", 0x38), ("F8_E5M2", 0x3C):
+        ones = np.full((1, 8), code, "u1")
+        turned = client.rotate(q=posenc._Bits(ones, name), scheme="rope", offset=0).q
+        assert turned.dtype == np.float32 and (turned == 1).all()
 
 
 def test_rotate_keeps_norms_and_shapes(client):

@@ -56,7 +56,7 @@ def test_schemes(server, tools):
     found = valid(tools, "schemes", call(server, "schemes"))["schemes"]
     whole = server.get("/schemes").json()["schemes"]
     assert [s["name"] for s in found] == [s["name"] for s in whole] and all(set(s) == {"name", "family", "summary", "outputs", "example"} for s in found)
-    assert call(server, "schemes", name="rope")["schemes"] == [server.get("/schemes/rope").json()]
+    assert call(server, "schemes", name="rope")["schemes"] == [server.get("/schemes/rope?notation=text").json()]
     assert call(server, "schemes", name="rope", lang="zh")["summary"] != call(server, "schemes", name="rope")["summary"]
 
 

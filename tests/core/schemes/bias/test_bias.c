@@ -18,7 +18,7 @@ static const char *const schemes[] = {
     "'scheme':'deberta','position_buckets':16",
 };
 static const char *const masks[N_MASKS] = {"", ",'causal':true", ",'window':17", ",'window':30,'window_right':3"};
-static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16};
+static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16, PE_F8_E4M3, PE_F8_E5M2};
 
 /* The whole first output. Owned. */
 static char *whole(const char *json, enum pe_dtype dtype, size_t *n_bytes)
