@@ -337,8 +337,7 @@ const struct pe_value *pe_golden_about(struct pe_golden *golden);
 bool pe_golden_shrink(struct pe_golden *golden);
 enum pe_status pe_golden_compute(struct pe_golden *golden, struct pe_failure *err);
 
-/* ---- Derivations: the work of one number --------------------------------------------------------------------------
- */
+/* ---- Derivations: the work of one number ------------------------------------------------------------------------- */
 
 enum { PE_DERIVED_NUMBERS_MAX = 16 };
 
@@ -364,8 +363,7 @@ void pe_derive_free(struct pe_derive *derive);                           /* NULL
 const struct pe_value *pe_derive_answer(const struct pe_derive *derive); /* borrowed until pe_derive_free */
 const struct pe_scheme_info *pe_derive_scheme(const struct pe_derive *derive);
 
-/* ---- Experiments: small decoders trained with different encodings -------------------------------------------------
- */
+/* ---- Experiments: small decoders trained with different encodings ------------------------------------------------ */
 
 enum { PE_EXPERIMENT_CONFIGS_MAX = 6 };
 

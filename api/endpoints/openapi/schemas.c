@@ -236,7 +236,7 @@ static const char entry_members[] =
     "an output; null: none that hold for every request\"},"
     "\"picture\":{\"type\":[\"string\",\"null\"],\"description\":\"path of a GET whose answer shows the scheme\"},"
     "\"formula\":{\"type\":\"array\",\"description\":\"of one scheme: its lines, each with symbol, expression, text, "
-    "tex, mathml, says and the parameters that it uses\"}";
+    "tex, mathml, its reason and the parameters that it uses\"}";
 
 /* The members that schemes, parameters, inputs and outputs share. */
 static void add_entry(struct api_text *text)

@@ -130,8 +130,10 @@ static uint64_t width(const struct pe_plan *plan)
     return axes * ((uint64_t)c->num_bands * (c->sine_only ? 1 : 2) + c->concat_pos);
 }
 
-/* ---- Each style: checks its rules, derives parameters, sets positions and everything in plan->tables but the
- * features, which are then added in the order of the columns ---- */
+/* ---- Styles ---- */
+
+/* Each checks its rules, derives parameters, and sets positions and everything in plan->tables but the features, which
+ * are then added in the order of the columns. */
 
 static void add_feature(struct features *t, unsigned axis, int quarter, double numerator, double denominator)
 {
