@@ -180,7 +180,7 @@ static void add_derivation(struct api_text *text)
     bool first = false;
     api_text_put_described(text, ",\"Derivation\":{\"type\":\"object\",\"description\":\"fields of /derive beside the "
                                  "configuration\",\"properties\":{");
-    api_text_put(text, lang_property);
+    api_text_put_described(text, lang_property);
     for (const struct pe_param *row = pe_derive_params(); row->name; row++) {
         api_openapi_property(text, row->name, &first);
         api_openapi_schema(text, row);
