@@ -183,7 +183,12 @@ static void add_derivation(struct api_text *text)
     api_text_put_described(text, lang_property);
     for (const struct pe_param *row = pe_derive_params(); row->name; row++) {
         api_openapi_property(text, row->name, &first);
-        api_openapi_schema(text, row);
+        if (row->type != PE_T_REALS) {
+            api_openapi_schema(text, row);
+            continue;
+        }
+        api_text_named(text, "{\"description\":", pe_summary_in(pe_spoken(), &row->about));
+        api_text_put(text, ",\"type\":[\"number\",\"array\"]}"); /* of one number, of several */
     }
     api_text_put(text, "}}");
     api_openapi_answer(text, "DerivationAnswer", NULL, pe_derive_members);
