@@ -18,7 +18,7 @@ double pe_belief_position(const struct pe_diagnosis *d, uint64_t i) { return pe_
 /* How many positions a sequence under the edit has: as many as the belief, or as another tensor_layout gives. */
 static uint64_t count_positions(const struct pe_diagnosis *d, const struct pe_edit *edit)
 {
-    bool is_open = d->belief.is_len_fixed;
+    bool is_open = d->belief.is_len_fixed || pe_edit_has(d, edit, "len");
     return is_open ? (uint64_t)pe_edit_integer(d, edit, "len", (int64_t)d->belief.n) : d->belief.n;
 }
 
