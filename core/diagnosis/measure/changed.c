@@ -100,7 +100,6 @@ static bool are_cut_off(struct pe_numbers *s, struct pe_changed *out)
 {
     size_t n_tensors = s->d->evidence.n_tensors, each = s->n / n_tensors;
     out->change = PE_CHANGED_CUT_OFF;
-    out->n = 0;
     for (size_t t = 0; t < n_tensors; t++) {
         const double *x = s->found + t * each, *y = s->believed + t * each;
         double low = HUGE_VAL, high = -HUGE_VAL;
@@ -126,7 +125,7 @@ static bool are_dropped(struct pe_numbers *s, struct pe_changed *out)
 {
     enum { LEAST_SHARE = 200 }; /* one of so many is dropped */
     double both = 0, squares = 0;
-    *out = (struct pe_changed){.change = PE_CHANGED_DROPPED};
+    out->change = PE_CHANGED_DROPPED;
     for (size_t i = 0; i < s->n; i++) {
         bool is_dropped = s->found[i] == 0 && fabs(s->believed[i]) > s->near;
         out->n += is_dropped;
@@ -169,7 +168,7 @@ static bool are_in_steps(struct pe_numbers *s, struct pe_changed *out)
 
 /* ---- Probabilities ---- */
 
-/* Of every map: do the numbers of a column sum to 1, and those of a row to what? NaN: to different numbers. */
+/* Of every map: do the numbers of a column sum to 1, and those of a row to what? Infinite: to different numbers. */
 static bool have_other_sums(struct pe_numbers *s, struct pe_changed *out)
 {
     const double near = 1e-4;
@@ -190,7 +189,7 @@ static bool have_other_sums(struct pe_numbers *s, struct pe_changed *out)
         are_of_columns = fabs(sum - 1) <= near;
     }
     out->change = are_of_columns ? PE_CHANGED_SUMS : PE_CHANGED_ROW_SUMS;
-    out->x = of_rows;
+    out->x = are_of_columns ? 0 : of_rows;
     return isfinite(of_rows) ? fabs(of_rows - 1) > near : are_of_columns;
 }
 
@@ -259,15 +258,20 @@ static bool is_whole(const struct pe_evidence *e)
 }
 
 /* In float32's accuracy, and then in that of the numbers, where they are rounded to fewer bits. */
-static bool measure(struct pe_numbers *s, uint32_t *room, struct pe_changed *out)
+static bool measure(struct pe_numbers *s, struct pe_changed *out)
 {
+    static bool (*const measures[])(struct pe_numbers *, struct pe_changed *) = {
+        are_cut_off,  pe_changed_order,  have_other_sums,  are_dropped,
+        are_in_steps, pe_changed_values, pe_changed_input, are_reordered};
     double largest = s->d->evidence.largest, near[] = {tolerance, 4 * pe_evidence_noise(&s->d->evidence)};
     for (size_t k = 0; k < sizeof near / sizeof *near && near[k] >= near[0]; k++) {
         s->near = near[k] * largest;
         s->is_coarse = k > 0;
-        if (are_cut_off(s, out) || pe_changed_order(s, room, out) || have_other_sums(s, out) || are_dropped(s, out) ||
-            are_in_steps(s, out) || pe_changed_values(s, out) || pe_changed_input(s, out) || are_reordered(s, out))
-            return true;
+        for (size_t i = 0; i < sizeof measures / sizeof *measures; i++) {
+            *out = (struct pe_changed){.n = 0}; /* nothing of the measures before */
+            if (measures[i](s, out))
+                return true;
+        }
     }
     return false;
 }
@@ -288,11 +292,11 @@ bool pe_changed_measure(struct pe_diagnosis *d, struct pe_changed *out)
     if (!s.found)
         return false;
     s.believed = s.found + s.n;
-    uint32_t *room = (uint32_t *)(void *)(s.believed + s.n);
+    s.room = (uint32_t *)(void *)(s.believed + s.n);
     s.input = e->kind->input ? s.believed + 2 * s.n : NULL;
     bool is_read = read_all(&s), is_measured = is_read && is_whole(e);
     bool is_any = is_read && (are_reversed(&s, out) || (is_measured && pe_changed_mask(&s, out)) ||
-                              (is_measured && settle_hidden(&s) && measure(&s, room, out)));
+                              (is_measured && settle_hidden(&s) && measure(&s, out)));
     d->work += WORK * (double)s.n + s.work;
     free(s.found);
     return is_any && !pe_is_cancelled();

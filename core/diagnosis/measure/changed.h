@@ -35,8 +35,7 @@ enum pe_changed_how {
     PE_CHANGED_WEIGHTED,     /* … with coefficients of each channel: rule, first */
     PE_CHANGED_NORMALISED,   /* a factor of the row and one of the channel, before the rotation */
     PE_CHANGED_ORTHOGONAL,   /* rows are an orthogonal matrix times the believed ones */
-    PE_CHANGED_LINEAR,       /* … another matrix */
-    PE_N_CHANGES
+    PE_CHANGED_LINEAR        /* … another matrix */
 };
 
 struct pe_number_place {
@@ -53,7 +52,7 @@ struct pe_changed {
     size_t n_order;
     char rule[PE_CHANGED_TEXT], first[PE_CHANGED_TEXT], before[PE_CHANGED_TEXT];
 };
-/* changed.c. false: nothing of it, or it is not asked: of f32 and f64 that are not too large. */
+/* changed.c. false: nothing of it, or it is not asked: of floats, 64 to 65536 of them. */
 bool pe_changed_measure(struct pe_diagnosis *d, struct pe_changed *out);
 
 /* ---- Within measure/ ---- */
@@ -64,12 +63,13 @@ struct pe_numbers {
     size_t n, n_rows, n_cols; /* n_rows: of all tensors */
     struct pe_place sizes;
     double *found, *believed, *input; /* [n]; input NULL: there is none */
+    uint32_t *room;                   /* [2·n]: scratch of order.c */
     double near;                      /* equal numbers differ so much at most */
     bool is_coarse;                   /* … which is more than float32 loses: they are rounded to 16 bits */
     double work;
 };
-/* order.c, values.c, mask.c, input.c. room: [2·n]. Without memory they note that in d. */
-bool pe_changed_order(struct pe_numbers *s, uint32_t *room, struct pe_changed *out);
+/* order.c, values.c, mask.c, input.c. Without memory they note that in d. */
+bool pe_changed_order(struct pe_numbers *s, struct pe_changed *out);
 bool pe_changed_values(struct pe_numbers *s, struct pe_changed *out);
 bool pe_changed_input(struct pe_numbers *s, struct pe_changed *out);
 bool pe_changed_mask(struct pe_numbers *s, struct pe_changed *out);

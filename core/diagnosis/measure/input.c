@@ -72,24 +72,25 @@ static bool turn_back(const struct pe_numbers *s, double *out)
 
 static bool is_changed_before(struct pe_numbers *s, struct pe_changed *out)
 {
+    static const enum pe_changed_how before[][2] = {{PE_CHANGED_NUMBERS, PE_CHANGED_BEFORE},
+                                                    {PE_CHANGED_OF_COLUMNS, PE_CHANGED_WEIGHTED},
+                                                    {PE_CHANGED_PRODUCT, PE_CHANGED_NORMALISED}};
     struct pe_numbers view = *s;
+    struct pe_changed behind = {.n = 0};
     double *back = s->input ? malloc(s->n * sizeof *back) : NULL;
     s->d->no_memory |= s->input && !back;
-    bool holds = back && turn_back(s, back);
     view.found = back;
     view.believed = s->input;
     view.input = NULL;
-    holds = holds && pe_changed_values(&view, out);
+    bool is_any = back && turn_back(s, back) && pe_changed_values(&view, &behind), holds = false;
     s->work = view.work + 4 * (double)s->n;
     free(back);
-    if (holds && out->change == PE_CHANGED_NUMBERS)
-        out->change = PE_CHANGED_BEFORE;
-    else if (holds && out->change == PE_CHANGED_OF_COLUMNS)
-        out->change = PE_CHANGED_WEIGHTED;
-    else if (holds && out->change == PE_CHANGED_PRODUCT)
-        out->change = PE_CHANGED_NORMALISED;
-    else
-        holds = false;
+    for (size_t i = 0; is_any && !holds && i < sizeof before / sizeof *before; i++)
+        if (behind.change == before[i][0]) {
+            *out = behind;
+            out->change = before[i][1];
+            holds = true;
+        }
     return holds;
 }
 

@@ -99,11 +99,11 @@ static void state_order(const uint32_t *order, size_t n, struct pe_changed *out)
 
 /* ---- One axis ---- */
 
-/* Each slice found is a believed one that no other is; those in their own place keep it. room: [2n]. */
-static bool is_moved(struct pe_numbers *s, enum axis axis, uint32_t *room, struct pe_changed *out)
+/* Each slice found is a believed one that no other is; those in their own place keep it. */
+static bool is_moved(struct pe_numbers *s, enum axis axis, struct pe_changed *out)
 {
     struct slices a = slices_of(s, axis);
-    uint32_t *order = room, *is_used = room + a.n;
+    uint32_t *order = s->room, *is_used = s->room + a.n;
     double sums[PE_HEAD_DIM_MAX], largest = 0;
     size_t n_moved = 0, most = sizeof sums / sizeof *sums;
     if (a.n < 2 || a.n > most || 2 * a.n > s->n)
@@ -166,10 +166,10 @@ static bool is_read_otherwise(struct pe_numbers *s, struct pe_changed *out)
     return false;
 }
 
-bool pe_changed_order(struct pe_numbers *s, uint32_t *room, struct pe_changed *out)
+bool pe_changed_order(struct pe_numbers *s, struct pe_changed *out)
 {
     for (enum axis axis = HEADS; axis < N_AXES; axis++)
-        if (is_moved(s, axis, room, out))
+        if (is_moved(s, axis, out))
             return true;
     return is_read_otherwise(s, out);
 }

@@ -117,6 +117,7 @@ def test_what_was_done_to_the_numbers_is_stated(server, name):
     answer = ask(server, belief, **{tensor: np.ascontiguousarray(x, F) for tensor, x in tensors.items()})
     said = finding(answer, "unexplained")
     assert words in said["detail"] and not answer["explained"]
+    assert all(f"{said['found'][member]:.6g}" in said["detail"] for member in {"numbers", "value"} & set(said["found"]) if name != "int8")  # nothing of other measures
     assert all(text in said["detail_zh"] for text in map(str, said["found"].values()) if text in said["detail"])
 
 
