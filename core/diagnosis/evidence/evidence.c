@@ -44,8 +44,8 @@ void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint6
     bool is_text = e->is_text[t] && !pe_evidence_is_whole(e);
     uint64_t step = e->view.sent.rank ? e->view.col_step : e->is_channels_first ? e->n_rows : 1;
     read_some(&e->tensors[t], is_text, pe_evidence_element(e, t, row, col0), step, n, out);
-    for (size_t i = 0; e->view.is_negative[t] && i < n; i++)
-        out[i] = -out[i];
+    for (size_t i = 0; (e->view.is_negative[t] || e->folded) && i < n; i++)
+        out[i] *= pe_evidence_sign(e, t, col0 + i);
     for (size_t i = 0; e->aside && e->aside[row] & (PE_ASIDE_NOT_FINITE | PE_ASIDE_MISSING) && i < n; i++)
         out[i] = isfinite(out[i]) ? out[i] : 0;
 }

@@ -195,9 +195,11 @@ struct pe_evidence {
     double turning;               /* PE_OF_MAPS: what float32's angles, and digits, lose, as a share of a score */
     struct pe_value tiled_keys;   /* pe_tiled_keys; owned */
     bool is_text[PE_EVIDENCE_TENSORS_MAX], input_is_text; /* from JSON text: each number counts as rounded to f32 */
-    enum pe_dtype dtype;    /* of the numbers compared; integers of buckets and ids: i64 */
-    enum pe_dtype narrow;   /* bf16 or f16 if every number of a wider dtype is one; else PE_DTYPE_NONE */
-    double largest;         /* the largest finite magnitude, called S */
+    enum pe_dtype dtype;  /* of the numbers compared; integers of buckets and ids: i64 */
+    enum pe_dtype narrow; /* bf16 or f16 if every number of a wider dtype is one; else PE_DTYPE_NONE */
+    double largest;       /* the largest finite magnitude, called S */
+    uint64_t folded; /* of tables: sines of columns j and j + folded, a pair, have opposite signs, and the first is read
+                        with the other one's; 0: not so */
     bool is_channels_first; /* as believed: the channel is the slowest axis, a row is spread over the tensor */
     bool is_turned;         /* its last two axes, exchanged, are what the belief gives: [dim, n] */
     bool has_infinity;
@@ -221,6 +223,12 @@ void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint6
 /* PE_OF_TABLES: are its tensor t cosines, 0, or sines, 1? One of both may be missing, and is not compared then. */
 static inline size_t pe_evidence_table(const struct pe_evidence *e, size_t t) { return (t + e->first_table) % 2; }
 bool pe_evidence_is_lone(const struct pe_evidence *e);
+/* -1: the number is read with the opposite sign of the one that came. */
+static inline double pe_evidence_sign(const struct pe_evidence *e, size_t t, uint64_t col)
+{
+    bool is_folded = e->folded && pe_evidence_table(e, t) == 1 && (e->folded == 1 ? col % 2 == 0 : col < e->folded);
+    return e->view.is_negative[t] != is_folded ? -1 : 1;
+}
 /* Numbers of JSON text that tell one wave from another: not 0 or ±1, with three digits or more. At most
  * PE_INFORMATIVE_MIN are counted, and so many is the answer for tensors that are binary or no waves. Many
  * configurations give the same few numbers, so fewer identify none. */

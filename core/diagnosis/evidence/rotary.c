@@ -91,6 +91,30 @@ static bool is_doubled(const struct pe_evidence *e, size_t apart, size_t step)
 static bool has_halves(const struct pe_evidence *e) { return e->row_len % 2 == 0 && is_doubled(e, e->row_len / 2, 1); }
 static bool has_neighbours(const struct pe_evidence *e) { return e->row_len % 2 == 0 && is_doubled(e, 1, 2); }
 
+/* Sines whose first channel of each pair has the minus of the rotation: [-s, s] beside [c, c]. */
+static bool is_folded(struct pe_evidence *e, size_t apart)
+{
+    bool are_tables = e->kind->id == PE_OF_TABLES && e->n_tensors == 2 && !e->first_table && e->row_len % 2 == 0;
+    double a[PE_HEAD_DIM_MAX], last = 0;
+    bool holds = are_tables && e->row_len <= PE_HEAD_DIM_MAX;
+    for (size_t t = 0; holds && t < 2; t++)
+        for (uint64_t row = 0; holds && row < e->n_rows && row < 8; row++) {
+            pe_evidence_read(e, t, e->n_rows - 1 - row, 0, (size_t)e->row_len, a);
+            for (size_t i = 0; holds && i < e->row_len / 2; i++) {
+                size_t at = apart == 1 ? 2 * i : i;
+                holds = a[at + apart] == (t == 1 ? -a[at] : a[at]);
+                last = t == 1 && a[at] != 0 ? a[at] : last;
+            }
+        }
+    return holds && last != 0;
+}
+
+static void find_folded(struct pe_evidence *e)
+{
+    size_t half = (size_t)e->row_len / 2;
+    e->folded = is_folded(e, half) ? half : is_folded(e, 1) ? 1 : 0;
+}
+
 /* Expanded tables show their layout, where they are not constant: no belief need state it. */
 static void set_layout(struct pe_diagnosis *d)
 {
@@ -206,6 +230,7 @@ static enum pe_status choose_form(struct pe_diagnosis *d, struct pe_failure *err
     const struct pe_evidence *e = &d->evidence;
     const struct pe_value *form = pe_belief_given(d, "form");
     double width = believed_width(d);
+    find_folded(&d->evidence);
     if (fits_as_it_is(d)) {
         pe_rotary_set_form(d, "pairs");
         return PE_OK;

@@ -38,7 +38,7 @@ static bool set_tensor_layout(struct pe_diagnosis *d, size_t i, struct pe_edit *
     if (axes.n == 1 && d->belief.n > 1) /* nothing is rotated then, which is another mistake */
         return false;
     pe_edit_set_word(edit, "tensor_layout", pe_tensor_layout_words[memory_layouts[i]]);
-    if (d->belief.is_len_fixed)
+    if (d->belief.is_len_fixed || pe_edit_has(d, edit, "len"))
         pe_edit_set_integer(edit, "len", (int64_t)axes.n);
     return true;
 }

@@ -38,6 +38,13 @@ const struct pe_fault pe_fault_axes_moved = {
         "The axes of the tensor are in another order: axis i of what the configuration gives is axis found[i] of "
         "the tensor."),
     .role = PE_ROLE_AXES_MOVED};
+const struct pe_fault pe_fault_sines_signed = {
+    FAULT_TEXT("sines_signed", "sense", SENSE, 2, "sines with the rotation's minus",
+               "The sine of the first channel of each pair has a minus.",
+               "The sine of the first channel of each pair has a minus, as code needs it that adds the exchanged "
+               "channels without one; `found` is how many columns the two are apart. With a rotation that has its own "
+               "minus the sign is applied twice."),
+    .role = PE_ROLE_SIGNED_SINES};
 const struct pe_fault pe_fault_as_believed = {FAULT_TEXT("as_believed", "finding", FINDING, 0, "as configured",
                                                          "The configuration gives the tensor.",
                                                          "The tensor is what the configuration gives."),
@@ -65,8 +72,8 @@ const struct pe_fault pe_fault_uninitialised = {FAULT_TEXT("uninitialised", "fin
                                                            "has the pair that cannot be right."),
                                                 .role = PE_ROLE_UNINITIALISED};
 
-/* Far; nearly the belief; nearly something else; too few numbers; the belief but for single numbers; cut off; in
- * another order. */
+/* Far; nearly the belief; nearly something else; too few numbers; the belief but for single numbers; then those of
+ * enum pe_changed_how (../measure/changed.h). */
 static const char *const of_unexplained[] = {
     "No configuration that was tried gives the tensor; `ruled_out` lists the best of each kind.",
     "The tensor is nearly what you believe: the largest error is {nearest.max_error}, at "
@@ -82,6 +89,60 @@ static const char *const of_unexplained[] = {
     "above {found.most}.",
     "All numbers are those of the configuration, in another order: {found.value}, at {found.output}[{found.index}], is "
     "believed at {believed.output}[{believed.index}].",
+    "The heads are those of the configuration, in another order: head i is its head {found.rule}; the first ones are "
+    "{found.order}.",
+    "The rows are those of the configuration, in another order: row i is its row {found.rule}; the first ones are "
+    "{found.order}.",
+    "The columns are those of the configuration, in another order: column i is its column {found.rule}; the first ones "
+    "are {found.order}.",
+    "The numbers are those of the configuration in another order of axes: they are stored as {found.rule} and read as "
+    "{found.first} (h heads, n rows, d columns).",
+    "Every number is {found.rule}, where x is the number of the configuration.",
+    "In each head every number is {found.rule} with coefficients of the head's own, where x is the number of the "
+    "configuration; in the first: {found.first}.",
+    "In each row every number is {found.rule} with coefficients of the row's own, where x is the number of the "
+    "configuration; in the first: {found.first}.",
+    "In each column every number is {found.rule} with coefficients of the column's own, where x is the number of the "
+    "configuration; in the first: {found.first}.",
+    "Each row is that of the configuration, shifted and scaled to mean 0 and variance 1, as a layer norm does.",
+    "Each column is that of the configuration, shifted and scaled to mean 0 and variance 1 over the rows.",
+    "In each head the bias is {found.rule}, d the distance, with coefficients of the head's own; in the first: "
+    "{found.first}. In the configuration it is a multiple of d.",
+    "Each row of probabilities is that of the configuration times a number ({found.first} in the first), so it no "
+    "longer "
+    "sums to 1: something is done to it after the softmax, as where keys are hidden then.",
+    "In each row every number is that of the configuration plus one number ({found.first} in the "
+    "first), which a softmax over the keys does not see.",
+    "Every number is that of the configuration times a factor of its row and one of its column, as of queries and keys "
+    "that are normalised.",
+    "The numbers are those of the configuration, rounded to multiples of {found.rule}.",
+    "{found.numbers} numbers are 0 and the others are {found.value} times those of the configuration, as dropout "
+    "leaves "
+    "them.",
+    "The numbers are those of the configuration with their bytes in reverse: the tensor has the other byte order.",
+    "The columns sum to 1 and the rows do not: the softmax was taken over the queries, not over the keys.",
+    "Each row of probabilities sums to {found.value}, not to 1.",
+    "The numbers are those of the configuration under another mask: query i sees the keys j with {found.rule}. Query "
+    "{found.query}, for one, sees keys {found.first}; in the configuration {believed}.",
+    "The numbers are those of the configuration under another mask: query {found.query} is the first that sees other "
+    "keys: {found.first}; in the configuration {believed}.",
+    "Every number is {found.rule}, where x is the number of the configuration and q that before the rotation.",
+    "The tensor less that before the rotation is the same in every head: something was added, as an absolute encoding "
+    "is, "
+    "and nothing was rotated.",
+    "Turned back by the rotation of the configuration, every number is {found.rule}, where x is the number of the "
+    "tensor "
+    "before the rotation.",
+    "Turned back by the rotation of the configuration, every number is {found.rule} with coefficients of each "
+    "channel's "
+    "own, where x is the number of the tensor before the rotation; in the first: {found.first}.",
+    "Turned back by the rotation of the configuration, every number is that before the rotation times a factor of its "
+    "row "
+    "and one of its channel, as of a norm with weights that is applied before the rotation.",
+    "Every row is that of the configuration times one orthogonal matrix, the same for all rows: its channels are "
+    "mixed, as "
+    "by a Hadamard transform.",
+    "Every row is that of the configuration times one matrix, the same for all rows: its channels are mixed.",
 };
 
 const struct pe_fault pe_fault_unexplained = {FAULT_TEXTS("unexplained", "finding", FINDING, 0, "unexplained",

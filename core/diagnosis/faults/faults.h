@@ -43,6 +43,7 @@ enum pe_role {
     PE_ROLE_UNINITIALISED,
     PE_ROLE_UNEXPLAINED,
     PE_ROLE_AXES_MOVED,     /* of the tensor, whatever is believed */
+    PE_ROLE_SIGNED_SINES,   /* the first of each pair has a minus */
     PE_ROLE_NARROW,         /* numbers that are rounded to fewer bits */
     PE_ROLE_NARROW_PLACES,  /* places in a table that are rounded */
     PE_ROLE_NARROW_ANGLES,  /* angles that are: no mistake */

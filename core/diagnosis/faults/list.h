@@ -1,8 +1,8 @@
 /* Every fault, one line each, in the order of findings: FAULT(name) is the row pe_fault_name in the file of its kind.
- * not_finite, those of rows and parts, axes_moved, table_dtype, coordinates_f32 and the last six are findings that no
- * hypothesis has: they have no alternatives. Faults of one kind are not combined with each other. The surprise of a
- * row is how unlikely the mistake is for somebody who ports a model, from 1 (the first to be expected) to 8: of
- * explanations with the same numbers the least surprising one is named first. */
+ * not_finite, those of rows and parts, axes_moved, sines_signed, table_dtype, coordinates_f32 and the last six are
+ * findings that no hypothesis has: they have no alternatives. Faults of one kind are not combined with each other. The
+ * surprise of a row is how unlikely the mistake is for somebody who ports a model, from 1 (the first to be expected) to
+ * 8: of explanations with the same numbers the least surprising one is named first. */
 FAULT(not_finite)
 FAULT(rows_extra)
 FAULT(rows_missing)
@@ -13,6 +13,7 @@ FAULT(heads_other)
 FAULT(pairs_other)
 FAULT(tensor_layout_other)
 FAULT(axes_moved)
+FAULT(sines_signed)
 FAULT(layout_swapped)
 FAULT(sinusoid_layout)
 FAULT(channels_permuted)
@@ -119,6 +120,7 @@ FAULT(form_other)
 FAULT(alignment_other)
 FAULT(distances_unsigned)
 FAULT(mask_missing)
+FAULT(mask_mirrored)
 FAULT(mask_extra)
 FAULT(window_other)
 FAULT(bidirectional_other)

@@ -266,6 +266,30 @@ const struct pe_fault pe_fault_mask_extra = {FAULT_TEXTS("mask_extra", "bias", B
                                              .fit_cost = 3,
                                              .combines_as = PE_KIND_IDS};
 
+/* The triangle of the other side: a query sees itself and the keys after it. */
+static bool mirror_mask(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
+{
+    (void)alternative;
+    if (!hides_some(d) || !pe_edit_is_true(d, edit, "causal", false) || pe_edit_has(d, edit, "window"))
+        return false;
+    pe_edit_set_boolean(edit, "causal", false);
+    pe_edit_set_integer(edit, "window", 1);
+    pe_edit_set_integer(edit, "window_right", (int64_t)k_len(d));
+    return true;
+}
+
+const struct pe_fault pe_fault_mask_mirrored = {
+    FAULT_TEXT("mask_mirrored", "bias", BIAS, 2, "mask of the other side",
+               "The mask hides the keys before each query in place of those after it.",
+               "The keys before each query are hidden; the configuration is causal and hides those after it: the "
+               "triangle of the mask is transposed."),
+    .pointer = "/causal",
+    .evidence = OF_BIAS,
+    .n_alternatives = 1,
+    .apply = mirror_mask,
+    .is_of_masks = true,
+    .combines_as = PE_KIND_IDS};
+
 static bool change_window(struct pe_diagnosis *d, const char *name, int64_t by, int64_t least, struct pe_edit *edit)
 {
     int64_t now = pe_edit_integer(d, edit, name, least - 1);

@@ -52,8 +52,7 @@ static bool read_head(const struct pe_model *model, struct pe_lines *l, size_t h
     return true;
 }
 
-/* The edit without masks. */
-static bool open_model(struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model)
+bool pe_open_unmasked(struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model)
 {
     static const char *const masks[] = {"causal", "window", "window_right", "key_mask"};
     struct pe_edit bare = *edit;
@@ -93,7 +92,7 @@ double pe_measure_heads(struct pe_diagnosis *d, const struct pe_edit *edit, doub
     double misfit = 0, *room = malloc(2 * (size_t)d->evidence.row_len * sizeof *room);
     struct pe_model *model;
     d->no_memory |= !room;
-    if (!room || !open_model(d, edit, &model)) {
+    if (!room || !pe_open_unmasked(d, edit, &model)) {
         free(room);
         return (double)NAN;
     }
@@ -124,7 +123,7 @@ bool pe_measure_lines(struct pe_diagnosis *d, const struct pe_edit *edit, struct
     *l = (struct pe_lines){.n_heads = (size_t)(d->evidence.n_rows / q_len),
                            .n = (size_t)(q_len + k_len - 1),
                            .tolerance = 3 * pe_evidence_noise(&d->evidence) + 0x1p-22};
-    if (d->evidence.is_turned || edit->transforms.transposed || !open_model(d, edit, &model))
+    if (d->evidence.is_turned || edit->transforms.transposed || !pe_open_unmasked(d, edit, &model))
         return false;
     size_t n = 2 * l->n_heads * l->n;
     l->found = malloc((n + 2 * k_len) * sizeof *l->found);

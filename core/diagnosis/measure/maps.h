@@ -37,6 +37,9 @@ struct pe_lines {
     double tolerance;         /* of each number, as a share */
 };
 
+/* map.c: the edit without masks, as a model; pe_model_free afterwards. */
+bool pe_open_unmasked(struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model);
+
 /* map.c: by what the numbers of each head are multiplied beside those of the edit, [n_heads], by least squares in a few
  * rows; 1 where nothing shows it. Returns its error, as a share; NaN: the numbers of a head are no multiple, or no
  * client waits any more. */

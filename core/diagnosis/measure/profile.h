@@ -111,21 +111,6 @@ bool pe_parts_tell(const struct pe_diagnosis *d);
 bool pe_parts_are_single(const struct pe_diagnosis *d);
 void pe_parts_drop(struct pe_diagnosis *d);
 
-/* changed.c: what was done to the believed numbers as a whole. */
-struct pe_number_place {
-    size_t t;
-    uint64_t row, col;
-};
-struct pe_changed {
-    uint64_t n; /* numbers that are cut off at low or high */
-    double low, high;
-    bool is_reordered; /* else: all are there in another order, x for one */
-    double x;
-    struct pe_number_place found, believed;
-};
-/* false: neither, or it is not asked. */
-bool pe_changed_measure(struct pe_diagnosis *d, struct pe_changed *out);
-
 /* Marks of no number yet, for pairs, too, where n_pairs is not 0. false: no memory. */
 bool pe_marks_new(struct pe_marks *marks, const struct pe_evidence *e, uint64_t n_pairs);
 void pe_marks_drop(struct pe_marks *marks);

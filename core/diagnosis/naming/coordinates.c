@@ -380,6 +380,67 @@ static bool wrapped(const struct pe_lists *l, double *out, struct pe_related *r)
     return isfinite(m) && m > 1 && holds(l, out) && differ_in_several(l);
 }
 
+/* As signed integers of 8 or 16 bits, which go on at their smallest one. */
+static bool overflowed(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    static const double sizes[] = {0x1p8, 0x1p16};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        size_t first = l->n;
+        for (size_t i = l->n; i-- > 0;) {
+            out[i] = l->believed[i] - sizes[k] * floor(l->believed[i] / sizes[k] + 0.5);
+            first = out[i] != l->believed[i] ? i : first;
+        }
+        if (first < l->n && holds(l, out)) {
+            *r = (struct pe_related){out[first], l->believed[first], first, 1};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Each several times, as an index that is divided by the size of a group. */
+static bool divided(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    double most = largest_of(l->found, l->n), span = largest_of(l->believed, l->n),
+           each = round((span + 1) / (most + 1));
+    for (size_t i = 0; i < l->n; i++)
+        out[i] = floor(l->believed[i] / each);
+    *r = (struct pe_related){each, 1, 0, 1};
+    return l->n > 2 && each > 1 && isfinite(each) && holds(l, out);
+}
+
+/* ---- Rules of an order ---- */
+
+static bool rolled(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    for (size_t by = 1; by < l->n; by++) {
+        if (!is_near(l, 0, l->believed[by]) || !is_near(l, l->n - 1, l->believed[by - 1]))
+            continue;
+        for (size_t i = 0; i < l->n; i++)
+            out[i] = l->believed[(i + by) % l->n];
+        *r = (struct pe_related){(double)by, 0, by, 1};
+        if (holds(l, out))
+            return l->n > 3;
+    }
+    return false;
+}
+
+/* Rows of [a, b] read as those of [b, a]. */
+static bool transposed(const struct pe_lists *l, double *out, struct pe_related *r)
+{
+    for (size_t a = 2; 2 * a <= l->n; a++) {
+        size_t b = l->n / a;
+        if (l->n % a || !is_near(l, 1, l->believed[b]))
+            continue;
+        for (size_t i = 0; i < l->n; i++)
+            out[i] = l->believed[i % a * b + i / a];
+        *r = (struct pe_related){(double)a, (double)b, b, 1};
+        if (holds(l, out))
+            return true;
+    }
+    return false;
+}
+
 static bool clamped(const struct pe_lists *l, double *out, struct pe_related *r)
 {
     double most = pe_plain_number(largest_of(l->found, l->n), l->loss);
@@ -697,6 +758,10 @@ const struct pe_relation pe_coordinate_relations[] = {
      "The positions are rounded to float16: {found} in place of {believed}, first in row {row}."},
     {&pe_fault_positions_rounded, 1, rounded_down,
      "The positions are rounded down to integers: {found} in place of {believed}, first in row {row}."},
+    {&pe_fault_positions_wrapped, 1, overflowed,
+     "The positions overflow a signed integer of few bits: {found} in place of {believed}, first in row {row}."},
+    {&pe_fault_position_stride, 1, divided,
+     "Each position is that of {found} rows: it is the believed one divided by {found} and rounded down."},
     {&pe_fault_position_reset, 1, repeated,
      "The positions begin again after {found} rows; the configuration has {believed} rows."},
     {&pe_fault_positions_wrapped, 1, wrapped,
@@ -707,6 +772,12 @@ const struct pe_relation pe_coordinate_relations[] = {
      "The positions are at least {found}; the smallest of the configuration is {believed}."},
     {&pe_fault_position_reset, 2, restarted,
      "The positions begin again: at {found} in place of {believed}, first in row {row}."},
+    {&pe_fault_positions_other, 2, rolled,
+     "The rows are shifted round: the first row has the position of row {found}, and the rows before that come last."},
+    {&pe_fault_positions_other, 2, transposed,
+     "The rows are in another order: those of [{found}, {believed}] are stored as [{believed}, {found}], so row 1 has "
+     "the "
+     "position of row {row}."},
     {&pe_fault_position_stride, 2, stride_from_elsewhere,
      "The positions begin elsewhere and are {found} times those of the configuration."},
     {&pe_fault_positions_scaled, 2, linear_on_an_axis,

@@ -236,6 +236,58 @@ static bool whole_exponents(const struct pe_ladder *l, double *out, struct pe_re
     return true;
 }
 
+/* A quotient of neighbours that no base gives. */
+static bool geometric(const struct pe_ladder *l, double *out, struct pe_related *r)
+{
+    double level, slope, error, step = 2 / l->width;
+    if (l->n < 4 || is_scaled(l) || !fit_line(l, &level, &slope, &error) || pe_is_base(exp(slope)))
+        return false;
+    double quotient = pe_shortest_decimal(exp(-slope * step), error * step + 1e-6);
+    double first = pe_shortest_decimal(exp(level), 1e-6);
+    for (size_t c = 0; c < l->n; c++)
+        out[c] = first * pow(quotient, nearbyint(l->exponent[c] / step));
+    *r = (struct pe_related){quotient, l->believed[1] / l->believed[0], 0, 2};
+    return true;
+}
+
+/* Equal steps from the first pair to the last. */
+static bool evenly_spaced(const struct pe_ladder *l, double *out, struct pe_related *r)
+{
+    size_t last = l->n - 1;
+    double a = pe_shortest_decimal(l->found[0], 1e-6), b = pe_shortest_decimal(l->found[last], 1e-6);
+    for (size_t c = 0; c < l->n; c++)
+        out[c] = a + (b - a) * (double)c / (double)last;
+    *r = (struct pe_related){a, b, 0, 2};
+    return l->n > 4 && a != b;
+}
+
+/* Neighbours share a frequency: an index that is divided by k and rounded down. */
+static bool of_groups(const struct pe_ladder *l, double *out, struct pe_related *r)
+{
+    for (size_t k = 2; 2 * k <= l->n; k++) {
+        for (size_t c = 0; c < l->n; c++)
+            out[c] = l->believed[c - c % k];
+        *r = (struct pe_related){(double)k, 1, 0, 1};
+        if (pe_ladder_holds(l, out))
+            return true;
+    }
+    return false;
+}
+
+static bool to_decimals(const struct pe_ladder *l, double *out, struct pe_related *r)
+{
+    enum { DIGITS = 6 };
+    for (int k = 1; k <= DIGITS; k++) {
+        double unit = pow(10, k);
+        for (size_t c = 0; c < l->n; c++)
+            out[c] = nearbyint(l->believed[c] * unit) / unit;
+        *r = (struct pe_related){k, l->believed[l->n - 1], 0, 1};
+        if (pe_ladder_holds(l, out))
+            return true;
+    }
+    return false;
+}
+
 /* A factor on every pair. */
 static bool times(const struct pe_ladder *l, double factor, double *out)
 {
@@ -595,6 +647,13 @@ const struct pe_frequency_relation pe_frequency_relations[] = {
       "The exponents of the frequencies are divided by {found} channels; in the configuration by {believed}."},
      .spell = other_width},
     {{&pe_fault_base_other, 1, NULL, NULL}, .spell = other_base, .first = base_beside_scaling},
+    {{&pe_fault_inv_freq_other, 2, NULL,
+      "Each frequency is {found} times the one before it; in the configuration the second is {believed} times the "
+      "first."},
+     .list = geometric},
+    {{&pe_fault_inv_freq_other, 1, NULL,
+      "Pairs share their frequencies in groups of {found}: pair c has that of pair c - c % {found}."},
+     .list = of_groups},
     {{&pe_fault_scaling_other, 1, NULL, NULL}, .spell = pe_spell_other_types},
     {{&pe_fault_exponent_shifted, 1, NULL,
       "Every frequency is base^(2/r) = {found} times that of the configuration: the exponents begin at -2/r."},
@@ -615,6 +674,11 @@ const struct pe_frequency_relation pe_frequency_relations[] = {
     {{&pe_fault_inverted, 1, NULL,
       "The frequencies are the reciprocals: the last is {found}, in the configuration {believed}."},
      .list = reciprocal},
+    {{&pe_fault_inv_freq_other, 2, NULL,
+      "The frequencies are rounded to {found} decimals: the last of the configuration is {believed}."},
+     .list = to_decimals},
+    {{&pe_fault_inv_freq_other, 2, NULL, "The frequencies fall by equal steps, from {found} to {believed}."},
+     .list = evenly_spaced},
     {{&pe_fault_inv_freq_other, 3, NULL,
       "The frequencies are those of the configuration at other pairs: the first is {found} in place of {believed}."},
      .list = permuted},

@@ -35,7 +35,7 @@ void pe_answer_misfit(const struct pe_diagnosis *d, const struct pe_misfit *bad,
         pe_answer_put_number(first, "expected", pe_answer_shortest(e->dtype, bad->expected));
         return;
     }
-    double sign = e->view.is_negative[bad->t] ? -1 : 1, found = bad->found;
+    double sign = pe_evidence_sign(e, bad->t, bad->col), found = bad->found;
     if (pe_is_printed(e)) /* as it was printed */
         pe_evidence_read(e, bad->t, bad->row, bad->col, 1, &found);
     pe_put_string(first, "output", pe_evidence_name(e, bad->t));

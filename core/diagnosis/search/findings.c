@@ -14,6 +14,7 @@
  * are zero (where.c). If nothing fits, the part that does is stated, and one finding states that and how near the
  * nearest was. */
 #include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/measure/changed.h"
 #include "core/diagnosis/measure/profile.h"
 #include "core/diagnosis/naming/relations.h"
 
@@ -428,24 +429,38 @@ static void put_place(const struct pe_diagnosis *d, const struct pe_number_place
     pe_answer_put_index(d, node, at->t, at->row, at->col);
 }
 
-/* The believed numbers, cut off or in another order. */
+/* What was done to the believed numbers. */
 static void put_changed(const struct pe_diagnosis *d, const struct pe_changed *changed, struct pe_node *node)
 {
     struct pe_node *found = pe_put_object(node, "found");
-    if (!changed->is_reordered) {
+    if (changed->n)
         pe_put_integer(found, "numbers", (int64_t)changed->n);
+    if (changed->change == PE_CHANGED_CUT_OFF) {
         pe_answer_put_number(found, "least", pe_answer_shortest(d->evidence.dtype, changed->low));
         pe_answer_put_number(found, "most", pe_answer_shortest(d->evidence.dtype, changed->high));
-        return;
     }
-    pe_answer_put_number(found, "value", pe_answer_shortest(d->evidence.dtype, changed->x));
-    put_place(d, &changed->found, found);
-    put_place(d, &changed->believed, pe_put_object(node, "believed"));
+    if (changed->n_order)
+        pe_put_integers(found, "order", changed->order, changed->n_order);
+    if (*changed->rule)
+        pe_put_string(found, "rule", changed->rule);
+    if (*changed->first)
+        pe_put_string(found, "first", changed->first);
+    if (changed->x != 0)
+        pe_answer_put_number(found, "value", pe_answer_shortest(d->evidence.dtype, changed->x));
+    if (*changed->before) {
+        pe_put_integer(found, "query", (int64_t)changed->found.row);
+        pe_put_string(node, "believed", changed->before);
+    }
+    if (changed->change == PE_CHANGED_REORDERED) {
+        put_place(d, &changed->found, found);
+        put_place(d, &changed->believed, pe_put_object(node, "believed"));
+    }
 }
 
 static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *list)
 {
-    enum { FAR, NEARLY_BELIEVED, NEARLY_OTHER, TOO_LITTLE, ALONE, CUT_OFF, REORDERED } sentence = FAR;
+    enum { FAR, NEARLY_BELIEVED, NEARLY_OTHER, TOO_LITTLE, ALONE, CHANGED };
+    size_t sentence = FAR;
     struct pe_changed changed;
     const struct pe_candidate *first = &a->candidates[0];
     struct pe_node *node = put_finding(list, PE_ROLE_UNEXPLAINED, "");
@@ -470,7 +485,7 @@ static void put_unexplained(struct pe_diagnosis *d, const struct pe_answer *a, s
         sentence = TOO_LITTLE;
     } else if (sentence != ALONE && pe_changed_measure(d, &changed)) {
         put_changed(d, &changed, node);
-        sentence = changed.is_reordered ? REORDERED : CUT_OFF;
+        sentence = CHANGED + (size_t)changed.change;
     }
     finish_finding(d, node, PE_ROLE_UNEXPLAINED, sentence, NULL);
 }
@@ -488,6 +503,15 @@ static void put_moved(struct pe_diagnosis *d, struct pe_node *list)
     struct pe_node *node = put_finding(list, PE_ROLE_AXES_MOVED, pointer);
     pe_put_integers(node, "found", order, moved->n);
     finish_finding(d, node, PE_ROLE_AXES_MOVED, 0, NULL);
+}
+
+static void put_signed(struct pe_diagnosis *d, struct pe_node *list)
+{
+    if (!d->evidence.folded)
+        return;
+    struct pe_node *node = put_finding(list, PE_ROLE_SIGNED_SINES, "/sin");
+    pe_put_integer(node, "found", (int64_t)d->evidence.folded);
+    finish_finding(d, node, PE_ROLE_SIGNED_SINES, 0, NULL);
 }
 
 /* Whole matrices show which channels are pairs. */
@@ -538,7 +562,8 @@ static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, 
         put_coordinates(d, c, list);
     put_narrow(d, c, list);
     if (is_given && c->explanation.h.n == 0 && !has_angles && !has_coordinates && !d->evidence.moved.is_other_order &&
-        !d->evidence.n_sizes && !d->evidence.whole.believed && !d->evidence.not_finite.n && !has_zeros)
+        !d->evidence.folded && !d->evidence.n_sizes && !d->evidence.whole.believed && !d->evidence.not_finite.n &&
+        !has_zeros)
         finish_finding(d, put_finding(list, PE_ROLE_AS_BELIEVED, ""), PE_ROLE_AS_BELIEVED, 0, NULL);
 }
 
@@ -549,6 +574,7 @@ void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struc
     pe_answer_sizes(d, list);
     bool has_zeros = pe_answer_zeros(d, a, list);
     put_moved(d, list);
+    put_signed(d, list);
     put_layout(d, list);
     if (a->n > 0 && pe_fits(a->candidates[0].all.verdict)) {
         put_explained(d, &a->candidates[0], has_zeros, list);

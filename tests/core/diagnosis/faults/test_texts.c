@@ -19,7 +19,8 @@ static const char *const members[] = {"pointer",         "meaning",           "h
                                       "found.count",     "found.n_rows",      "found.of_rows",
                                       "found.least",     "found.most",        "found.value",
                                       "found.output",    "found.index",       "believed.output",
-                                      "believed.index"};
+                                      "believed.index",  "found.rule",        "found.order",
+                                      "found.query"};
 
 /* Two kinds have a fault of the same name; a kind has it once. */
 TEST(a_code_stands_once_in_a_kind)

@@ -1,0 +1,78 @@
+/* What was done to the believed numbers as a whole, where nothing else explains the tensor. */
+#ifndef PE_CHANGED_H
+#define PE_CHANGED_H
+
+#include "core/diagnosis/faults/faults.h"
+
+/* In the order of the sentences of `unexplained`, behind those that state no change (faults/faults.c). */
+enum pe_changed_how {
+    PE_CHANGED_CUT_OFF,   /* n numbers would be below low or above high */
+    PE_CHANGED_REORDERED, /* all numbers are there: x, for one, at `found` and not at `believed` */
+    PE_CHANGED_HEADS,     /* indices of an axis are others: order, rule */
+    PE_CHANGED_ROWS,
+    PE_CHANGED_COLUMNS,
+    PE_CHANGED_AXES,     /* the memory has the axes in another order: rule */
+    PE_CHANGED_NUMBERS,  /* a function of each number: rule */
+    PE_CHANGED_OF_HEADS, /* … with coefficients of each head, row, column: rule, first */
+    PE_CHANGED_OF_ROWS,
+    PE_CHANGED_OF_COLUMNS,
+    PE_CHANGED_NORMAL_ROWS, /* each has mean 0 and variance 1 */
+    PE_CHANGED_NORMAL_COLUMNS,
+    PE_CHANGED_OF_DISTANCE,  /* … of the distance d, with coefficients of each head */
+    PE_CHANGED_UNNORMALISED, /* rows of probabilities, each times a number */
+    PE_CHANGED_SHIFTED_ROWS, /* of scores and biases: one number is added to each row */
+    PE_CHANGED_PRODUCT,      /* a factor of the row times one of the column */
+    PE_CHANGED_STEPS,        /* multiples of x */
+    PE_CHANGED_DROPPED,      /* n are 0, the others x times as large */
+    PE_CHANGED_BYTES,        /* in the other byte order */
+    PE_CHANGED_SUMS,         /* columns of probabilities sum to 1, rows do not */
+    PE_CHANGED_ROW_SUMS,     /* each row sums to x */
+    PE_CHANGED_MASK,         /* query found.row sees other keys, first: the first such, rule: of all */
+    PE_CHANGED_KEYS,         /* the same without a rule */
+    PE_CHANGED_INPUT,        /* a multiple of the input is added: rule */
+    PE_CHANGED_ADDED,        /* the same is added in every head */
+    PE_CHANGED_BEFORE,       /* a function of each number of the input, before the rotation: rule */
+    PE_CHANGED_WEIGHTED,     /* … with coefficients of each channel: rule, first */
+    PE_CHANGED_NORMALISED,   /* a factor of the row and one of the channel, before the rotation */
+    PE_CHANGED_ORTHOGONAL,   /* rows are an orthogonal matrix times the believed ones */
+    PE_CHANGED_LINEAR,       /* … another matrix */
+    PE_N_CHANGES
+};
+
+struct pe_number_place {
+    size_t t;
+    uint64_t row, col;
+};
+enum { PE_CHANGED_ORDER_MAX = 8, PE_CHANGED_TEXT = 96 };
+struct pe_changed {
+    enum pe_changed_how change;
+    uint64_t n;
+    double low, high, x;
+    struct pe_number_place found, believed;
+    int64_t order[PE_CHANGED_ORDER_MAX]; /* the first ones */
+    size_t n_order;
+    char rule[PE_CHANGED_TEXT], first[PE_CHANGED_TEXT], before[PE_CHANGED_TEXT];
+};
+/* changed.c. false: nothing of it, or it is not asked: of f32 and f64 that are not too large. */
+bool pe_changed_measure(struct pe_diagnosis *d, struct pe_changed *out);
+
+/* ---- Within measure/ ---- */
+
+/* Every number found and believed, [tensor, batch, head, row, column]; a hidden key is NaN in both. */
+struct pe_numbers {
+    const struct pe_diagnosis *d;
+    size_t n, n_rows, n_cols; /* n_rows: of all tensors */
+    struct pe_place sizes;
+    double *found, *believed, *input; /* [n]; input NULL: there is none */
+    double near;                      /* equal numbers differ so much at most */
+    bool is_coarse;                   /* … which is more than float32 loses: they are rounded to 16 bits */
+    double work;
+};
+/* order.c, values.c. room: [2·n]. */
+bool pe_changed_order(struct pe_numbers *s, uint32_t *room, struct pe_changed *out);
+bool pe_changed_values(struct pe_numbers *s, struct pe_changed *out);
+/* mask.c, input.c: d is s->d. */
+bool pe_changed_input(struct pe_diagnosis *d, struct pe_numbers *s, struct pe_changed *out);
+bool pe_changed_mask(struct pe_diagnosis *d, struct pe_numbers *s, struct pe_changed *out);
+
+#endif

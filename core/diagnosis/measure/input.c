@@ -1,0 +1,173 @@
+/* What was done to a tensor before it was rotated, or to its rows as a whole.
+ *
+ * The rotation is believed to be right. Turned back by it, the tensor is compared with the input: its channels were
+ * multiplied by weights, a bias was added, it was normalised. And rows may be one matrix times the believed rows:
+ * weights whose channels were mixed (a Hadamard transform, a permutation with signs). */
+#include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/measure/changed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* y = a·x + b·q, of the tensor before the rotation. */
+static bool has_input(struct pe_numbers *s, struct pe_changed *out)
+{
+    double xx = 0, xq = 0, qq = 0, xy = 0, qy = 0;
+    for (size_t i = 0; s->input && i < s->n; i++) {
+        double x = s->believed[i], q = s->input[i], y = s->found[i];
+        xx += x * x;
+        xq += x * q;
+        qq += q * q;
+        xy += x * y;
+        qy += q * y;
+    }
+    double det = xx * qq - xq * xq, a = (qq * xy - xq * qy) / det, b = (xx * qy - xq * xy) / det;
+    if (!s->input || !(det > 1e-9 * xx * qq) || fabs(a) < 1e-3)
+        return false;
+    for (size_t i = 0; i < s->n; i++)
+        if (fabs(a * s->believed[i] + b * s->input[i] - s->found[i]) > 4 * s->near)
+            return false;
+    out->change = PE_CHANGED_INPUT;
+    snprintf(out->rule, sizeof out->rule, "%.6g*x %c %.6g*q", a, b < 0 ? '-' : '+', fabs(b));
+    return true;
+}
+
+/* The same was added to the input in every head, and row of the batch. */
+static bool is_added(struct pe_numbers *s, struct pe_changed *out)
+{
+    size_t each = s->sizes.row * s->n_cols;
+    if (!s->input || s->n < 2 * each)
+        return false;
+    for (size_t i = each; i < s->n; i++)
+        if (fabs((s->found[i] - s->input[i]) - (s->found[i % each] - s->input[i % each])) > 2 * s->near)
+            return false;
+    out->change = PE_CHANGED_ADDED;
+    return true;
+}
+
+/* ---- Turned back ---- */
+
+/* The tensor, turned back by the believed rotation: [n]. */
+static bool turn_back(struct pe_diagnosis *d, const struct pe_numbers *s, double *out)
+{
+    struct pe_edit edit;
+    struct pe_model *back;
+    double *phase = malloc(s->n_cols * sizeof *phase);
+    pe_edit_init(&edit);
+    pe_edit_set_integer(&edit, "direction", -pe_edit_integer(d, NULL, "direction", 1));
+    bool is_open = phase && pe_edit_model(d, &edit, &back);
+    bool is_turned = is_open && back->has_shape && pe_rotated_keeps_lengths(back);
+    for (size_t row = 0; is_turned && row < s->n_rows; row++) {
+        pe_rotated_at(back, row % s->sizes.row, s->found + row * s->n_cols, out + row * s->n_cols, phase);
+        is_turned = !pe_is_cancelled();
+    }
+    if (is_open)
+        pe_model_free(back);
+    pe_edit_drop(&edit);
+    free(phase);
+    return is_turned;
+}
+
+static bool is_changed_before(struct pe_diagnosis *d, struct pe_numbers *s, struct pe_changed *out)
+{
+    struct pe_numbers view = *s;
+    double *back = s->input ? malloc(s->n * sizeof *back) : NULL;
+    bool holds = back && turn_back(d, s, back);
+    view.found = back;
+    view.believed = s->input;
+    view.input = NULL;
+    holds = holds && pe_changed_values(&view, out);
+    s->work = view.work + 4 * (double)s->n;
+    free(back);
+    if (holds && out->change == PE_CHANGED_NUMBERS)
+        out->change = PE_CHANGED_BEFORE;
+    else if (holds && out->change == PE_CHANGED_OF_COLUMNS)
+        out->change = PE_CHANGED_WEIGHTED;
+    else if (holds && out->change == PE_CHANGED_PRODUCT)
+        out->change = PE_CHANGED_NORMALISED;
+    else
+        holds = false;
+    return holds;
+}
+
+/* ---- One matrix ---- */
+
+/* Cholesky's factor of a [n, n] in its lower triangle; false: it is singular. */
+static bool factorise(double *a, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        for (size_t i = j; i < n; i++) {
+            double sum = a[i * n + j], own = a[j * n + j];
+            for (size_t k = 0; k < j; k++)
+                sum -= a[i * n + k] * a[j * n + k];
+            if (i == j && !(sum > 1e-9 * own))
+                return false;
+            a[i * n + j] = i == j ? sqrt(sum) : sum / a[j * n + j];
+        }
+    return true;
+}
+
+static void solve(const double *l, size_t n, double *x)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < i; k++)
+            x[i] -= l[i * n + k] * x[k];
+        x[i] /= l[i * n + i];
+    }
+    for (size_t i = n; i-- > 0;) {
+        for (size_t k = i + 1; k < n; k++)
+            x[i] -= l[k * n + i] * x[k];
+        x[i] /= l[i * n + i];
+    }
+}
+
+/* Column c of every row is the believed row times m [n], by the normal equations. */
+static bool is_map_of(const struct pe_numbers *s, const double *l, size_t c, double *m)
+{
+    size_t n = s->n_cols;
+    memset(m, 0, n * sizeof *m);
+    for (size_t row = 0; row < s->n_rows; row++)
+        for (size_t k = 0; k < n; k++)
+            m[k] += s->believed[row * n + k] * s->found[row * n + c];
+    solve(l, n, m);
+    for (size_t row = 0; row < s->n_rows; row++) {
+        double y = 0;
+        for (size_t k = 0; k < n; k++)
+            y += s->believed[row * n + k] * m[k];
+        if (fabs(y - s->found[row * n + c]) > 8 * s->near)
+            return false;
+    }
+    return true;
+}
+
+static bool is_linear(struct pe_numbers *s, struct pe_changed *out)
+{
+    enum { MOST = 256 };
+    size_t n = s->n_cols;
+    bool is_asked = s->d->evidence.kind->id == PE_OF_ROTATED && n <= MOST && s->n_rows >= 2 * n && !s->is_coarse;
+    double *l = is_asked ? calloc(2 * n * n, sizeof *l) : NULL, *m = l ? l + n * n : NULL, off = 0;
+    for (size_t row = 0; l && row < s->n_rows; row++)
+        for (size_t i = 0; i < n; i++)
+            for (size_t j = 0; j <= i; j++)
+                l[i * n + j] += s->believed[row * n + i] * s->believed[row * n + j];
+    bool holds = l && factorise(l, n);
+    for (size_t c = 0; holds && c < n; c++)
+        holds = !pe_is_cancelled() && is_map_of(s, l, c, m + c * n);
+    for (size_t i = 0; holds && i < n; i++)
+        for (size_t j = 0; j <= i; j++) {
+            double both = 0;
+            for (size_t k = 0; k < n; k++)
+                both += m[i * n + k] * m[j * n + k];
+            off = fmax(off, fabs(both - (i == j)));
+        }
+    s->work += l ? (double)s->n * (double)n : 0;
+    free(l);
+    out->change = off < 1e-3 ? PE_CHANGED_ORTHOGONAL : PE_CHANGED_LINEAR;
+    return holds;
+}
+
+bool pe_changed_input(struct pe_diagnosis *d, struct pe_numbers *s, struct pe_changed *out)
+{
+    return has_input(s, out) || is_added(s, out) || is_changed_before(d, s, out) || is_linear(s, out);
+}
