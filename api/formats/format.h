@@ -199,6 +199,8 @@ size_t api_bytes_print(const struct api_plan_body *stream, const struct api_segm
 
 /* Adds what JSON states of the opening's plan: "scheme":…,"config":{…} and, if the request named one, ,"preset":{…}. */
 void api_json_plan(struct api_text *text, const struct api_opening *opening);
+/* What follows its tensors, if there is any: empty_rows, and terms, the names along the first axis of that output. */
+void api_json_rest(struct api_text *text, const struct pe_plan *plan);
 
 /* ---- safetensors.c ---- */
 

@@ -3,16 +3,12 @@
 #include "api/numbers/numbers.h"
 #include "api/formats/format.h"
 
-#include <inttypes.h>
-
 /* Opens the tensor's object up to its numbers. */
-static void begin_tensor(struct api_text *text, const struct pe_output *output, size_t index)
+static void begin_tensor(struct api_text *text, const struct pe_output *output)
 {
-    api_text_add(text, ",", index > 0);
-    api_text_string(text, output->name);
-    api_text_put(text, ":{\"dtype\":\"");
-    api_text_put(text, pe_dtype_name(output->dtype));
-    api_text_put(text, "\",\"shape\":");
+    api_text_open(text, output->name, '{');
+    api_text_member(text, "dtype", pe_dtype_name(output->dtype));
+    api_text_name(text, "shape");
     api_text_shape(text, output->shape, output->rank);
 }
 
@@ -67,12 +63,11 @@ static void add_asked(struct api_text *text, const struct api_request *request)
 void api_json_plan(struct api_text *text, const struct api_opening *opening)
 {
     const struct pe_plan *plan = opening->source.plan;
-    api_text_put(text, "\"scheme\":");
-    api_text_string(text, pe_plan_scheme(plan)->name);
-    api_text_put(text, ",\"config\":");
+    api_text_member(text, "scheme", pe_plan_scheme(plan)->name);
+    api_text_name(text, "config");
     api_text_add(text, opening->config, opening->config_bytes);
     if (pe_plan_preset(plan)) {
-        api_text_put(text, ",\"preset\":{");
+        api_text_open(text, "preset", '{');
         api_preset_about(text, pe_plan_preset(plan));
         add_layer_type(text, pe_plan_preset(plan), opening->request);
         add_asked(text, opening->request);
@@ -83,31 +78,33 @@ void api_json_plan(struct api_text *text, const struct api_opening *opening)
 static void add_members(const struct api_opening *opening, struct api_text *text)
 {
     for (size_t i = 0; i < opening->n_members; i++) {
-        api_text_string(text, opening->members[i].name);
-        api_text_put(text, ":");
+        api_text_name(text, opening->members[i].name);
         api_text_add(text, opening->members[i].json, opening->members[i].n);
-        api_text_put(text, ",");
     }
 }
 
 static void begin_answer(const struct api_opening *opening, struct api_text *text)
 {
     api_text_put(text, "{");
-    if (opening->source.plan) {
+    if (opening->source.plan)
         api_json_plan(text, opening);
-        api_text_put(text, ",");
-    }
     add_members(opening, text);
-    api_text_put(text, "\"tensors\":{");
+    api_text_open(text, "tensors", '{');
 }
 
-/* The names along the first axis of the output `terms`. */
-static void add_terms(const struct api_opening *opening, struct api_text *text)
+void api_json_rest(struct api_text *text, const struct pe_plan *plan)
 {
     const char *names[PE_TERMS_MAX];
-    size_t n = opening->source.plan ? pe_plan_terms(opening->source.plan, names) : 0;
+    size_t n = pe_plan_terms(plan, names);
+    uint64_t empty_rows;
+    if (pe_plan_empty_rows(plan, &empty_rows))
+        api_text_count(text, "empty_rows", (int64_t)empty_rows);
+    if (n == 0)
+        return;
+    api_text_open(text, "terms", '[');
     for (size_t i = 0; i < n; i++)
-        api_text_format(text, "%s\"%s\"%s", i ? "," : ",\"terms\":[", names[i], i + 1 < n ? "" : "]");
+        api_text_member(text, NULL, names[i]);
+    api_text_close(text, ']');
 }
 
 static bool open(struct api_opening *opening, struct api_problem *problem)
@@ -116,16 +113,14 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
     api_text_init(&text, API_TEXT_MAX);
     begin_answer(opening, &text);
     for (size_t i = 0; i < api_source_count(&opening->source); i++) {
-        begin_tensor(&text, api_source_output(&opening->source, i), i);
+        begin_tensor(&text, api_source_output(&opening->source, i));
         if (opening->form->data && !add_numbers(opening, &text, i, problem))
             return false; /* on failure the text has been freed */
         api_text_put(&text, "}");
     }
     api_text_put(&text, "}");
-    uint64_t empty_rows;
-    if (opening->source.plan && pe_plan_empty_rows(opening->source.plan, &empty_rows))
-        api_text_format(&text, ",\"empty_rows\":%" PRIu64, empty_rows);
-    add_terms(opening, &text);
+    if (opening->source.plan)
+        api_json_rest(&text, opening->source.plan);
     api_text_put(&text, "}");
     return api_body_take(opening, &text, problem);
 }

@@ -324,21 +324,14 @@ static void put_summary(struct api_text *text, const struct api_mcp_call *call, 
 static void put_members(struct api_text *text, const struct api_opening *opening)
 {
     const struct pe_plan *plan = opening->source.plan;
-    const char *names[PE_TERMS_MAX];
-    uint64_t empty_rows;
-    if (plan) {
-        api_text_put(text, ",");
+    if (plan)
         api_json_plan(text, opening);
-    }
     for (size_t i = 0; i < opening->n_members; i++) {
-        api_text_format(text, ",\"%s\":", opening->members[i].name);
+        api_text_name(text, opening->members[i].name);
         api_text_add(text, opening->members[i].json, opening->members[i].n);
     }
-    if (plan && pe_plan_empty_rows(plan, &empty_rows))
-        api_text_format(text, ",\"empty_rows\":%" PRIu64, empty_rows);
-    size_t n = plan ? pe_plan_terms(plan, names) : 0;
-    for (size_t i = 0; i < n; i++)
-        api_text_format(text, "%s\"%s\"%s", i ? "," : ",\"terms\":[", names[i], i + 1 < n ? "" : "]");
+    if (plan)
+        api_json_rest(text, plan);
 }
 
 /* npy holds one tensor, and NumPy has no bf16. */

@@ -434,8 +434,8 @@ static void put_output_schema(struct api_text *text, const struct api_mcp_tool *
 
 static void put_tool(struct api_text *text, const struct api_mcp_tool *tool)
 {
-    api_text_put(text, "{\"name\":");
-    api_text_string(text, tool->name);
+    api_text_open(text, NULL, '{');
+    api_text_member(text, "name", tool->name);
     api_text_member(text, "title", tool->title);
     api_text_member(text, "description", tool->description);
     api_text_put(text, ",\"inputSchema\":");
@@ -451,9 +451,7 @@ void api_mcp_tools_print(struct api_text *text, const struct api_request *reques
     struct api_mcp_tool tool;
     pe_speak_in(PE_EN);
     api_text_put(text, "\"tools\":[");
-    for (size_t i = 0; api_mcp_tool_at(request, i, &tool); i++) {
-        api_text_add(text, ",", i > 0);
+    for (size_t i = 0; api_mcp_tool_at(request, i, &tool); i++)
         put_tool(text, &tool);
-    }
     api_text_put(text, "]");
 }
