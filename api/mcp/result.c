@@ -318,15 +318,13 @@ static void put_summary(struct api_text *text, const struct api_mcp_call *call, 
 static void put_members(struct api_text *text, const struct api_request *request)
 {
     const struct pe_plan *plan = request->opening.source.plan;
-    if (plan) {
-        api_text_put(text, ",");
+    if (plan)
         api_json_plan(text, request);
-    }
     for (size_t i = 0; i < request->opening.n_members; i++) {
-        api_text_format(text, ",\"%s\":", request->opening.members[i].name);
+        api_text_name(text, request->opening.members[i].name);
         api_text_add(text, request->opening.members[i].json, request->opening.members[i].n);
     }
-    api_json_end_of_plan(text, plan);
+    api_json_rest(text, plan);
 }
 
 /* npy holds one tensor, of a dtype that NumPy has. */
