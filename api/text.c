@@ -332,7 +332,7 @@ static void add_list(struct api_text *text, const struct pe_value *items, size_t
 {
     api_text_add(text, "[", 1);
     for (size_t i = 0; i < n; i++) {
-        api_text_add(text, ",", i > 0);
+        api_text_name(text, NULL);
         api_text_value(text, &items[i]);
     }
     api_text_add(text, "]", 1);
@@ -342,10 +342,7 @@ static void add_object(struct api_text *text, const struct pe_field *fields, siz
 {
     add_char(text, '{');
     for (size_t i = 0; i < n; i++) {
-        if (i > 0)
-            add_char(text, ',');
-        api_text_string(text, fields[i].name);
-        add_char(text, ':');
+        api_text_name(text, fields[i].name);
         api_text_value(text, &fields[i].value);
     }
     add_char(text, '}');

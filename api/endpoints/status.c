@@ -1,8 +1,6 @@
 /* What the server reports of itself: /healthz, /readyz, /metrics and /version for operators, /limits for clients. */
 #include "api/routes.h"
 
-#include <inttypes.h>
-
 static struct api_reply *state_reply(const char *state)
 {
     struct api_text text;
@@ -63,7 +61,7 @@ static void add_limits(struct api_text *text, const struct api_host *host)
                   {"picture_side", API_PICTURE_SIDE_MAX}, {"configs", PE_ENTRIES_MAX},
                   {"position", (uint64_t)furthest()}};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-        api_text_format(text, "%s\"%s\":%" PRIu64, i ? "," : "", limits[i].name, limits[i].value);
+        api_text_count(text, limits[i].name, (int64_t)limits[i].value);
 }
 
 static void add_routes(struct api_text *text, struct api_request *request)

@@ -49,7 +49,7 @@ enum { N_PROMPTS = sizeof prompts / sizeof *prompts };
 
 void api_mcp_prompts_print(struct api_text *text)
 {
-    api_text_put(text, "\"prompts\":[");
+    api_text_open(text, "prompts", '[');
     for (size_t i = 0; i < N_PROMPTS; i++) {
         const struct prompt *p = &prompts[i];
         api_text_open(text, NULL, '{');
@@ -151,7 +151,7 @@ bool api_mcp_prompt_get(struct api_text *text, struct api_request *request, stru
     }
     if (fine) {
         api_text_member(text, "description", p->description);
-        api_text_put(text, ",\"messages\":[");
+        api_text_open(text, "messages", '[');
         put_message(text, p, arguments);
         if (strcmp(p->arguments[0].name, "scheme") == 0)
             fine = put_scheme(text, arguments, message);

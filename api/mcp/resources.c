@@ -212,7 +212,7 @@ void api_mcp_resources_print(struct api_text *text, const struct api_request *re
 {
     const struct api_page *page = request->host->page;
     char story[STORY_NAME_MAX];
-    api_text_put(text, "\"resources\":[");
+    api_text_open(text, "resources", '[');
     for (size_t i = 0; i < pe_n_schemes(); i++)
         put_entry(text, SCHEMES, pe_scheme_at(i)->name, pe_label_in(PE_EN, &pe_scheme_at(i)->about));
     for (size_t i = 0; i < pe_n_presets(); i++)
@@ -308,7 +308,8 @@ bool api_mcp_resource_read(struct api_text *text, struct api_request *request, s
         api_text_drop(&markdown);
         return fail_uri(request, uri, message);
     }
-    api_text_named(text, "\"contents\":[{\"uri\":", uri);
+    api_text_open(text, "contents", '[');
+    api_text_named(text, "{\"uri\":", uri);
     api_text_put(text, ",\"mimeType\":\"text/markdown\",\"text\":");
     api_text_string_n(text, markdown.bytes, markdown.n);
     api_text_put(text, "}]");

@@ -442,7 +442,7 @@ void api_mcp_tools_print(struct api_text *text, const struct api_request *reques
 {
     struct api_mcp_tool tool;
     pe_speak_in(PE_EN);
-    api_text_put(text, "\"tools\":[");
+    api_text_open(text, "tools", '[');
     for (size_t i = 0; api_mcp_tool_at(request, i, &tool); i++)
         put_tool(text, &tool);
     api_text_put(text, "]");
