@@ -1,4 +1,15 @@
-/* Reads and writes stored presets, finds that of a request, and writes what is known of a preset. */
+/* Owns the file of a stored preset: reads and writes it, finds that of a request, and writes what is known of a preset.
+ *
+ * The file is one JSON object, in UTF-8, of at most API_PRESET_BYTES_MAX bytes:
+ *
+ *     {"config":{"scheme":"rope",…},"source":"…","note":"…","stored_by":"…","stored_at":"2026-01-02T03:04:05Z"}
+ *
+ * config is a configuration with every reference resolved: no preset, model or file within it, so what it means does
+ * not depend on the release that reads it. source and note are texts of whoever stored it; stored_by and stored_at are
+ * null where they are not known. Unknown members are passed over, and an older file lacks newer ones, so there is no
+ * number of a version. A config that this release cannot compute is read all the same, and refused by the request that
+ * uses it. The store writes a file whole (server/store/store.c), so there is no half one; what cannot be read is passed
+ * over with a line in the log, and its name stays free to be written again. */
 #include "api/inputs/inputs.h"
 
 #include <stdio.h>

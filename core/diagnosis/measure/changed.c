@@ -223,6 +223,7 @@ static bool are_reordered(struct pe_numbers *s, struct pe_changed *out)
     struct number *found = malloc(2 * n * sizeof *found), *believed = found + n;
     bool is_any = false;
     out->change = PE_CHANGED_REORDERED;
+    s->d->no_memory |= !found;
     for (size_t i = 0; found && i < n; i++) {
         found[i] = (struct number){s->found[i], (uint32_t)i};
         believed[i] = (struct number){s->believed[i], (uint32_t)i};
@@ -258,14 +259,14 @@ static bool is_whole(const struct pe_evidence *e)
 }
 
 /* In float32's accuracy, and then in that of the numbers, where they are rounded to fewer bits. */
-static bool measure(struct pe_diagnosis *d, struct pe_numbers *s, uint32_t *room, struct pe_changed *out)
+static bool measure(struct pe_numbers *s, uint32_t *room, struct pe_changed *out)
 {
     double largest = s->d->evidence.largest, near[] = {tolerance, 4 * pe_evidence_noise(&s->d->evidence)};
     for (size_t k = 0; k < sizeof near / sizeof *near && near[k] >= near[0]; k++) {
         s->near = near[k] * largest;
         s->is_coarse = k > 0;
         if (are_cut_off(s, out) || pe_changed_order(s, room, out) || have_other_sums(s, out) || are_dropped(s, out) ||
-            are_in_steps(s, out) || pe_changed_values(s, out) || pe_changed_input(d, s, out) || are_reordered(s, out))
+            are_in_steps(s, out) || pe_changed_values(s, out) || pe_changed_input(s, out) || are_reordered(s, out))
             return true;
     }
     return false;
@@ -290,8 +291,8 @@ bool pe_changed_measure(struct pe_diagnosis *d, struct pe_changed *out)
     uint32_t *room = (uint32_t *)(void *)(s.believed + s.n);
     s.input = e->kind->input ? s.believed + 2 * s.n : NULL;
     bool is_read = read_all(&s), is_measured = is_read && is_whole(e);
-    bool is_any = is_read && (are_reversed(&s, out) || (is_measured && pe_changed_mask(d, &s, out)) ||
-                              (is_measured && settle_hidden(&s) && measure(d, &s, room, out)));
+    bool is_any = is_read && (are_reversed(&s, out) || (is_measured && pe_changed_mask(&s, out)) ||
+                              (is_measured && settle_hidden(&s) && measure(&s, room, out)));
     d->work += WORK * (double)s.n + s.work;
     free(s.found);
     return is_any && !pe_is_cancelled();

@@ -60,7 +60,7 @@ bool pe_changed_measure(struct pe_diagnosis *d, struct pe_changed *out);
 
 /* Every number found and believed, [tensor, batch, head, row, column]; a hidden key is NaN in both. */
 struct pe_numbers {
-    const struct pe_diagnosis *d;
+    struct pe_diagnosis *d;
     size_t n, n_rows, n_cols; /* n_rows: of all tensors */
     struct pe_place sizes;
     double *found, *believed, *input; /* [n]; input NULL: there is none */
@@ -68,11 +68,10 @@ struct pe_numbers {
     bool is_coarse;                   /* … which is more than float32 loses: they are rounded to 16 bits */
     double work;
 };
-/* order.c, values.c. room: [2·n]. */
+/* order.c, values.c, mask.c, input.c. room: [2·n]. Without memory they note that in d. */
 bool pe_changed_order(struct pe_numbers *s, uint32_t *room, struct pe_changed *out);
 bool pe_changed_values(struct pe_numbers *s, struct pe_changed *out);
-/* mask.c, input.c: d is s->d. */
-bool pe_changed_input(struct pe_diagnosis *d, struct pe_numbers *s, struct pe_changed *out);
-bool pe_changed_mask(struct pe_diagnosis *d, struct pe_numbers *s, struct pe_changed *out);
+bool pe_changed_input(struct pe_numbers *s, struct pe_changed *out);
+bool pe_changed_mask(struct pe_numbers *s, struct pe_changed *out);
 
 #endif

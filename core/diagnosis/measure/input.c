@@ -49,14 +49,15 @@ static bool is_added(struct pe_numbers *s, struct pe_changed *out)
 /* ---- Turned back ---- */
 
 /* The tensor, turned back by the believed rotation: [n]. */
-static bool turn_back(struct pe_diagnosis *d, const struct pe_numbers *s, double *out)
+static bool turn_back(const struct pe_numbers *s, double *out)
 {
     struct pe_edit edit;
     struct pe_model *back;
     double *phase = malloc(s->n_cols * sizeof *phase);
     pe_edit_init(&edit);
-    pe_edit_set_integer(&edit, "direction", -pe_edit_integer(d, NULL, "direction", 1));
-    bool is_open = phase && pe_edit_model(d, &edit, &back);
+    pe_edit_set_integer(&edit, "direction", -pe_edit_integer(s->d, NULL, "direction", 1));
+    s->d->no_memory |= !phase;
+    bool is_open = phase && pe_edit_model(s->d, &edit, &back);
     bool is_turned = is_open && back->has_shape && pe_rotated_keeps_lengths(back);
     for (size_t row = 0; is_turned && row < s->n_rows; row++) {
         pe_rotated_at(back, row % s->sizes.row, s->found + row * s->n_cols, out + row * s->n_cols, phase);
@@ -69,11 +70,12 @@ static bool turn_back(struct pe_diagnosis *d, const struct pe_numbers *s, double
     return is_turned;
 }
 
-static bool is_changed_before(struct pe_diagnosis *d, struct pe_numbers *s, struct pe_changed *out)
+static bool is_changed_before(struct pe_numbers *s, struct pe_changed *out)
 {
     struct pe_numbers view = *s;
     double *back = s->input ? malloc(s->n * sizeof *back) : NULL;
-    bool holds = back && turn_back(d, s, back);
+    s->d->no_memory |= s->input && !back;
+    bool holds = back && turn_back(s, back);
     view.found = back;
     view.believed = s->input;
     view.input = NULL;
@@ -147,6 +149,7 @@ static bool is_linear(struct pe_numbers *s, struct pe_changed *out)
     size_t n = s->n_cols;
     bool is_asked = s->d->evidence.kind->id == PE_OF_ROTATED && n <= MOST && s->n_rows >= 2 * n && !s->is_coarse;
     double *l = is_asked ? calloc(2 * n * n, sizeof *l) : NULL, *m = l ? l + n * n : NULL, off = 0;
+    s->d->no_memory |= is_asked && !l;
     for (size_t row = 0; l && row < s->n_rows; row++)
         for (size_t i = 0; i < n; i++)
             for (size_t j = 0; j <= i; j++)
@@ -167,7 +170,7 @@ static bool is_linear(struct pe_numbers *s, struct pe_changed *out)
     return holds;
 }
 
-bool pe_changed_input(struct pe_diagnosis *d, struct pe_numbers *s, struct pe_changed *out)
+bool pe_changed_input(struct pe_numbers *s, struct pe_changed *out)
 {
-    return has_input(s, out) || is_added(s, out) || is_changed_before(d, s, out) || is_linear(s, out);
+    return has_input(s, out) || is_added(s, out) || is_changed_before(s, out) || is_linear(s, out);
 }

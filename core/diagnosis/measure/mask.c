@@ -133,8 +133,9 @@ static bool state(const struct mask *m, struct pe_changed *out)
     return true;
 }
 
-bool pe_changed_mask(struct pe_diagnosis *d, struct pe_numbers *s, struct pe_changed *out)
+bool pe_changed_mask(struct pe_numbers *s, struct pe_changed *out)
 {
+    struct pe_diagnosis *d = s->d;
     enum pe_evidence_id id = d->evidence.kind->id;
     struct mask m = {.n_queries = s->sizes.row, .n_keys = s->n_cols};
     struct pe_edit edit;
@@ -144,6 +145,7 @@ bool pe_changed_mask(struct pe_diagnosis *d, struct pe_numbers *s, struct pe_cha
     double *expected = is_asked ? malloc(s->n_cols * sizeof *expected) : NULL;
     bool holds = false;
     pe_edit_init(&edit);
+    d->no_memory |= is_asked && !(m.sees && expected);
     if (m.sees && expected && pe_open_unmasked(d, &edit, &bare)) {
         m.believed = m.sees + m.n_queries * m.n_keys;
         s->near = fmax(0x1p-20, 4 * pe_evidence_noise(&d->evidence)) * d->evidence.largest;

@@ -276,6 +276,7 @@ bool pe_changed_values(struct pe_numbers *s, struct pe_changed *out)
     struct group *groups = malloc((most + 1) * sizeof *groups + n_heads * sizeof(double));
     double *units = (double *)(void *)(groups + most + 1);
     bool is_any = false;
+    s->d->no_memory |= !groups;
     struct fit t = {.s = s, .groups = groups};
     for (size_t k = 0; groups && !is_any && k < sizeof steps / sizeof *steps; k++)
         for (size_t f = 0; !is_any && f < (!steps[k].is_any ? 1 : s->is_coarse ? N_COARSE : N_FUNCTIONS); f++) {
