@@ -26,7 +26,7 @@ const struct pe_param api_mcp_own_rows[] = {
      .fallback = (double)NAN,
      .min = 0,
      .max = API_MCP_VALUES_MAX,
-     .about = {"values", "how many numbers of each tensor are shown"}},
+     .about = {"values", "numbers shown of each tensor"}},
     {.name = "of",
      .type = PE_T_WORD,
      .offset = offsetof(struct api_mcp_own, of),
@@ -272,7 +272,7 @@ static void put_form(struct schema *s, const char *words)
 /* What names a configuration, for the tool that reads one. */
 static void put_configuration(struct schema *s)
 {
-    put_property(s, "preset", "string", "a model by name; the tool presets finds it");
+    put_property(s, "preset", "string", "a model; the tool presets finds its name");
     put_property(s, "hf_config", NULL, "a Hugging Face config.json");
     put_property(s, "gguf", NULL, "the keys of a GGUF file, or the log of llama.cpp's loader as text");
     put_property(s, "said", NULL,
@@ -287,7 +287,7 @@ static void put_request(struct schema *s, const struct api_mcp_tool *tool)
     const struct api_route *route = tool->route;
     const struct pe_operation_info *operation = pe_operation_at(route->operation);
     put_schemes(s, route);
-    put_property(s, "preset", "string", "a model by name; the tool presets finds it");
+    put_property(s, "preset", "string", "a model; the tool presets finds its name");
     put_property(s, "hf_config", "object", "a Hugging Face config.json");
     /* Rarer ways of giving a sequence have their labels alone, since every tool has them. */
     for (const struct pe_param *row = pe_sequence_params(); row->name; row++) {

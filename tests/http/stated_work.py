@@ -126,7 +126,7 @@ ROUTES = {
     "/check": ("--max-analysis", {"scheme": "rope", "cos": each(math.cos, angles(512, 64)), "sin": each(math.sin, angles(512, 64))}),
     "/explain": ("--max-analysis", {"hf_config": HF}), "/translate": ("--max-analysis", {"hf_config": HF}),
     "/golden": ("--max-analysis", {"scheme": "rope", "head_dim": 128, "layout": "half"}), "/golden/{preset}": ("--max-analysis", None),
-    "/experiments": ("--experiment-seconds", EXPERIMENT),
+    "/derive": None, "/experiments": ("--experiment-seconds", EXPERIMENT),
     "/zarr/{query}/{key}": ("--max-work", "/zarr/scheme=rope&len=1048576&head_dim=128/cos/0.0"),
     "/v2/models/{name}/infer": ("--max-work", INFER), "/v2/models/{name}/versions/{version}/infer": ("--max-work", INFER),
     "/mcp": None, "/presets": None, "/presets/{name}": None, "/weights": None, "/weights/{name}": None,

@@ -162,8 +162,16 @@ static void add_derivation(struct api_text *text)
 {
     api_text_put_described(text, ",\"Derivation\":{\"type\":\"object\",\"description\":\"fields of /derive beside the "
                                  "configuration\",\"properties\":{");
-    api_text_put(text, lang_property);
-    api_openapi_properties(text, pe_derive_params());
+    api_text_put_described(text, lang_property);
+    for (const struct pe_param *row = pe_derive_params(); row->name; row++) {
+        api_text_name(text, row->name);
+        if (row->type != PE_T_REALS) {
+            api_openapi_schema(text, row);
+            continue;
+        }
+        api_text_named(text, "{\"description\":", pe_summary_in(pe_spoken(), &row->about));
+        api_text_put(text, ",\"type\":[\"number\",\"array\"]}"); /* of one number, of several */
+    }
     api_text_put(text, "}}");
     api_openapi_answer(text, "DerivationAnswer", NULL, pe_derive_members);
 }

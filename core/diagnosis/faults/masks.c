@@ -279,7 +279,7 @@ static bool mirror_mask(struct pe_diagnosis *d, size_t alternative, struct pe_ed
 }
 
 const struct pe_fault pe_fault_mask_mirrored = {
-    FAULT_TEXT("mask_mirrored", "bias", BIAS, 2, "mask of the other side",
+    FAULT_TEXT("mask_mirrored", "bias", BIAS, 5, "mask of the other side",
                "The mask hides the keys before each query in place of those after it.",
                "The keys before each query are hidden; the configuration is causal and hides those after it: the "
                "triangle of the mask is transposed."),

@@ -29,7 +29,7 @@ static bool has_input(struct pe_numbers *s, struct pe_changed *out)
         if (fabs(a * s->believed[i] + b * s->input[i] - s->found[i]) > 4 * s->near)
             return false;
     out->change = PE_CHANGED_INPUT;
-    snprintf(out->rule, sizeof out->rule, "%.6g*x %c %.6g*q", a, b < 0 ? '-' : '+', fabs(b));
+    snprintf(out->rule, sizeof out->rule, "%.6g*x%c%.6g*q", a, b < 0 ? '-' : '+', fabs(b));
     return true;
 }
 

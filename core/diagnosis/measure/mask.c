@@ -45,7 +45,7 @@ static bool read_mask(const struct pe_numbers *s, const struct pe_model *bare, s
     return !pe_is_cancelled();
 }
 
-/* "0-3, 8": the keys that a query sees; "-": none. */
+/* "0-3, 8": the keys that a query sees; "[]": none. */
 static void state_keys(const unsigned char *sees, size_t n, char *text)
 {
     size_t used = 0;
@@ -59,7 +59,7 @@ static void state_keys(const unsigned char *sees, size_t n, char *text)
             used += (size_t)snprintf(text + used, PE_CHANGED_TEXT - used, "%s%zu", used ? ", " : "", j);
     }
     if (!used)
-        snprintf(text, PE_CHANGED_TEXT, "-");
+        snprintf(text, PE_CHANGED_TEXT, "[]");
 }
 
 /* j - i from `low` on (if is_low) to `high` (if is_high), and the first `prefix` keys. */
@@ -110,9 +110,9 @@ static bool find_rule(const struct mask *m, char *text)
         if (r->prefix)
             snprintf(or_first, sizeof or_first, " or j < %lld", (long long)r->prefix);
         if (r->is_low && r->is_high)
-            snprintf(text, PE_CHANGED_TEXT, "%lld <= j - i <= %lld%s", (long long)r->low, (long long)r->high, or_first);
+            snprintf(text, PE_CHANGED_TEXT, "%lld <= j-i <= %lld%s", (long long)r->low, (long long)r->high, or_first);
         else
-            snprintf(text, PE_CHANGED_TEXT, "j - i %s %lld%s",
+            snprintf(text, PE_CHANGED_TEXT, "j-i %s %lld%s",
                      r->is_low ? ">=" : "<=", (long long)(r->is_low ? r->low : r->high), or_first);
         return true;
     }

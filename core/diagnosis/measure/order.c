@@ -65,7 +65,7 @@ static rule *const rules[] = {reversed, rolled, exchanged, transposed};
 static void state_rule(rule *of, size_t n, size_t by, char *text)
 {
     if (of == reversed)
-        snprintf(text, PE_CHANGED_TEXT, "%zu - i", n - 1);
+        snprintf(text, PE_CHANGED_TEXT, "%zu-i", n - 1);
     else if (of == rolled)
         snprintf(text, PE_CHANGED_TEXT, "(i + %zu) mod %zu", by, n);
     else if (of == exchanged)

@@ -57,6 +57,7 @@ struct fit {
     const struct function *f;
     const double *unit; /* [heads of all]: the number at distance 1, by which x is divided; NULL: it is not */
     unsigned free;
+    size_t step; /* of the rows that are looked at */
 };
 
 static size_t group_of(const struct pe_numbers *s, enum by by, size_t i)
@@ -74,11 +75,17 @@ static double value_of(const struct fit *t, size_t i)
     return t->f->of(t->unit ? x / t->unit[group_of(t->s, HEADS, i)] : x);
 }
 
+/* The next number, in this row or in the next one that is looked at. */
+static size_t next_of(const struct fit *t, size_t i)
+{
+    return (i + 1) % t->s->n_cols ? i + 1 : i + 1 + (t->step - 1) * t->s->n_cols;
+}
+
 static void add_up(const struct fit *t)
 {
     for (size_t g = 0; g < t->n_groups; g++)
         t->groups[g] = (struct group){.least = HUGE_VAL, .most = -HUGE_VAL};
-    for (size_t i = 0; i < t->s->n; i++) {
+    for (size_t i = 0; i < t->s->n; i = next_of(t, i)) {
         double f = value_of(t, i), y = t->s->found[i];
         struct group *g = &t->groups[group_of(t->s, t->by, i)];
         if (isnan(y))
@@ -106,12 +113,12 @@ static bool solve(const struct fit *t, struct group *g)
     if (!(t->free & A) || !isfinite(g->a) || (is_level && t->free & B))
         g->a = 1;
     g->b = t->free & B ? (g->y - g->a * g->f) / g->n - g->a * g->first : 0;
-    return g->n == 0 || width <= 64 * t->s->near || fabs(g->a) * width > 16 * t->s->near;
+    return width <= 64 * t->s->near || fabs(g->a) * width > 16 * t->s->near;
 }
 
 static bool holds(const struct fit *t)
 {
-    for (size_t i = 0; i < t->s->n; i++) {
+    for (size_t i = 0; i < t->s->n; i = next_of(t, i)) {
         const struct group *g = &t->groups[group_of(t->s, t->by, i)];
         if (fabs(g->a * value_of(t, i) + g->b - t->s->found[i]) > 2 * t->s->near)
             return false;
@@ -130,15 +137,24 @@ static double spare(const struct fit *t)
     return n;
 }
 
-static bool is_fitted(struct fit *t)
+static bool fits_rows(struct fit *t, size_t step)
 {
-    enum { LEAST = 32, SHARE = 4 };
     bool is_any = true;
+    t->step = step;
     add_up(t);
     for (size_t g = 0; is_any && g < t->n_groups; g++)
-        is_any = solve(t, &t->groups[g]);
-    t->s->work += 12 * (double)t->s->n;
-    return is_any && !pe_is_cancelled() && spare(t) >= LEAST && SHARE * spare(t) >= (double)t->s->n && holds(t);
+        is_any = t->groups[g].n == 0 || solve(t, &t->groups[g]);
+    t->s->work += 12 * (double)(t->s->n / step);
+    return is_any && !pe_is_cancelled() && holds(t);
+}
+
+/* Some rows are looked at first: most functions end there. */
+static bool is_fitted(struct fit *t)
+{
+    enum { LEAST = 32, SHARE = 4, FEW_ROWS = 32 };
+    size_t step = t->s->n_rows / FEW_ROWS;
+    return (step < 2 || fits_rows(t, step)) && fits_rows(t, 1) && spare(t) >= LEAST &&
+           SHARE * spare(t) >= (double)t->s->n;
 }
 
 /* ---- In words ---- */
@@ -153,9 +169,9 @@ static void state_rule(const struct fit *t, struct pe_changed *out)
     if (t->free & A && fabs(g->a - 1) > 1e-6)
         snprintf(factor, sizeof factor, "%.6g*", g->a);
     if (t->free & B && fabs(g->b) > 1e-6)
-        snprintf(shift, sizeof shift, " %c %.6g", g->b < 0 ? '-' : '+', fabs(g->b));
+        snprintf(shift, sizeof shift, "%c%.6g", g->b < 0 ? '-' : '+', fabs(g->b));
     snprintf(out->rule, sizeof out->rule, "%s%s%s", t->free & A && is_own ? "a*" : factor, f,
-             t->free & B && is_own ? " + b" : shift);
+             t->free & B && is_own ? "+b" : shift);
     if (t->free & A && is_own)
         n = snprintf(out->first, sizeof out->first, "a = %.6g%s", g->a, t->free & B ? ", " : "");
     if (t->free & B && is_own)
@@ -289,7 +305,7 @@ bool pe_changed_values(struct pe_numbers *s, struct pe_changed *out)
     bool is_by_distance = groups && !is_any && s->d->evidence.kind->id == PE_OF_BIAS && find_units(s, units, n_heads);
     for (size_t f = 0; is_by_distance && !is_any && f < N_FUNCTIONS; f++)
         for (unsigned free = A; functions[f].of_distance && !is_any && free <= (A | B); free += B) {
-            t = (struct fit){s, groups, n_heads, HEADS, &functions[f], units, free};
+            t = (struct fit){s, groups, n_heads, HEADS, &functions[f], units, free, 1};
             is_any = is_fitted(&t);
         }
     if (is_any)

@@ -278,7 +278,7 @@ def stored(server):
 
 def test_examples_of_routes(document, server, stored):
     schemas = document["components"]["schemas"]
-    queries = {"/encode": "?scheme=rope&len=4", "/analyze": "?scheme=rope&len=4", "/explain": "?scheme=rope", "/translate": "?scheme=rope&to=vllm", "/diagnose/probe": "?scheme=rope", "/experiments": "?scheme=rope&steps=1&train_len=16&eval_len=16"}
+    queries = {"/encode": "?scheme=rope&len=4", "/analyze": "?scheme=rope&len=4", "/explain": "?scheme=rope", "/derive": "?scheme=rope&position=3&pair=1", "/translate": "?scheme=rope&to=vllm", "/diagnose/probe": "?scheme=rope", "/experiments": "?scheme=rope&steps=1&train_len=16&eval_len=16"}
     for path, item in document["paths"].items():
         for method, operation in operations(item):
             if method in ("put", "delete") or path.endswith("/unload"):

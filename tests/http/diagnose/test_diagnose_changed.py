@@ -65,31 +65,31 @@ PE, OUT = sinusoid(), rotated(Q)
 GAIN = np.random.default_rng(8).uniform(0.5, 2, D)
 LONG = np.random.default_rng(9).standard_normal((1, 3 * H, N, D)).astype(F)
 TURN = np.linalg.qr(np.random.default_rng(10).standard_normal((D, D)))[0]
-MASKS = {"j - i <= 1": BY >= -1, "j - i >= 1": BY < 0, "j - i <= 0 or j < 4": (BY >= 0) | (np.arange(N) < 4), "-2 <= j - i <= 1": (BY >= -1) & (BY <= 2),
-         "j - i <= -1 or j < 1": (BY > 0) | (np.arange(N) < 1)}
+MASKS = {"j-i <= 1": BY >= -1, "j-i >= 1": BY < 0, "j-i <= 0 or j < 4": (BY >= 0) | (np.arange(N) < 4), "-2 <= j-i <= 1": (BY >= -1) & (BY <= 2),
+         "j-i <= -1 or j < 1": (BY > 0) | (np.arange(N) < 1)}
 # What is believed, what is sent, and a part of the sentence; `found.rule`, or `found.first`, is in it where there is one.
 CHANGES = {
     "absolute": (SINUSOID, {"encoding": np.abs(PE)}, "Every number is |x|,"),
     "squared": (SINUSOID, {"encoding": PE ** 2}, "Every number is x²,"),
     "through-tanh": (SINUSOID, {"encoding": np.tanh(PE)}, "Every number is tanh(x),"),
-    "affine": (SINUSOID, {"encoding": PE / 2 + 0.25}, "Every number is 0.5*x + 0.25,"),
+    "affine": (SINUSOID, {"encoding": PE / 2 + 0.25}, "Every number is 0.5*x+0.25,"),
     "layer-norm": (SINUSOID, {"encoding": normal(PE, -1)}, "Each row is that of the configuration, shifted and scaled to mean 0 and variance 1"),
     "column-norm": (SINUSOID, {"encoding": normal(PE, 0)}, "Each column is that of the configuration, shifted and scaled"),
-    "without-mean": (SINUSOID, {"encoding": PE - PE.mean(-1, keepdims=True)}, "In each row every number is x + b with"),
+    "without-mean": (SINUSOID, {"encoding": PE - PE.mean(-1, keepdims=True)}, "In each row every number is x+b with"),
     "dropout": (SINUSOID, {"encoding": PE * (np.random.default_rng(1).random(PE.shape) > 0.1) / 0.9}, "numbers are 0 and the others are 1.11111 times"),
     "int8": (SINUSOID, {"encoding": np.round(PE * 127) / 127}, "rounded to multiples of 1/127."),
     "big-endian": (SINUSOID, {"encoding": PE.astype(F).byteswap()}, "the other byte order"),
     "rolled-channels": (SINUSOID, {"encoding": np.roll(PE, 32, 1)}, "column i is its column (i + 32) mod 64"),
-    "reversed-channels": (SINUSOID, {"encoding": PE[:, ::-1]}, "column i is its column 63 - i"),
+    "reversed-channels": (SINUSOID, {"encoding": PE[:, ::-1]}, "column i is its column 63-i"),
     "heads-in-pairs": (ROPE, of_q(OUT[:, [1, 0, 3, 2]]), "head i is its head i xor 1"),
     "heads-listed": (ROPE, of_q(OUT[:, [2, 0, 3, 1]]), "head i is its head order[i]; the first ones are 2, 0, 3, 1."),
     "memory": (ROPE, of_q(OUT.swapaxes(1, 2).reshape(OUT.shape)), "they are stored as nhd and read as hnd"),
     "cut-off": (ROPE, of_q(np.clip(OUT, -1.5, 1.25)), "would be below -1.5 or above 1.25"),
-    "residual": (ROPE, of_q(OUT + Q), "Every number is 1*x + 1*q,"),
+    "residual": (ROPE, of_q(OUT + Q), "Every number is 1*x+1*q,"),
     "absolute-encoding": (ROPE, of_q(Q + PE), "is the same in every head: something was added"),
     "gain": (ROPE, of_q(OUT * GAIN), "In each column every number is a*x with"),
     "gain-before": (ROPE, of_q(rotated(Q * GAIN)), "Turned back by the rotation of the configuration, every number is a*x with"),
-    "bias-before": (ROPE, of_q(rotated(Q + GAIN)), "Turned back by the rotation of the configuration, every number is x + b with"),
+    "bias-before": (ROPE, of_q(rotated(Q + GAIN)), "Turned back by the rotation of the configuration, every number is x+b with"),
     "norm-before": (ROPE, of_q(rotated(Q / np.sqrt((Q ** 2).mean(-1, keepdims=True)) * GAIN)), "as of a norm with weights that is applied before the rotation"),
     "hadamard": (ROPE, {"q": LONG, "q_out": rotated(LONG) @ TURN}, "times one orthogonal matrix, the same for all rows"),
     "matrix": (ROPE, {"q": LONG, "q_out": rotated(LONG) @ (TURN + 0.1)}, "times one matrix, the same for all rows"),
@@ -104,7 +104,7 @@ CHANGES = {
     "scaled-late": (CAUSAL, maps("probs", softmax(8 * where(BY >= 0)) / 8), "Each row of probabilities sums to 0.125, not to 1."),
     "hidden-late": (CAUSAL, maps("probs", np.where(BY >= 0, softmax(SCORES), 0)), "so it no longer sums to 1"),
     **{f"mask-of-scores {rule}": (CAUSAL, maps("scores", where(sees)), f"the keys j with {rule}.") for rule, sees in MASKS.items()},
-    **{f"mask-of-biases {rule}": (ALIBI, {"bias": biases(lambda d: d, sees)}, f"the keys j with {rule}.") for rule, sees in MASKS.items() if "<= j - i <=" not in rule},
+    **{f"mask-of-biases {rule}": (ALIBI, {"bias": biases(lambda d: d, sees)}, f"the keys j with {rule}.") for rule, sees in MASKS.items() if "<= j-i <=" not in rule},
     **{f"mask-of-probs {rule}": (CAUSAL, maps("probs", softmax(where(sees))), f"the keys j with {rule}.") for rule, sees in MASKS.items() if sees.any(-1).all()},
     "documents": (CAUSAL, maps("scores", where((BY >= 0) & (np.arange(N)[:, None] // 5 == np.arange(N) // 5))),
                   "query 5 is the first that sees other keys: 5; in the configuration 0-5."),

@@ -180,10 +180,10 @@ UNEXPLAINED = {
 @pytest.mark.skipif(SANITIZED, reason="sanitizers add their own time")
 @pytest.mark.parametrize("name", UNEXPLAINED)
 def test_noise_is_given_up_soon(name):
-    """Seconds of processor time, some four times what is usual; most hypotheses end before they are planned."""
+    """Seconds of processor time, at least twice what is usual beside other work; most hypotheses end before they are planned."""
     request, most = UNEXPLAINED[name]
     with start_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
         seconds, body = stated_work.spent(server.pid, server.url, "/diagnose", request)
     answer = json.loads(body)
     assert not answer["explained"] and answer["searched"] < most, answer["searched"]
-    assert seconds < 2, seconds
+    assert seconds < 3, seconds
