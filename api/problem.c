@@ -109,35 +109,28 @@ void api_pointer_push(char *pointer, const char *name, size_t n)
     pointer[used] = '\0';
 }
 
-static void add_member(struct api_text *text, const char *name, const char *value)
-{
-    api_text_format(text, ",\"%s\":", name);
-    api_text_string(text, value);
-}
-
 /* "a|b" as ["a","b"]. */
 static void add_layer_types(struct api_text *text, const char *words)
 {
     char word[PE_LAYER_TYPES_MAX];
-    const char *separator = ",\"layer_types\":[";
-    for (size_t n; *words; words += n + (words[n] == '|'), separator = ",") {
+    api_text_open(text, "layer_types", '[');
+    for (size_t n; *words; words += n + (words[n] == '|')) {
         n = strcspn(words, "|");
         snprintf(word, sizeof word, "%.*s", (int)n, words);
-        api_text_put(text, separator);
-        api_text_string(text, word);
+        api_text_member(text, NULL, word);
     }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
 }
 
 /* A pointer names a member of the request, so transport errors have none. */
 void api_problem_print(struct api_text *text, const struct api_problem *problem)
 {
     api_text_put(text, "{\"type\":\"about:blank\"");
-    add_member(text, "title", pe_text(api_status_title(problem->status)));
-    api_text_format(text, ",\"status\":%d", problem->status);
-    add_member(text, "detail", problem->error.detail);
+    api_text_member(text, "title", pe_text(api_status_title(problem->status)));
+    api_text_count(text, "status", problem->status);
+    api_text_member(text, "detail", problem->error.detail);
     if (problem->error.pointer[0])
-        add_member(text, "pointer", problem->error.pointer);
+        api_text_member(text, "pointer", problem->error.pointer);
     if (problem->error.layer_types[0])
         add_layer_types(text, problem->error.layer_types);
     if (problem->error.needs == PE_NEEDS)
@@ -145,6 +138,6 @@ void api_problem_print(struct api_text *text, const struct api_problem *problem)
                         (long long)problem->error.need[1]);
     if (problem->error.needs == PE_NEEDS_UNKNOWN)
         api_text_put(text, ",\"needs\":null");
-    add_member(text, "error", problem->error.detail);
+    api_text_member(text, "error", problem->error.detail);
     api_text_put(text, "}");
 }

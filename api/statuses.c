@@ -1,6 +1,7 @@
 /* Owns the table of statuses, and their text in the OpenAPI document. */
 #include "api/statuses.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define AT(place) API_AT_##place
@@ -53,8 +54,10 @@ const char *api_status_title(int status)
 
 static void describe(struct api_text *text, const struct api_status *row)
 {
-    api_text_format(text, "\"%d\":{\"description\":", row->status);
-    api_text_string(text, pe_text(row->when));
+    char status[12];
+    snprintf(status, sizeof status, "%d", row->status);
+    api_text_open(text, status, '{');
+    api_text_description(text, row->when);
     if (row->status == 429 || row->status == 503) {
         api_text_named(text, ",\"headers\":{\"Retry-After\":{\"description\":", pe_text("seconds"));
         api_text_put(text, ",\"schema\":{\"type\":\"integer\"}}}");
@@ -69,10 +72,8 @@ static void describe(struct api_text *text, const struct api_status *row)
 void api_statuses_describe(struct api_text *text)
 {
     api_text_put(text, "\"responses\":{");
-    for (const struct api_status *row = api_statuses; row->status; row++) {
-        api_text_add(text, ",", row != api_statuses);
+    for (const struct api_status *row = api_statuses; row->status; row++)
         describe(text, row);
-    }
     api_text_put(text, "}");
 }
 

@@ -236,26 +236,55 @@ static void add_array(struct api_text *text, const struct pe_tensor *array)
     }
 }
 
+void api_text_name(struct api_text *text, const char *name)
+{
+    char last = text->n ? text->bytes[text->n - 1] : '{';
+    if (last != '{' && last != '[')
+        add_char(text, ',');
+    if (!name)
+        return;
+    api_text_string(text, name);
+    add_char(text, ':');
+}
+
+void api_text_open(struct api_text *text, const char *name, char bracket)
+{
+    api_text_name(text, name);
+    add_char(text, bracket);
+}
+
+void api_text_close(struct api_text *text, char bracket) { add_char(text, bracket); }
+
 void api_text_member(struct api_text *text, const char *name, const char *value)
 {
-    api_text_format(text, ",\"%s\":", name);
+    api_text_name(text, name);
     api_text_string(text, value);
+}
+
+void api_text_count(struct api_text *text, const char *name, int64_t value)
+{
+    api_text_name(text, name);
+    api_text_integer(text, value);
+}
+
+void api_text_flag(struct api_text *text, const char *name, bool value)
+{
+    api_text_name(text, name);
+    api_text_put(text, value ? "true" : "false");
 }
 
 void api_text_aliases(struct api_text *text, const char *aliases)
 {
     if (!aliases)
         return;
-    api_text_put(text, ",\"aliases\":[");
-    for (const char *p = aliases;; p++) {
+    api_text_open(text, "aliases", '[');
+    for (const char *p = aliases; *p; p += *p == '|') {
         size_t n = strcspn(p, "|");
+        api_text_name(text, NULL);
         api_text_string_n(text, p, n);
         p += n;
-        if (!*p)
-            break;
-        api_text_put(text, ",");
     }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
 }
 
 void api_text_put_described(struct api_text *text, const char *json)
@@ -281,9 +310,10 @@ void api_text_description(struct api_text *text, const char *english)
 
 void api_text_pair(struct api_text *text, const char *name, const char *english, const char *chinese, enum pe_lang lang)
 {
+    char name_zh[32];
+    snprintf(name_zh, sizeof name_zh, "%s_zh", name);
     api_text_member(text, name, lang == PE_ZH ? chinese : english);
-    api_text_format(text, ",\"%s_zh\":", name);
-    api_text_string(text, chinese);
+    api_text_member(text, name_zh, chinese);
 }
 
 /* The rows of api/zh.po. */
@@ -302,7 +332,7 @@ static void add_list(struct api_text *text, const struct pe_value *items, size_t
 {
     api_text_add(text, "[", 1);
     for (size_t i = 0; i < n; i++) {
-        api_text_add(text, ",", i > 0);
+        api_text_name(text, NULL);
         api_text_value(text, &items[i]);
     }
     api_text_add(text, "]", 1);
@@ -312,10 +342,7 @@ static void add_object(struct api_text *text, const struct pe_field *fields, siz
 {
     add_char(text, '{');
     for (size_t i = 0; i < n; i++) {
-        if (i > 0)
-            add_char(text, ',');
-        api_text_string(text, fields[i].name);
-        add_char(text, ':');
+        api_text_name(text, fields[i].name);
         api_text_value(text, &fields[i].value);
     }
     add_char(text, '}');

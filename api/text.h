@@ -33,8 +33,15 @@ void api_text_named(struct api_text *text, const char *before, const char *strin
 void api_text_integer(struct api_text *text, int64_t x);
 void api_text_real(struct api_text *text, double x); /* always with a point or an exponent; non-finite in quotes */
 void api_text_shape(struct api_text *text, const uint64_t *shape, unsigned rank);
-/* One more member of an object, and the member aliases, "a|b" as a list (NULL: none). */
+/* Each begins one more member of an object, or with name NULL one more item of a list, after a comma unless it is the
+ * first: an object or list, which api_text_close ends; the name alone, whose value follows; a value. */
+void api_text_open(struct api_text *text, const char *name, char bracket);
+void api_text_close(struct api_text *text, char bracket);
+void api_text_name(struct api_text *text, const char *name);
 void api_text_member(struct api_text *text, const char *name, const char *value);
+void api_text_count(struct api_text *text, const char *name, int64_t value);
+void api_text_flag(struct api_text *text, const char *name, bool value);
+/* The member aliases, "a|b" as a list (NULL: none). */
 void api_text_aliases(struct api_text *text, const char *aliases);
 /* Two more members, name and name_zh: the text in lang, and in Chinese. */
 void api_text_pair(struct api_text *text, const char *name, const char *english, const char *chinese,

@@ -174,22 +174,23 @@ void api_any_names_put(struct api_text *text, const struct api_any_names *any)
 {
     if (!any->n)
         return;
-    api_text_put(text, ",\"taken\":[");
+    api_text_open(text, "taken", '[');
     for (size_t i = 0; i < any->n; i++) {
         const struct tensor *t = &any->tensors[i];
-        api_text_named(text, i ? ",{\"name\":" : "{\"name\":", t->name);
-        api_text_put(text, ",\"as\":");
+        api_text_open(text, NULL, '{');
+        api_text_member(text, "name", t->name);
+        api_text_name(text, "as");
         if (t->taken)
             api_text_string(text, t->taken->as);
         else
             api_text_put(text, "null");
-        api_text_named(text, ",\"why\":",
-                       t->taken       ? t->taken->why
-                       : t->n_guesses ? pe_text("another tensor is taken as what it may be")
-                                      : pe_text("its name is that of something else"));
-        api_text_put(text, "}");
+        api_text_member(text, "why",
+                        t->taken       ? t->taken->why
+                        : t->n_guesses ? pe_text("another tensor is taken as what it may be")
+                                       : pe_text("its name is that of something else"));
+        api_text_close(text, '}');
     }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
 }
 
 void api_any_names_print(struct api_text *text, const struct api_any_names *any)

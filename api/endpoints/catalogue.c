@@ -20,26 +20,21 @@
 
 static void add_endpoints(struct api_text *text, const struct pe_scheme_info *info)
 {
-    bool first = true;
-    api_text_put(text, ",\"endpoints\":[");
-    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
-        if (!pe_scheme_can(info, id))
-            continue;
-        api_text_add(text, ",", !first);
-        api_text_string(text, api_operations[id].route.pattern);
-        first = false;
-    }
-    api_text_put(text, "]");
+    api_text_open(text, "endpoints", '[');
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
+        if (pe_scheme_can(info, id))
+            api_text_member(text, NULL, api_operations[id].route.pattern);
+    api_text_close(text, ']');
 }
 
-static void add_input(struct api_text *text, const struct pe_input_row *row, bool first, struct api_wording wording)
+static void add_input(struct api_text *text, const struct pe_input_row *row, struct api_wording wording)
 {
-    api_text_put(text, first ? "{\"name\":" : ",{\"name\":");
-    api_text_string(text, row->name);
+    api_text_open(text, NULL, '{');
+    api_text_member(text, "name", row->name);
     api_text_member(text, "shape", row->shape);
     api_text_member(text, "endpoint", api_operations[row->operation].route.pattern);
     api_put_about(text, &row->about, wording);
-    api_text_put(text, "}");
+    api_text_close(text, '}');
 }
 
 static void add_outputs(struct api_text *text, const struct pe_scheme_info *info, const struct pe_output_row *rows,
@@ -49,20 +44,18 @@ static void add_outputs(struct api_text *text, const struct pe_scheme_info *info
 static void add_operation(struct api_text *text, const struct pe_scheme_info *info,
                           const struct pe_operation_info *operation, struct api_wording wording)
 {
-    bool first = true;
-    api_text_format(text, ",\"%s\":{\"parameters\":[", operation->name);
+    api_text_open(text, operation->name, '{');
+    api_text_open(text, "parameters", '[');
     for (const struct pe_param *row = operation->params; row && row->name; row++)
-        if (!pe_param_find(info->params, row->name)) {
-            api_text_add(text, ",", !first);
+        if (!pe_param_find(info->params, row->name))
             api_put_param(text, row, wording);
-            first = false;
-        }
-    api_text_put(text, "],\"inputs\":[");
+    api_text_close(text, ']');
+    api_text_open(text, "inputs", '[');
     for (const struct pe_input_row *row = operation->inputs; row && row->name; row++)
-        add_input(text, row, row == operation->inputs, wording);
-    api_text_put(text, "]");
+        add_input(text, row, wording);
+    api_text_close(text, ']');
     add_outputs(text, info, operation->outputs, wording);
-    api_text_put(text, "}");
+    api_text_close(text, '}');
 }
 
 static void add_operations(struct api_text *text, const struct pe_scheme_info *info, struct api_wording wording)
@@ -82,13 +75,12 @@ static void add_inputs(struct api_text *text, const struct pe_scheme_info *info,
                                           .operation = PE_ENCODE,
                                           .is_operand = true,
                                           .about = {"embeddings", "embeddings; the output is then `combined`"}};
-    api_text_put(text, ",\"inputs\":[");
+    api_text_open(text, "inputs", '[');
     if (info->is_additive)
-        add_input(text, &x, true, wording);
-    bool first = !info->is_additive;
-    for (const struct pe_input_row *row = info->inputs; row && row->name; row++, first = false)
-        add_input(text, row, first, wording);
-    api_text_put(text, "]");
+        add_input(text, &x, wording);
+    for (const struct pe_input_row *row = info->inputs; row && row->name; row++)
+        add_input(text, row, wording);
+    api_text_close(text, ']');
 }
 
 /* null: the values have no bounds that hold for every request. */
@@ -96,12 +88,12 @@ static void add_axes_and_range(struct api_text *text, const struct pe_output_row
 {
     const char *name;
     size_t n;
-    api_text_put(text, ",\"axes\":[");
+    api_text_open(text, "axes", '[');
     for (unsigned i = 0; (n = pe_output_axis(row, i, &name)) > 0; i++) {
-        api_text_add(text, ",", i > 0);
+        api_text_name(text, NULL);
         api_text_string_n(text, name, n);
     }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
     if (row->range.lo < row->range.hi)
         api_put_interval(text, "range", PE_T_REAL, &row->range);
     else
@@ -111,36 +103,31 @@ static void add_axes_and_range(struct api_text *text, const struct pe_output_row
 static void add_output(struct api_text *text, const struct pe_output_row *row, const char *dtype,
                        struct api_wording wording)
 {
-    api_text_put(text, "{\"name\":");
-    api_text_string(text, row->name);
+    api_text_open(text, NULL, '{');
+    api_text_member(text, "name", row->name);
     api_text_member(text, "shape", row->shape);
     api_text_member(text, "dtype", dtype);
-    api_text_format(text, ",\"default\":%s", row->on_request ? "false" : "true");
+    api_text_flag(text, "default", !row->on_request);
     api_put_optional(text, "when", row->when);
     add_axes_and_range(text, row);
     api_put_about(text, &row->about, wording);
-    api_text_put(text, "}");
+    api_text_close(text, '}');
 }
 
 static void add_outputs(struct api_text *text, const struct pe_scheme_info *info, const struct pe_output_row *rows,
                         struct api_wording wording)
 {
-    api_text_put(text, ",\"outputs\":[");
-    bool first = true;
-    for (const struct pe_output_row *row = rows; row && row->name; row++) {
-        if (!pe_output_suits(row, info))
-            continue;
-        api_text_add(text, ",", !first);
-        first = false;
-        add_output(text, row, row->dtype == PE_DTYPE_NONE ? "as asked" : pe_dtype_name(row->dtype), wording);
-    }
-    api_text_put(text, "]");
+    api_text_open(text, "outputs", '[');
+    for (const struct pe_output_row *row = rows; row && row->name; row++)
+        if (pe_output_suits(row, info))
+            add_output(text, row, row->dtype == PE_DTYPE_NONE ? "as asked" : pe_dtype_name(row->dtype), wording);
+    api_text_close(text, ']');
 }
 
 /* A GET whose answer shows the scheme. */
 static void add_picture(struct api_text *text, const struct pe_scheme_info *info)
 {
-    api_text_put(text, ",\"picture\":");
+    api_text_name(text, "picture");
     if (info->picture)
         api_text_format(text, "\"%s?scheme=%s&%s&format=png\"", api_operations[PE_ENCODE].route.pattern, info->name,
                         info->picture);
@@ -161,7 +148,6 @@ struct naming {
     const struct pe_formula_line *lines, *more; /* the scheme's, and of a scaling its own; NULL: none */
     enum pe_notation only;                      /* PE_N_NOTATIONS: all */
     bool is_used[SYMBOLS_MAX];                  /* of pe_formula_symbols */
-    size_t n_uses;                              /* of the current line */
 };
 
 static bool defines(const struct pe_formula_line *lines, const char *name)
@@ -175,7 +161,8 @@ static bool defines(const struct pe_formula_line *lines, const char *name)
 
 static void add_use(struct naming *naming, const char *before, const char *name)
 {
-    api_text_format(naming->text, "%s\"%s%s\"", naming->n_uses++ ? "," : "", before, name);
+    api_text_name(naming->text, NULL);
+    api_text_format(naming->text, "\"%s%s\"", before, name);
 }
 
 /* A parameter, of the scaling first, a field of every request, or a tensor; else it is marked as used. */
@@ -206,9 +193,10 @@ static void put_piece(void *to, const char *bytes, size_t n) { api_text_add(to, 
 static void add_lines(struct naming *naming, const struct pe_formula_line *lines, struct api_wording wording)
 {
     struct api_text *text = naming->text, piece;
-    api_text_put(text, ",\"formula\":[");
+    api_text_open(text, "formula", '[');
     for (const struct pe_formula_line *line = lines; line->line; line++) {
-        api_text_put(text, line == lines ? "{\"symbol\":" : ",{\"symbol\":");
+        api_text_open(text, NULL, '{');
+        api_text_name(text, "symbol");
         api_text_string_n(text, line->line, pe_formula_symbol(line->line));
         api_text_member(text, "expression", line->line);
         for (enum pe_notation notation = 0; notation < PE_N_NOTATIONS; notation++) {
@@ -216,18 +204,17 @@ static void add_lines(struct naming *naming, const struct pe_formula_line *lines
                 continue;
             api_text_init(&piece, API_TEXT_MAX);
             pe_formula_print(line->line, notation, put_piece, &piece);
-            api_text_format(text, ",\"%s\":", notations[notation]);
+            api_text_name(text, notations[notation]);
             api_text_string_n(text, piece.bytes, piece.n);
             text->state = piece.state ? piece.state : text->state;
             api_text_drop(&piece);
         }
         api_text_pair(text, "says", line->says, pe_text_in(PE_ZH, line->says), wording.lang);
-        api_text_put(text, ",\"uses\":[");
-        naming->n_uses = 0;
+        api_text_open(text, "uses", '[');
         pe_formula_names(line->line, add_name, naming);
         api_text_put(text, "]}");
     }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
 }
 
 /* The scheme's formula, those of the scalings it takes, and what the symbols are that no line defines. */
@@ -235,27 +222,30 @@ static void add_formula(struct api_text *text, const struct pe_scheme_info *info
                         struct api_wording wording)
 {
     struct naming naming = {.text = text, .info = info, .lines = info->formula, .only = only};
-    bool has_scalings = pe_param_find(info->params, "scaling"), first = true;
+    bool has_scalings = pe_param_find(info->params, "scaling");
     add_lines(&naming, info->formula, wording);
-    api_text_put(text, has_scalings ? ",\"scalings\":[" : "");
+    if (has_scalings)
+        api_text_open(text, "scalings", '[');
     for (size_t i = 0; has_scalings && i < pe_n_scalings(); i++) {
         struct pe_formula scaling = pe_scaling_formula(i);
         naming.more = scaling.lines;
-        api_text_format(text, "%s{\"name\":\"%s\"", i ? "," : "", scaling.name);
+        api_text_open(text, NULL, '{');
+        api_text_member(text, "name", scaling.name);
         add_lines(&naming, scaling.lines, wording);
-        api_text_put(text, "}");
+        api_text_close(text, '}');
     }
-    api_text_put(text, has_scalings ? "],\"symbols\":[" : ",\"symbols\":[");
+    if (has_scalings)
+        api_text_close(text, ']');
+    api_text_open(text, "symbols", '[');
     for (size_t i = 0; pe_formula_symbols[i].line; i++)
         if (naming.is_used[i]) {
-            api_text_put(text, first ? "{\"symbol\":" : ",{\"symbol\":");
-            api_text_string(text, pe_formula_symbols[i].line);
+            api_text_open(text, NULL, '{');
+            api_text_member(text, "symbol", pe_formula_symbols[i].line);
             api_text_pair(text, "says", pe_formula_symbols[i].says, pe_text_in(PE_ZH, pe_formula_symbols[i].says),
                           wording.lang);
-            api_text_put(text, "}");
-            first = false;
+            api_text_close(text, '}');
         }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
 }
 
 /* ---- A scheme ---- */
@@ -263,8 +253,8 @@ static void add_formula(struct api_text *text, const struct pe_scheme_info *info
 /* The description of a scheme, which the caller closes. Its example is already JSON text. */
 static void add_scheme(struct api_text *text, const struct pe_scheme_info *info, struct api_wording wording)
 {
-    api_text_put(text, "{\"name\":");
-    api_text_string(text, info->name);
+    api_text_open(text, NULL, '{');
+    api_text_member(text, "name", info->name);
     api_text_member(text, "family", info->family);
     api_text_about(text, &info->about, wording.lang);
     api_put_optional(text, "paper", info->paper);
@@ -273,7 +263,7 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info,
     add_inputs(text, info, wording);
     add_outputs(text, info, info->outputs, wording);
     add_operations(text, info, wording);
-    api_text_put(text, ",\"example\":");
+    api_text_name(text, "example");
     api_text_put(text, info->example);
     add_picture(text, info);
 }
@@ -292,57 +282,49 @@ static bool uses(const struct pe_metric_info *metric, const char *name)
 
 static void add_metric_params(struct api_text *text, const struct pe_metric_info *metric, struct api_wording wording)
 {
-    bool first = true;
-    api_text_put(text, ",\"parameters\":[");
+    api_text_open(text, "parameters", '[');
     for (const struct pe_param *row = pe_analysis_params(); row->name; row++)
-        if (uses(metric, row->name)) {
-            api_text_add(text, ",", !first);
+        if (uses(metric, row->name))
             api_put_param(text, row, wording);
-            first = false;
-        }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
 }
 
 /* Curves of an analysis are f64. The index of the configuration follows their names, "step.0". */
 static void add_metric(struct api_text *text, const struct pe_metric_info *metric, struct api_wording wording)
 {
-    api_text_put(text, "{\"name\":");
-    api_text_string(text, metric->name);
+    api_text_open(text, NULL, '{');
+    api_text_member(text, "name", metric->name);
     api_put_about(text, &metric->about, wording);
     api_text_pair(text, "applies_to", metric->applies_to, pe_text_in(PE_ZH, metric->applies_to), wording.lang);
     add_metric_params(text, metric, wording);
     api_text_member(text, "work", metric->work);
-    api_text_put(text, ",\"tensors\":[");
-    for (const struct pe_output_row *row = metric->tensors; row && row->name; row++) {
-        api_text_add(text, ",", row > metric->tensors);
+    api_text_open(text, "tensors", '[');
+    for (const struct pe_output_row *row = metric->tensors; row && row->name; row++)
         add_output(text, row, pe_dtype_name(PE_F64), wording);
-    }
     api_text_put(text, "]}");
 }
 
 static void add_metrics(struct api_text *text, struct api_wording wording)
 {
-    api_text_put(text, ",\"metrics\":[");
-    for (size_t i = 0; i < pe_n_metrics(); i++) {
-        api_text_add(text, ",", i > 0);
+    api_text_open(text, "metrics", '[');
+    for (size_t i = 0; i < pe_n_metrics(); i++)
         add_metric(text, pe_metric_at(i), wording);
-    }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
 }
 
 static void add_faults(struct api_text *text, struct api_wording wording)
 {
-    api_text_put(text, ",\"faults\":[");
+    api_text_open(text, "faults", '[');
     for (size_t i = 0; i < pe_n_faults(); i++) {
         const struct pe_fault_info *fault = pe_fault_at(i);
-        api_text_put(text, i ? ",{\"code\":" : "{\"code\":");
-        api_text_string(text, fault->code);
+        api_text_open(text, NULL, '{');
+        api_text_member(text, "code", fault->code);
         api_text_member(text, "kind", fault->kind);
-        api_text_format(text, ",\"surprise\":%d", pe_fault_surprise(i));
+        api_text_count(text, "surprise", pe_fault_surprise(i));
         api_text_about(text, &fault->about, wording.lang);
-        api_text_put(text, "}");
+        api_text_close(text, '}');
     }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
 }
 
 /* The default of a target's member, if it has one. */
@@ -355,30 +337,31 @@ static void add_member_default(struct api_text *text, const struct pe_param *row
     if (row->type == PE_T_REALS || row->type == PE_T_VALUE || row->type == PE_T_OBJECT ||
         row->fallback != row->fallback)
         return;
-    api_text_put(text, ",\"default\":");
-    if (row->type == PE_T_BOOL)
-        api_text_put(text, row->fallback != 0 ? "true" : "false");
-    else if (row->type == PE_T_INT)
-        api_text_integer(text, (int64_t)row->fallback);
-    else
+    if (row->type == PE_T_BOOL) {
+        api_text_flag(text, "default", row->fallback != 0);
+    } else if (row->type == PE_T_INT) {
+        api_text_count(text, "default", (int64_t)row->fallback);
+    } else {
+        api_text_name(text, "default");
         api_text_real(text, row->fallback);
+    }
 }
 
 /* Whose words said takes, and what it takes for members that are not there. */
 static void add_target(struct api_text *text, const struct pe_target_info *target, struct api_wording wording)
 {
-    api_text_put(text, "{\"name\":");
-    api_text_string(text, target->name);
+    api_text_open(text, NULL, '{');
+    api_text_member(text, "name", target->name);
     api_text_member(text, "source", target->source);
     api_text_member(text, "certainty", target->certainty);
-    api_text_put(text, target->command.programs ? ",\"reads_text\":true" : ",\"reads_text\":false");
+    api_text_flag(text, "reads_text", target->command.programs != NULL);
     api_text_about(text, &target->about, wording.lang);
-    api_text_put(text, ",\"members\":[");
+    api_text_open(text, "members", '[');
     for (const struct pe_param *row = target->members; row && row->name; row++) {
-        api_text_put(text, row == target->members ? "{\"name\":" : ",{\"name\":");
-        api_text_string(text, row->name);
+        api_text_open(text, NULL, '{');
+        api_text_member(text, "name", row->name);
         add_member_default(text, row);
-        api_text_put(text, "}");
+        api_text_close(text, '}');
     }
     api_text_put(text, "]}");
 }
@@ -386,30 +369,30 @@ static void add_target(struct api_text *text, const struct pe_target_info *targe
 /* What an explanation finds, and the tools whose reading it knows. */
 static void add_dialects(struct api_text *text, struct api_wording wording)
 {
-    api_text_put(text, ",\"contradictions\":[");
+    api_text_open(text, "contradictions", '[');
     for (size_t i = 0; i < pe_n_contradictions(); i++) {
         const struct pe_contradiction *row = pe_contradiction_at(i);
-        api_text_put(text, i ? ",{\"code\":" : "{\"code\":");
-        api_text_string(text, row->code);
+        api_text_open(text, NULL, '{');
+        api_text_member(text, "code", row->code);
         api_text_member(text, "level", row->level);
         api_text_about(text, &row->about, wording.lang);
-        api_text_put(text, "}");
+        api_text_close(text, '}');
     }
-    api_text_put(text, "],\"dialects\":[");
+    api_text_close(text, ']');
+    api_text_open(text, "dialects", '[');
     for (size_t i = 0; i < pe_n_dialects(); i++) {
         struct pe_dialect_info row = pe_dialect_at(i);
-        api_text_put(text, i ? ",{\"name\":" : "{\"name\":");
-        api_text_string(text, row.name);
+        api_text_open(text, NULL, '{');
+        api_text_member(text, "name", row.name);
         api_text_member(text, "source", row.source);
         api_text_about(text, &row.about, wording.lang);
-        api_text_put(text, "}");
+        api_text_close(text, '}');
     }
-    api_text_put(text, "],\"targets\":[");
-    for (size_t i = 0; i < pe_n_targets(); i++) {
-        api_text_add(text, ",", i > 0);
+    api_text_close(text, ']');
+    api_text_open(text, "targets", '[');
+    for (size_t i = 0; i < pe_n_targets(); i++)
         add_target(text, pe_target_at(i), wording);
-    }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
 }
 
 /* ---- What schemes share ---- */
@@ -418,33 +401,31 @@ static void add_dialects(struct api_text *text, struct api_wording wording)
 static void add_common(struct api_text *text, struct api_wording wording)
 {
     const struct pe_param *const tables[] = {pe_sequence_params(), api_form_lists(), api_form_params()};
-    bool first = true;
-    api_text_put(text, ",\"common\":[");
+    api_text_open(text, "common", '[');
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        for (const struct pe_param *row = tables[i]; row->name; row++, first = false) {
-            api_text_add(text, ",", !first);
+        for (const struct pe_param *row = tables[i]; row->name; row++)
             api_put_param(text, row, wording);
-        }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
 }
 
-static void add_heading(struct api_text *text, const struct pe_heading *heading, bool first, struct api_wording wording)
+static void add_heading(struct api_text *text, const struct pe_heading *heading, struct api_wording wording)
 {
-    api_text_put(text, first ? "{\"name\":" : ",{\"name\":");
-    api_text_string(text, heading->name);
+    api_text_open(text, NULL, '{');
+    api_text_member(text, "name", heading->name);
     api_text_about(text, &heading->about, wording.lang);
-    api_text_put(text, "}");
+    api_text_close(text, '}');
 }
 
 static void add_headings(struct api_text *text, struct api_wording wording)
 {
-    api_text_put(text, ",\"families\":[");
+    api_text_open(text, "families", '[');
     for (size_t i = 0; i < pe_n_families(); i++)
-        add_heading(text, pe_family_at(i), i == 0, wording);
-    api_text_put(text, "],\"groups\":[");
+        add_heading(text, pe_family_at(i), wording);
+    api_text_close(text, ']');
+    api_text_open(text, "groups", '[');
     for (enum pe_group group = 0; group < PE_N_GROUPS; group++)
-        add_heading(text, pe_group_at(group), group == 0, wording);
-    api_text_put(text, "]");
+        add_heading(text, pe_group_at(group), wording);
+    api_text_close(text, ']');
 }
 
 /* ---- Replies ---- */
@@ -454,11 +435,10 @@ static void print_schemes(struct api_text *text, const void *about)
     struct api_wording wording = *(const struct api_wording *)about;
     api_text_put(text, "{\"schemes\":[");
     for (size_t i = 0; i < pe_n_schemes(); i++) {
-        api_text_add(text, ",", i > 0);
         add_scheme(text, pe_scheme_at(i), wording);
-        api_text_put(text, "}");
+        api_text_close(text, '}');
     }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
     add_common(text, wording);
     add_headings(text, wording);
     add_metrics(text, wording);
@@ -466,7 +446,7 @@ static void print_schemes(struct api_text *text, const void *about)
         add_faults(text, wording);
         add_dialects(text, wording);
     }
-    api_text_put(text, "}");
+    api_text_close(text, '}');
 }
 
 /* ?view=page: what the web page needs before its first picture, a third of the bytes. */
@@ -519,7 +499,7 @@ static struct api_reply *scheme_reply(const struct pe_scheme_info *info, enum pe
     api_text_init(&text, API_TEXT_MAX);
     add_scheme(&text, info, wording);
     add_formula(&text, info, notation, wording);
-    api_text_put(&text, "}");
+    api_text_close(&text, '}');
     return api_reply_set_language(api_reply_text(200, api_json_type, &text), lang);
 }
 
@@ -549,9 +529,9 @@ struct api_reply *api_scheme(struct api_request *request)
 
 static void add_map(struct api_text *text, int cmap)
 {
-    api_text_put(text, "{\"name\":");
-    api_text_string(text, api_cmap_names[cmap]);
-    api_text_put(text, ",\"colors\":[");
+    api_text_open(text, NULL, '{');
+    api_text_member(text, "name", api_cmap_names[cmap]);
+    api_text_open(text, "colors", '[');
     for (unsigned i = 0; i < API_COLOURS; i++) {
         struct api_colour colour = api_colour(cmap, i);
         api_text_format(text, "%s\"#%02x%02x%02x\"", i ? "," : "", colour.red, colour.green, colour.blue);
@@ -563,10 +543,8 @@ static void print_cmaps(struct api_text *text, const void *about)
 {
     (void)about;
     api_text_put(text, "{\"cmaps\":[");
-    for (int cmap = 0; api_cmap_names[cmap]; cmap++) {
-        api_text_add(text, ",", cmap > 0);
+    for (int cmap = 0; api_cmap_names[cmap]; cmap++)
         add_map(text, cmap);
-    }
     api_text_put(text, "]}");
 }
 

@@ -104,7 +104,7 @@ static void close_event(struct experiment *x)
 static void put_members(struct experiment *x, const struct pe_value *object)
 {
     for (size_t i = 0; i < object->object.n; i++) {
-        api_text_format(&x->text, ",\"%s\":", object->object.fields[i].name);
+        api_text_name(&x->text, object->object.fields[i].name);
         api_text_value(&x->text, &object->object.fields[i].value);
     }
 }
@@ -121,11 +121,11 @@ static void put_progress(struct experiment *x, const struct pe_experiment_progre
 static void put_tensor(struct experiment *x, const struct pe_named_tensor *named)
 {
     const double *values = named->tensor.data;
-    api_text_format(&x->text, "\"%s\":{\"dtype\":\"f64\",\"shape\":[%llu],\"data\":[", named->name,
+    api_text_name(&x->text, named->name);
+    api_text_format(&x->text, "{\"dtype\":\"f64\",\"shape\":[%llu],\"data\":[",
                     (unsigned long long)named->tensor.shape[0]);
     for (uint64_t i = 0; i < named->tensor.shape[0]; i++) {
-        if (i)
-            api_text_put(&x->text, ",");
+        api_text_name(&x->text, NULL);
         api_text_real(&x->text, values[i]);
     }
     api_text_put(&x->text, "]}");
@@ -134,16 +134,13 @@ static void put_tensor(struct experiment *x, const struct pe_named_tensor *named
 static void put_done(struct experiment *x)
 {
     open_event(x, "done");
-    api_text_put(&x->text, ",\"seconds\":");
+    api_text_name(&x->text, "seconds");
     api_text_real(&x->text, (double)(x->host->now_ms() - x->begun_ms) / 1000);
-    api_text_put(&x->text, ",\"results\":");
+    api_text_name(&x->text, "results");
     api_text_value(&x->text, pe_experiment_results(x->core));
-    api_text_put(&x->text, ",\"tensors\":{");
-    for (size_t i = 0; i < pe_experiment_n_tensors(x->core); i++) {
-        if (i)
-            api_text_put(&x->text, ",");
+    api_text_open(&x->text, "tensors", '{');
+    for (size_t i = 0; i < pe_experiment_n_tensors(x->core); i++)
         put_tensor(x, pe_experiment_tensor(x->core, i));
-    }
     api_text_put(&x->text, "}");
     close_event(x);
     x->is_done = !x->is_over;

@@ -250,21 +250,20 @@ static void put_entry(struct api_text *text, const struct pe_value *entry)
 {
     struct api_text words;
     bool has_words = words_of(entry, &words);
+    api_text_open(text, NULL, '{');
     for (size_t i = 0; i < entry->object.n; i++) {
         const struct pe_field *field = &entry->object.fields[i];
-        api_text_put(text, i ? "," : "{");
-        api_text_string(text, field->name);
-        api_text_put(text, ":");
+        api_text_name(text, field->name);
         api_text_value(text, &field->value);
         if (strcmp(field->name, "to") != 0)
             continue;
-        api_text_put(text, ",\"text\":");
+        api_text_name(text, "text");
         if (has_words)
             api_text_string_n(text, words.bytes ? words.bytes : "", words.n);
         else
             api_text_put(text, "null");
     }
-    api_text_put(text, "}");
+    api_text_close(text, '}');
     if (words.state != API_TEXT_FINE)
         text->state = words.state;
     api_text_drop(&words);
@@ -272,23 +271,20 @@ static void put_entry(struct api_text *text, const struct pe_value *entry)
 
 static void put_answer(struct api_text *text, const struct pe_value *answer)
 {
+    api_text_open(text, NULL, '{');
     for (size_t i = 0; i < answer->object.n; i++) {
         const struct pe_field *field = &answer->object.fields[i];
-        bool are_targets = strcmp(field->name, "targets") == 0;
-        api_text_put(text, i ? "," : "{");
-        api_text_string(text, field->name);
-        api_text_put(text, are_targets ? ":[" : ":");
-        if (!are_targets) {
+        api_text_name(text, field->name);
+        if (strcmp(field->name, "targets") != 0) {
             api_text_value(text, &field->value);
             continue;
         }
-        for (size_t k = 0; k < field->value.list.n; k++) {
-            api_text_put(text, k ? "," : "");
+        api_text_put(text, "[");
+        for (size_t k = 0; k < field->value.list.n; k++)
             put_entry(text, &field->value.list.items[k]);
-        }
-        api_text_put(text, "]");
+        api_text_close(text, ']');
     }
-    api_text_put(text, "}");
+    api_text_close(text, '}');
 }
 
 /* The words of each target, then a line for each loss; at the end how many are exact. */

@@ -22,12 +22,10 @@ void api_put_optional(struct api_text *text, const char *name, const char *value
 
 static void add_words(struct api_text *text, const char *const *words)
 {
-    api_text_put(text, ",\"values\":[");
-    for (size_t i = 0; words[i]; i++) {
-        api_text_add(text, ",", i > 0);
-        api_text_string(text, words[i]);
-    }
-    api_text_put(text, "]");
+    api_text_open(text, "values", '[');
+    for (size_t i = 0; words[i]; i++)
+        api_text_member(text, NULL, words[i]);
+    api_text_close(text, ']');
 }
 
 /* ---- Parameters ---- */
@@ -47,8 +45,9 @@ static const char *type_name(enum pe_type type)
     return "object";
 }
 
-static void add_number(struct api_text *text, enum pe_type type, double x)
+static void add_number(struct api_text *text, const char *name, enum pe_type type, double x)
 {
+    api_text_name(text, name);
     if (type == PE_T_INT && fabs(x) < 9e18)
         api_text_integer(text, (int64_t)x);
     else
@@ -60,23 +59,18 @@ static void add_range(struct api_text *text, const struct pe_param *row)
 {
     if (row->type != PE_T_INT && row->type != PE_T_REAL && row->type != PE_T_REALS)
         return;
-    if (row->min > -1e300) {
-        api_text_put(text, ",\"min\":");
-        add_number(text, row->type, row->min);
-    }
-    if (row->max < 1e300) {
-        api_text_put(text, ",\"max\":");
-        add_number(text, row->type, row->max);
-    }
+    if (row->min > -1e300)
+        add_number(text, "min", row->type, row->min);
+    if (row->max < 1e300)
+        add_number(text, "max", row->type, row->max);
 }
 
 void api_put_interval(struct api_text *text, const char *name, enum pe_type type, const struct pe_interval *interval)
 {
-    api_text_format(text, ",\"%s\":[", name);
-    add_number(text, type, interval->lo);
-    api_text_put(text, ",");
-    add_number(text, type, interval->hi);
-    api_text_put(text, "]");
+    api_text_open(text, name, '[');
+    add_number(text, NULL, type, interval->lo);
+    add_number(text, NULL, type, interval->hi);
+    api_text_close(text, ']');
 }
 
 /* What a form needs beside type and range. Only numbers have a slider. */
@@ -93,20 +87,21 @@ static void add_control(struct api_text *text, const struct pe_param *row)
 
 void api_put_param(struct api_text *text, const struct pe_param *row, struct api_wording wording)
 {
-    api_text_named(text, "{\"name\":", row->name);
+    api_text_open(text, NULL, '{');
+    api_text_member(text, "name", row->name);
     api_text_aliases(text, row->alias);
     api_text_member(text, "type", type_name(row->type));
     /* null: an absent value is derived, and the summary states from which values. */
-    api_text_put(text, ",\"default\":");
     if (row->type == PE_T_OBJECT || row->type == PE_T_REALS || row->type == PE_T_VALUE || isnan(row->fallback) ||
-        (row->type == PE_T_WORD && row->fallback < 0))
+        (row->type == PE_T_WORD && row->fallback < 0)) {
+        api_text_name(text, "default");
         api_text_put(text, "null");
-    else if (row->type == PE_T_BOOL)
-        api_text_put(text, row->fallback != 0 ? "true" : "false");
+    } else if (row->type == PE_T_BOOL)
+        api_text_flag(text, "default", row->fallback != 0);
     else if (row->type == PE_T_WORD)
-        api_text_string(text, row->words[(int)row->fallback]);
+        api_text_member(text, "default", row->words[(int)row->fallback]);
     else
-        add_number(text, row->type, row->fallback);
+        add_number(text, "default", row->type, row->fallback);
     add_range(text, row);
     if (row->type == PE_T_WORD)
         add_words(text, row->words);
@@ -117,7 +112,7 @@ void api_put_param(struct api_text *text, const struct pe_param *row, struct api
     api_put_about(text, &row->about, wording);
     if (row->type == PE_T_OBJECT)
         api_put_params(text, row->fields, NULL, wording);
-    api_text_put(text, "}");
+    api_text_close(text, '}');
 }
 
 /* The rows of two tables as one list; more may be NULL. A row of the second table is omitted if the first has a row of
@@ -125,15 +120,11 @@ void api_put_param(struct api_text *text, const struct pe_param *row, struct api
 void api_put_params(struct api_text *text, const struct pe_param *rows, const struct pe_param *more,
                     struct api_wording wording)
 {
-    api_text_put(text, ",\"parameters\":[");
-    for (const struct pe_param *row = rows; row->name; row++) {
-        api_text_add(text, ",", row > rows);
+    api_text_open(text, "parameters", '[');
+    for (const struct pe_param *row = rows; row->name; row++)
         api_put_param(text, row, wording);
-    }
     for (; more && more->name; more++)
-        if (!pe_param_find(rows, more->name)) {
-            api_text_put(text, ",");
+        if (!pe_param_find(rows, more->name))
             api_put_param(text, more, wording);
-        }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
 }

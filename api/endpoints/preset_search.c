@@ -171,13 +171,14 @@ static void print_line(struct search *s, const struct entry *entry)
 
 static void print_entry(struct search *s, const struct entry *entry)
 {
-    api_text_put(s->out, s->n_printed++ ? ",{" : "{");
+    s->n_printed++;
+    api_text_open(s->out, NULL, '{');
     if (entry->kept)
         api_preset_stored(s->out, entry->name, entry->kept);
     else
         api_preset_print(s->out, entry->preset, s->lang);
     api_text_member(s->out, "scheme", scheme_of(entry->preset->layers));
-    api_text_put(s->out, "}");
+    api_text_close(s->out, '}');
 }
 
 static void try_entry(struct search *s, const struct entry *entry, int rank)
@@ -227,10 +228,11 @@ static void print(struct search *s)
         api_text_add(s->out, "\n", !s->n_found);
         return;
     }
-    api_text_format(s->out, "],\"total\":%zu", s->n_found);
+    api_text_close(s->out, ']');
+    api_text_count(s->out, "total", (int64_t)s->n_found);
     if (nearest)
         api_text_member(s->out, "nearest", nearest);
-    api_text_put(s->out, "}");
+    api_text_close(s->out, '}');
 }
 
 static bool hold_cards(struct search *s)

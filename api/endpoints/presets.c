@@ -15,47 +15,30 @@
 static void add_config(struct api_text *text, const struct pe_preset_layer *layer)
 {
     struct pe_value config = {.kind = PE_OBJECT, .object = {layer->fields, layer->n_fields}};
-    api_text_put(text, "\"config\":");
+    api_text_name(text, "config");
     api_text_value(text, &config);
 }
 
 /* The layers of other types than the first; `config` shows the first. */
 static void add_layers(struct api_text *text, const struct pe_preset *preset)
 {
-    api_text_put(text, ",\"layers\":[");
+    api_text_open(text, "layers", '[');
     for (size_t i = 0; i < preset->n_layers; i++) {
-        api_text_put(text, i ? ",{\"layer_type\":" : "{\"layer_type\":");
-        api_text_string(text, preset->layers[i].layer_type);
-        api_text_put(text, ",");
+        api_text_open(text, NULL, '{');
+        api_text_member(text, "layer_type", preset->layers[i].layer_type);
         add_config(text, &preset->layers[i]);
-        api_text_put(text, "}");
+        api_text_close(text, '}');
     }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
 }
 
 void api_preset_print(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang)
 {
     api_preset_about_in(text, preset, lang);
     api_text_aliases(text, preset->aliases);
-    api_text_put(text, ",");
     add_config(text, preset->layers);
     if (preset->n_layers > 1)
         add_layers(text, preset);
-}
-
-static void add_preset(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang)
-{
-    api_text_put(text, "{");
-    api_preset_print(text, preset, lang);
-    api_text_put(text, "}");
-}
-
-static void add_presets(struct api_text *text, enum pe_lang lang)
-{
-    for (size_t i = 0; i < pe_n_presets(); i++) {
-        api_text_add(text, ",", i > 0);
-        add_preset(text, pe_preset_at(i), lang);
-    }
 }
 
 /* ---- The list ---- */
@@ -63,7 +46,11 @@ static void add_presets(struct api_text *text, enum pe_lang lang)
 static void print_presets(struct api_text *text, const void *about)
 {
     api_text_put(text, "{\"presets\":[");
-    add_presets(text, *(const enum pe_lang *)about);
+    for (size_t i = 0; i < pe_n_presets(); i++) {
+        api_text_open(text, NULL, '{');
+        api_preset_print(text, pe_preset_at(i), *(const enum pe_lang *)about);
+        api_text_close(text, '}');
+    }
     api_text_put(text, "]}");
 }
 

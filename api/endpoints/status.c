@@ -1,8 +1,6 @@
 /* What the server reports of itself: /healthz, /readyz, /metrics and /version for operators, /limits for clients. */
 #include "api/routes.h"
 
-#include <inttypes.h>
-
 static struct api_reply *state_reply(const char *state)
 {
     struct api_text text;
@@ -36,13 +34,12 @@ struct api_reply *api_version(struct api_request *request)
 {
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
-    api_text_put(&text, "{\"name\":\"posenc\",\"version\":");
-    api_text_string(&text, PE_VERSION);
-    api_text_put(&text, ",\"commit\":");
-    api_text_string(&text, request->host->commit ? request->host->commit : "unknown");
-    api_text_put(&text, ",\"isa\":");
-    api_text_string(&text, pe_isa_name(pe_isa()));
-    api_text_put(&text, "}");
+    api_text_open(&text, NULL, '{');
+    api_text_member(&text, "name", "posenc");
+    api_text_member(&text, "version", PE_VERSION);
+    api_text_member(&text, "commit", request->host->commit ? request->host->commit : "unknown");
+    api_text_member(&text, "isa", pe_isa_name(pe_isa()));
+    api_text_close(&text, '}');
     return api_reply_text(200, api_json_type, &text);
 }
 
@@ -64,38 +61,21 @@ static void add_limits(struct api_text *text, const struct api_host *host)
                   {"picture_side", API_PICTURE_SIDE_MAX}, {"configs", PE_ENTRIES_MAX},
                   {"position", (uint64_t)furthest()}};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-        api_text_format(text, "%s\"%s\":%" PRIu64, i ? "," : "", limits[i].name, limits[i].value);
-}
-
-static void add_flag(struct api_text *text, const char *name, bool flag)
-{
-    api_text_format(text, ",\"%s\":%s", name, flag ? "true" : "false");
-}
-
-static void add_route(struct api_text *text, const struct api_route *route)
-{
-    api_text_string(text, route->pattern);
-    api_text_put(text, ":[");
-    bool is_first = true;
-    for (const struct api_method_row *row = api_methods; row->name; row++) {
-        if (!(row->method & route->methods))
-            continue;
-        api_text_add(text, ",", !is_first);
-        api_text_string(text, row->name);
-        is_first = false;
-    }
-    api_text_put(text, "]");
+        api_text_count(text, limits[i].name, (int64_t)limits[i].value);
 }
 
 static void add_routes(struct api_text *text, struct api_request *request)
 {
     const struct api_route *route;
-    api_text_put(text, ",\"routes\":{");
+    api_text_open(text, "routes", '{');
     for (size_t i = 0; (route = request->route_at(i)); i++) {
-        api_text_add(text, ",", i > 0);
-        add_route(text, route);
+        api_text_open(text, route->pattern, '[');
+        for (const struct api_method_row *row = api_methods; row->name; row++)
+            if (row->method & route->methods)
+                api_text_member(text, NULL, row->name);
+        api_text_close(text, ']');
     }
-    api_text_put(text, "}");
+    api_text_close(text, '}');
 }
 
 /* It depends on the token, and options change with a restart, so no cache may store it. */
@@ -104,11 +84,11 @@ struct api_reply *api_limits(struct api_request *request)
     enum api_access access = request->call->access;
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
-    api_text_put(&text, "{");
+    api_text_open(&text, NULL, '{');
     add_limits(&text, request->host);
-    add_flag(&text, "private", access != API_ACCESS_OPEN);
-    add_flag(&text, "may_write", access == API_ACCESS_OPEN || access == API_ACCESS_WRITE);
+    api_text_flag(&text, "private", access != API_ACCESS_OPEN);
+    api_text_flag(&text, "may_write", access == API_ACCESS_OPEN || access == API_ACCESS_WRITE);
     add_routes(&text, request);
-    api_text_put(&text, "}");
+    api_text_close(&text, '}');
     return api_reply_uncached(api_reply_text(200, api_json_type, &text));
 }

@@ -159,8 +159,9 @@ size_t api_bytes_print(const struct api_plan_body *stream, const struct api_segm
 
 /* Adds what JSON states of the plan: "scheme":…,"config":{…} and, if the request named one, ,"preset":{…}. */
 void api_json_plan(struct api_text *text, const struct api_request *request);
-/* … and behind the tensors: ,"empty_rows":n,"terms":[…], where it has them. plan may be NULL. */
-void api_json_end_of_plan(struct api_text *text, const struct pe_plan *plan);
+/* What follows its tensors, where it has them: empty_rows, and terms, the names along the first axis of that output.
+ * plan may be NULL. */
+void api_json_rest(struct api_text *text, const struct pe_plan *plan);
 
 /* ---- safetensors.c ---- */
 

@@ -3,16 +3,12 @@
 #include "api/numbers/numbers.h"
 #include "api/formats/format.h"
 
-#include <inttypes.h>
-
 /* Opens the tensor's object up to its numbers. */
-static void begin_tensor(struct api_text *text, const struct pe_output *output, size_t index)
+static void begin_tensor(struct api_text *text, const struct pe_output *output)
 {
-    api_text_add(text, ",", index > 0);
-    api_text_string(text, output->name);
-    api_text_put(text, ":{\"dtype\":\"");
-    api_text_put(text, pe_dtype_name(output->dtype));
-    api_text_put(text, "\",\"shape\":");
+    api_text_open(text, output->name, '{');
+    api_text_member(text, "dtype", pe_dtype_name(output->dtype));
+    api_text_name(text, "shape");
     api_text_shape(text, output->shape, output->rank);
 }
 
@@ -60,11 +56,11 @@ static void add_layer_type(struct api_text *text, const struct pe_preset *preset
 void api_json_plan(struct api_text *text, const struct api_request *request)
 {
     const struct pe_plan *plan = request->opening.source.plan;
-    api_text_named(text, "\"scheme\":", pe_plan_scheme(plan)->name);
-    api_text_put(text, ",\"config\":");
+    api_text_member(text, "scheme", pe_plan_scheme(plan)->name);
+    api_text_name(text, "config");
     api_text_add(text, request->opening.config, request->opening.config_bytes);
     if (pe_plan_preset(plan)) {
-        api_text_put(text, ",\"preset\":{");
+        api_text_open(text, "preset", '{');
         api_preset_about(text, pe_plan_preset(plan));
         add_layer_type(text, pe_plan_preset(plan), request);
         /* By which name the preset was asked for. */
@@ -77,29 +73,28 @@ void api_json_plan(struct api_text *text, const struct api_request *request)
 static void begin_answer(const struct api_request *request, struct api_text *text)
 {
     api_text_put(text, "{");
-    if (request->opening.source.plan) {
+    if (request->opening.source.plan)
         api_json_plan(text, request);
-        api_text_put(text, ",");
-    }
     for (size_t i = 0; i < request->opening.n_members; i++) {
-        api_text_string(text, request->opening.members[i].name);
-        api_text_put(text, ":");
+        api_text_name(text, request->opening.members[i].name);
         api_text_add(text, request->opening.members[i].json, request->opening.members[i].n);
-        api_text_put(text, ",");
     }
-    api_text_put(text, "\"tensors\":{");
+    api_text_open(text, "tensors", '{');
 }
 
-/* The names along the first axis of the output `terms`. */
-void api_json_end_of_plan(struct api_text *text, const struct pe_plan *plan)
+void api_json_rest(struct api_text *text, const struct pe_plan *plan)
 {
     const char *names[PE_TERMS_MAX];
-    uint64_t empty_rows;
     size_t n = plan ? pe_plan_terms(plan, names) : 0;
+    uint64_t empty_rows;
     if (plan && pe_plan_empty_rows(plan, &empty_rows))
-        api_text_format(text, ",\"empty_rows\":%" PRIu64, empty_rows);
+        api_text_count(text, "empty_rows", (int64_t)empty_rows);
+    if (n == 0)
+        return;
+    api_text_open(text, "terms", '[');
     for (size_t i = 0; i < n; i++)
-        api_text_format(text, "%s\"%s\"%s", i ? "," : ",\"terms\":[", names[i], i + 1 < n ? "" : "]");
+        api_text_member(text, NULL, names[i]);
+    api_text_close(text, ']');
 }
 
 static bool open(struct api_request *request)
@@ -108,13 +103,13 @@ static bool open(struct api_request *request)
     api_text_init(&text, API_TEXT_MAX);
     begin_answer(request, &text);
     for (size_t i = 0; i < api_source_count(&request->opening.source); i++) {
-        begin_tensor(&text, api_source_output(&request->opening.source, i), i);
+        begin_tensor(&text, api_source_output(&request->opening.source, i));
         if (request->form.data && !add_numbers(request, &text, i))
             return false; /* on failure the text has been freed */
         api_text_put(&text, "}");
     }
     api_text_put(&text, "}");
-    api_json_end_of_plan(&text, request->opening.source.plan);
+    api_json_rest(&text, request->opening.source.plan);
     api_text_put(&text, "}");
     return api_body_take(request, &text);
 }

@@ -4,14 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void add_field(struct api_text *text, const struct pe_field *field)
-{
-    api_text_put(text, ",");
-    api_text_string(text, field->name);
-    api_text_put(text, ":");
-    api_text_value(text, &field->value);
-}
-
 /* The fields of the sequence, except those that the configuration repeats. */
 static bool is_of_sequence(const struct api_request *request, const char *name)
 {
@@ -33,14 +25,17 @@ static size_t add_fields(struct api_text *text, const struct api_request *reques
     size_t n = 0;
     for (size_t i = 0; i < request->n_fields; i++)
         if (request->fields[i].value.kind != PE_NULL && is_one(request, request->fields[i].name)) {
-            add_field(text, &request->fields[i]);
+            api_text_name(text, request->fields[i].name);
+            api_text_value(text, &request->fields[i].value);
             n++;
         }
     return n;
 }
 
-static void add_bound(struct api_text *text, int64_t x)
+/* null: not stated. */
+static void add_integer(struct api_text *text, int64_t x)
 {
+    api_text_name(text, NULL);
     if (x == PE_UNSET_INT)
         api_text_put(text, "null");
     else
@@ -50,16 +45,14 @@ static void add_bound(struct api_text *text, int64_t x)
 static void add_cut(struct api_text *text, const struct pe_cut *cut)
 {
     if (cut->is_index) {
-        api_text_integer(text, cut->start);
+        add_integer(text, cut->start);
         return;
     }
-    api_text_put(text, "[");
-    add_bound(text, cut->start);
-    api_text_put(text, ",");
-    add_bound(text, cut->stop);
-    api_text_put(text, ",");
-    api_text_integer(text, cut->step);
-    api_text_put(text, "]");
+    api_text_open(text, NULL, '[');
+    add_integer(text, cut->start);
+    add_integer(text, cut->stop);
+    add_integer(text, cut->step);
+    api_text_close(text, ']');
 }
 
 /* The slice of the picture's output, which is then the only one. The first slice that applies counts, as in the
@@ -72,12 +65,10 @@ static void add_slice(struct api_text *text, const struct api_form *form, const 
     if (at == form->n_slices)
         return;
     const struct pe_slice *slice = &form->slices[at];
-    api_text_put(text, ",\"slice\":[");
-    for (unsigned i = 0; i < slice->n_cuts; i++) {
-        api_text_add(text, ",", i > 0);
+    api_text_open(text, "slice", '[');
+    for (unsigned i = 0; i < slice->n_cuts; i++)
         add_cut(text, &slice->cuts[i]);
-    }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
     if (form->reduce != PE_REDUCE_SAMPLE)
         api_text_member(text, "reduce", api_reduce_names[form->reduce]);
 }
@@ -88,20 +79,20 @@ static void add_form(struct api_text *text, const struct api_request *request, c
     api_text_member(text, "format", request->opening.stream->format->name);
     if (pe_dtype_is_real(picture->output->dtype))
         api_text_member(text, "dtype", pe_dtype_name(picture->output->dtype));
-    api_text_put(text, ",\"outputs\":[");
-    api_text_string(text, picture->output->name);
-    api_text_put(text, "]");
+    api_text_open(text, "outputs", '[');
+    api_text_member(text, NULL, picture->output->name);
+    api_text_close(text, ']');
     add_slice(text, &request->form, picture->output->name);
     api_text_member(text, "cmap", api_cmap_names[api_form_cmap(&request->form)]);
     if (zoom)
-        api_text_format(text, ",\"zoom\":%" PRIu64, zoom);
+        api_text_count(text, "zoom", (int64_t)zoom);
     if (request->form.legend)
-        api_text_put(text, ",\"legend\":true");
+        api_text_flag(text, "legend", true);
     if (!picture->has_range)
         return;
-    api_text_put(text, ",\"vmin\":");
+    api_text_name(text, "vmin");
     api_text_real(text, picture->low);
-    api_text_put(text, ",\"vmax\":");
+    api_text_name(text, "vmax");
     api_text_real(text, picture->high);
 }
 

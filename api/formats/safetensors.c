@@ -27,8 +27,8 @@ static int compare(const void *left, const void *right)
 
 static void add_plan(struct api_text *text, const struct api_request *request)
 {
-    api_text_named(text, ",\"scheme\":", pe_plan_scheme(request->opening.source.plan)->name);
-    api_text_put(text, ",\"config\":");
+    api_text_member(text, "scheme", pe_plan_scheme(request->opening.source.plan)->name);
+    api_text_name(text, "config");
     api_text_string_n(text, request->opening.config, request->opening.config_bytes);
     uint64_t empty_rows;
     if (pe_plan_empty_rows(request->opening.source.plan, &empty_rows))
@@ -42,9 +42,7 @@ static void add_plan(struct api_text *text, const struct api_request *request)
 /* A member that is a string is that text, any other its JSON. */
 static void add_member(struct api_text *text, const struct api_member *member)
 {
-    api_text_put(text, ",");
-    api_text_string(text, member->name);
-    api_text_put(text, ":");
+    api_text_name(text, member->name);
     if (*member->json == '"')
         api_text_add(text, member->json, member->n);
     else
@@ -93,9 +91,9 @@ static uint64_t add_header(struct api_text *text, const struct api_request *requ
         const struct pe_output *output = entries->at[i].output;
         uint64_t begin = end;
         end += output->n_rows * output->row_len * pe_dtype_size(output->dtype);
-        api_text_put(text, ",");
-        api_text_string(text, output->name);
-        api_text_format(text, ":{\"dtype\":\"%s\",\"shape\":", api_dtype_name(API_SAFETENSORS, output->dtype));
+        api_text_open(text, output->name, '{');
+        api_text_member(text, "dtype", api_dtype_name(API_SAFETENSORS, output->dtype));
+        api_text_name(text, "shape");
         api_text_shape(text, output->shape, output->rank);
         api_text_format(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
     }

@@ -28,15 +28,16 @@ struct kept {
 /* null where it is not known, as GET writes it. */
 static void add_stored(struct api_text *text, const char *name, const char *value)
 {
+    api_text_name(text, name);
     if (value)
-        api_text_member(text, name, value);
+        api_text_string(text, value);
     else
-        api_text_format(text, ",\"%s\":null", name);
+        api_text_put(text, "null");
 }
 
 void api_preset_members(struct api_text *text, const struct api_preset_members *members)
 {
-    api_text_put(text, "\"config\":");
+    api_text_name(text, "config");
     api_text_value(text, members->config);
     if (members->source)
         api_text_member(text, "source", members->source);
@@ -48,7 +49,7 @@ void api_preset_members(struct api_text *text, const struct api_preset_members *
 
 void api_preset_stored(struct api_text *text, const char *name, const struct api_stored_preset *kept)
 {
-    api_text_named(text, "\"name\":", name);
+    api_text_member(text, "name", name);
     api_text_put(text, ",");
     api_text_put(text, kept->members);
 }
@@ -259,7 +260,7 @@ bool api_preset_take_within(struct api_request *request, const char *name, const
 
 static void add_source(struct api_text *text, const struct pe_preset *preset)
 {
-    api_text_named(text, "\"name\":", preset->name);
+    api_text_member(text, "name", preset->name);
     if (preset->source)
         api_text_member(text, "source", preset->source);
     if (pe_certainty_name(preset->certainty))
@@ -281,14 +282,13 @@ void api_preset_asked(struct api_text *text, const char *asked)
         return;
     api_text_member(text, "asked", asked);
     api_text_member(text, "resolved", name.preset->name);
-    api_text_put(text, ",\"dropped\":[");
+    api_text_open(text, "dropped", '[');
     for (size_t i = 0; i < name.n_dropped; i++) {
         char word[PE_NAME_MAX + 1];
         snprintf(word, sizeof word, "%.*s", (int)name.dropped[i].n, name.dropped[i].text);
-        api_text_put(text, i ? "," : "");
-        api_text_string(text, word);
+        api_text_member(text, NULL, word);
     }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
 }
 
 void api_preset_about_in(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang)

@@ -204,7 +204,7 @@ static void put_width(struct pasting *p, const struct flags *f, const struct see
         is_there |= width[0] && strcmp(seen->row[i]->name, width[0]) == 0;
     double whole = is_there ? 0 : number_of(f, width[1]), heads = is_there ? 0 : number_of(f, width[2]);
     if (heads >= 1 && whole >= heads && whole / heads <= 65536 && fmod(whole, heads) == 0)
-        api_text_format(&p->json, "%s\"%s\":%d", seen->n ? "," : "", width[0], (int)(whole / heads));
+        api_text_count(&p->json, width[0], (int64_t)(whole / heads));
 }
 
 bool pasted_flags_put(struct pasting *p, const struct pe_target_info *target, const struct pasted_word *words, size_t n)
@@ -239,9 +239,7 @@ bool pasted_flags_put(struct pasting *p, const struct pe_target_info *target, co
             return false;
         if (is_again)
             continue;
-        api_text_put(&p->json, seen.n > 1 ? "," : "");
-        api_text_string(&p->json, row->name);
-        api_text_put(&p->json, ":");
+        api_text_name(&p->json, row->name);
         if (!put_value(p, &p->json, row, value))
             return false;
     }

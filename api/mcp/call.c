@@ -407,24 +407,20 @@ static void put_summary(struct api_text *text, const struct api_mcp_call *call, 
 
 static void put_schemes(struct api_text *text)
 {
-    api_text_put(text, "\"schemes\":[");
+    api_text_open(text, "schemes", '[');
     for (size_t i = 0; i < pe_n_schemes(); i++) {
         const struct pe_scheme_info *info = pe_scheme_at(i);
-        api_text_named(text, i ? ",{\"name\":" : "{\"name\":", info->name);
+        api_text_open(text, NULL, '{');
+        api_text_member(text, "name", info->name);
         api_text_member(text, "family", info->family);
         api_text_member(text, "summary", pe_summary_in(pe_spoken(), &info->about));
-        api_text_put(text, ",\"outputs\":[");
-        bool first = true;
-        for (const struct pe_output_row *row = info->outputs; row && row->name; row++) {
-            if (!pe_output_suits(row, info))
-                continue;
-            api_text_add(text, ",", !first);
-            api_text_string(text, row->name);
-            first = false;
-        }
+        api_text_open(text, "outputs", '[');
+        for (const struct pe_output_row *row = info->outputs; row && row->name; row++)
+            if (pe_output_suits(row, info))
+                api_text_member(text, NULL, row->name);
         api_text_format(text, "],\"example\":%s}", info->example);
     }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
 }
 
 /* The members of the endpoint's JSON object, as they are. */
@@ -448,14 +444,14 @@ static void put_answer(struct api_text *text, const struct api_mcp_call *call, c
     api_text_put(text, "\"summary\":");
     api_text_string_n(text, summary.bytes, summary.n);
     if (fits)
-        api_text_format(text, ",\"fits\":%s", strcmp(fits, "?1") == 0 ? "true" : "false");
-    api_text_put(text, ",");
+        api_text_flag(text, "fits", strcmp(fits, "?1") == 0);
     if (call->tool.kind != API_MCP_SCHEMES) {
+        api_text_put(text, ",");
         api_text_add(text, bytes + 1, n - 2);
     } else if (is_one) {
-        api_text_put(text, "\"schemes\":[");
+        api_text_open(text, "schemes", '[');
         api_text_add(text, bytes, n);
-        api_text_put(text, "]");
+        api_text_close(text, ']');
     } else {
         put_schemes(text);
     }

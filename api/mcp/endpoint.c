@@ -67,7 +67,8 @@ static bool list_templates(struct api_text *text, struct api_request *request, s
     (void)request;
     if (!check_cursor(message))
         return false;
-    api_text_put(text, "\"resourceTemplates\":[]");
+    api_text_open(text, "resourceTemplates", '[');
+    api_text_close(text, ']');
     api_mcp_cache(text, message, 3600, false);
     return true;
 }
@@ -82,15 +83,6 @@ static bool list_prompts(struct api_text *text, struct api_request *request, str
     return true;
 }
 
-static bool get_prompt(struct api_text *text, struct api_request *request, struct api_mcp_message *message)
-{
-    size_t begin = text->n;
-    bool fine = api_mcp_prompt_get(text, request, message);
-    if (fine && text->n > begin && text->bytes[begin] == ',') /* the first member */
-        text->bytes[begin] = ' ';
-    return fine;
-}
-
 static const struct method methods[] = {
     {"initialize", OLD, initialize},
     {"ping", OLD, ping},
@@ -101,7 +93,7 @@ static const struct method methods[] = {
     {"resources/templates/list", OLD | NEW, list_templates},
     {"resources/read", OLD | NEW, api_mcp_resource_read},
     {"prompts/list", OLD | NEW, list_prompts},
-    {"prompts/get", OLD | NEW, get_prompt},
+    {"prompts/get", OLD | NEW, api_mcp_prompt_get},
 };
 
 enum { N_METHODS = sizeof methods / sizeof *methods };

@@ -89,19 +89,17 @@ void api_mcp_begin(struct api_text *text, const struct api_mcp_message *message)
     api_text_add(text, message->id, message->id_bytes);
     api_text_put(text, ",\"result\":{");
     if (message->is_new)
-        api_text_put(text, "\"resultType\":\"complete\",");
+        api_text_put(text, "\"resultType\":\"complete\"");
 }
 
-/* Ends the members of the result, each of which has a comma behind it, or none for the last. */
 void api_mcp_end(struct api_text *text, const struct api_mcp_message *message, const char *meta, size_t meta_bytes)
 {
-    bool has_members = text->n && text->bytes[text->n - 1] != '{' && text->bytes[text->n - 1] != ',';
     if (message->is_new || meta) {
-        api_text_put(text, has_members ? ",\"_meta\":{" : "\"_meta\":{");
+        api_text_open(text, "_meta", '{');
         if (message->is_new)
             api_text_put(text, "\"" META "serverInfo\":" SERVER);
         if (meta) {
-            api_text_add(text, ",", message->is_new);
+            api_text_name(text, NULL);
             api_text_add(text, meta, meta_bytes);
         }
         api_text_put(text, "}");
@@ -125,7 +123,8 @@ void api_mcp_initialize(struct api_text *text, const struct api_mcp_message *mes
 
 void api_mcp_discover(struct api_text *text)
 {
-    api_text_format(text, "\"supportedVersions\":%s," CAPABILITIES, versions);
+    api_text_name(text, "supportedVersions");
+    api_text_format(text, "%s," CAPABILITIES, versions);
     api_text_member(text, "instructions", pe_text(api_mcp_instructions));
 }
 

@@ -90,7 +90,7 @@ static void put_alive(struct live *x)
 
 static void put_tensors(struct live *x, const json_t *tensors)
 {
-    const char *name, *separator = "";
+    const char *name;
     const json_t *tensor;
     json_t *mutable = (json_t *)(uintptr_t)tensors;
     api_text_put(&x->out, "\"tensors\":{");
@@ -98,13 +98,12 @@ static void put_tensors(struct live *x, const json_t *tensors)
     {
         const json_t *data = json_object_get(tensor, "data");
         size_t n = json_array_size(data), shown = (size_t)x->values < n ? (size_t)x->values : n;
-        api_text_format(&x->out, "%s\"%s\":{\"dtype\":\"f64\",\"shape\":[%zu],\"bytes\":%zu", separator, name, n,
-                        n * 8);
-        separator = ",";
+        api_text_name(&x->out, name);
+        api_text_format(&x->out, "{\"dtype\":\"f64\",\"shape\":[%zu],\"bytes\":%zu", n, n * 8);
         if (shown)
             api_text_format(&x->out, ",\"shown\":[[0,%zu]],\"data\":[", shown);
         for (size_t i = 0; i < shown; i++) {
-            api_text_add(&x->out, ",", i > 0);
+            api_text_name(&x->out, NULL);
             api_text_real(&x->out, json_number_value(json_array_get(data, i)));
         }
         api_text_put(&x->out, shown ? "]}" : "}");

@@ -49,17 +49,20 @@ enum { N_PROMPTS = sizeof prompts / sizeof *prompts };
 
 void api_mcp_prompts_print(struct api_text *text)
 {
-    api_text_put(text, "\"prompts\":[");
+    api_text_open(text, "prompts", '[');
     for (size_t i = 0; i < N_PROMPTS; i++) {
         const struct prompt *p = &prompts[i];
-        api_text_named(text, i ? ",{\"name\":" : "{\"name\":", p->name);
+        api_text_open(text, NULL, '{');
+        api_text_member(text, "name", p->name);
         api_text_member(text, "title", p->title);
         api_text_member(text, "description", p->description);
-        api_text_put(text, ",\"arguments\":[");
+        api_text_open(text, "arguments", '[');
         for (size_t k = 0; p->arguments[k].name; k++) {
-            api_text_named(text, k ? ",{\"name\":" : "{\"name\":", p->arguments[k].name);
+            api_text_open(text, NULL, '{');
+            api_text_member(text, "name", p->arguments[k].name);
             api_text_member(text, "description", p->arguments[k].about);
-            api_text_format(text, ",\"required\":%s}", p->arguments[k].is_needed ? "true" : "false");
+            api_text_flag(text, "required", p->arguments[k].is_needed);
+            api_text_close(text, '}');
         }
         api_text_put(text, "]}");
     }
@@ -148,7 +151,7 @@ bool api_mcp_prompt_get(struct api_text *text, struct api_request *request, stru
     }
     if (fine) {
         api_text_member(text, "description", p->description);
-        api_text_put(text, ",\"messages\":[");
+        api_text_open(text, "messages", '[');
         put_message(text, p, arguments);
         if (strcmp(p->arguments[0].name, "scheme") == 0)
             fine = put_scheme(text, arguments, message);

@@ -184,18 +184,17 @@ static bool put_story(struct api_text *text, const struct api_page *page, const 
 
 /* ---- The list ---- */
 
-static void put_entry(struct api_text *text, const char *place, const char *name, const char *title, bool *first)
+static void put_entry(struct api_text *text, const char *place, const char *name, const char *title)
 {
-    api_text_put(text, *first ? "{\"uri\":\"" : ",{\"uri\":\"");
-    api_text_format(text, "%s%s\"", place, name);
+    api_text_name(text, NULL);
+    api_text_format(text, "{\"uri\":\"%s%s\"", place, name);
     api_text_member(text, "name", name);
     if (title)
         api_text_member(text, "title", title);
     api_text_put(text, ",\"mimeType\":\"text/markdown\"}");
-    *first = false;
 }
 
-static void put_stored(struct api_text *text, const struct api_store *store, bool *first)
+static void put_stored(struct api_text *text, const struct api_store *store)
 {
     const struct api_stored_file **cards = store ? malloc(store->files_max * sizeof *cards) : NULL;
     size_t n = cards ? store->list(store->self, cards) : 0;
@@ -203,7 +202,7 @@ static void put_stored(struct api_text *text, const struct api_store *store, boo
         text->state = API_TEXT_NO_MEMORY;
     for (size_t i = 0; i < n; i++) {
         if (!pe_preset_find(cards[i]->name))
-            put_entry(text, PRESETS, cards[i]->name, NULL, first);
+            put_entry(text, PRESETS, cards[i]->name, NULL);
         store->drop_card(store->self, cards[i]);
     }
     free(cards);
@@ -213,16 +212,15 @@ void api_mcp_resources_print(struct api_text *text, const struct api_request *re
 {
     const struct api_page *page = request->host->page;
     char story[STORY_NAME_MAX];
-    bool first = true;
-    api_text_put(text, "\"resources\":[");
+    api_text_open(text, "resources", '[');
     for (size_t i = 0; i < pe_n_schemes(); i++)
-        put_entry(text, SCHEMES, pe_scheme_at(i)->name, pe_label_in(PE_EN, &pe_scheme_at(i)->about), &first);
+        put_entry(text, SCHEMES, pe_scheme_at(i)->name, pe_label_in(PE_EN, &pe_scheme_at(i)->about));
     for (size_t i = 0; i < pe_n_presets(); i++)
-        put_entry(text, PRESETS, pe_preset_at(i)->name, pe_preset_at(i)->label, &first);
-    put_stored(text, request->host->presets, &first);
+        put_entry(text, PRESETS, pe_preset_at(i)->name, pe_preset_at(i)->label);
+    put_stored(text, request->host->presets);
     for (size_t i = 0; page && i < page->n_files; i++)
         if (story_at(page, i, story))
-            put_entry(text, STORIES, story, NULL, &first);
+            put_entry(text, STORIES, story, NULL);
     api_text_put(text, "]");
 }
 
@@ -310,7 +308,8 @@ bool api_mcp_resource_read(struct api_text *text, struct api_request *request, s
         api_text_drop(&markdown);
         return fail_uri(request, uri, message);
     }
-    api_text_named(text, "\"contents\":[{\"uri\":", uri);
+    api_text_open(text, "contents", '[');
+    api_text_named(text, "{\"uri\":", uri);
     api_text_put(text, ",\"mimeType\":\"text/markdown\",\"text\":");
     api_text_string_n(text, markdown.bytes, markdown.n);
     api_text_put(text, "}]");

@@ -65,7 +65,7 @@ void api_mcp_put_tensors(struct api_text *text, const struct api_source *source,
 {
     *complete = true;
     *bytes = 0;
-    api_text_put(text, "\"tensors\":{");
+    api_text_open(text, "tensors", '{');
     for (size_t i = 0; i < api_source_count(source); i++) {
         const struct pe_output *output = api_source_output(source, i);
         uint64_t stops[PE_RANK_MAX], count = output->n_rows * output->row_len,
@@ -73,9 +73,9 @@ void api_mcp_put_tensors(struct api_text *text, const struct api_source *source,
         size_t n = values && count ? choose(output, values, stops) : 0;
         *bytes += n_bytes;
         *complete = *complete && n == count;
-        api_text_add(text, ",", i > 0);
-        api_text_string(text, output->name);
-        api_text_format(text, ":{\"dtype\":\"%s\",\"shape\":", pe_dtype_name(output->dtype));
+        api_text_open(text, output->name, '{');
+        api_text_member(text, "dtype", pe_dtype_name(output->dtype));
+        api_text_name(text, "shape");
         api_text_shape(text, output->shape, output->rank);
         api_text_format(text, ",\"bytes\":%" PRIu64, n_bytes);
         if (n) {
@@ -216,7 +216,8 @@ void api_mcp_result(struct api_text *text, const struct api_mcp_message *message
     api_text_add(&whole, structured, n);
     api_text_put(&whole, "}");
     api_mcp_begin(text, message);
-    api_text_put(text, "\"content\":[{\"type\":\"text\",\"text\":");
+    api_text_open(text, "content", '[');
+    api_text_put(text, "{\"type\":\"text\",\"text\":");
     api_text_string_n(text, whole.bytes, whole.n);
     api_text_put(text, "}");
     if (png) {
@@ -247,7 +248,8 @@ void api_mcp_result_problem(struct api_text *text, const struct api_mcp_message 
     if (problem->error.pointer[0])
         api_text_format(&sentence, " (at %s)", problem->error.pointer);
     api_mcp_begin(text, message);
-    api_text_put(text, "\"content\":[{\"type\":\"text\",\"text\":");
+    api_text_open(text, "content", '[');
+    api_text_put(text, "{\"type\":\"text\",\"text\":");
     api_text_string_n(text, sentence.bytes, sentence.n);
     api_text_put(text, "}],\"isError\":true");
     api_mcp_end(text, message, meta.bytes, meta.n);
@@ -318,15 +320,13 @@ static void put_summary(struct api_text *text, const struct api_mcp_call *call, 
 static void put_members(struct api_text *text, const struct api_request *request)
 {
     const struct pe_plan *plan = request->opening.source.plan;
-    if (plan) {
-        api_text_put(text, ",");
+    if (plan)
         api_json_plan(text, request);
-    }
     for (size_t i = 0; i < request->opening.n_members; i++) {
-        api_text_format(text, ",\"%s\":", request->opening.members[i].name);
+        api_text_name(text, request->opening.members[i].name);
         api_text_add(text, request->opening.members[i].json, request->opening.members[i].n);
     }
-    api_json_end_of_plan(text, plan);
+    api_json_rest(text, plan);
 }
 
 /* npy holds one tensor, of a dtype that NumPy has. */

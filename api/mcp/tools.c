@@ -118,7 +118,6 @@ struct schema {
     struct api_text *text;
     const char *names[API_FIELDS_MAX];
     size_t n;
-    bool first;
 };
 
 static bool begin_property(struct schema *s, const char *name)
@@ -129,7 +128,7 @@ static bool begin_property(struct schema *s, const char *name)
     if (s->n == API_FIELDS_MAX)
         return false;
     s->names[s->n++] = name;
-    api_openapi_property(s->text, name, &s->first);
+    api_text_name(s->text, name);
     return true;
 }
 
@@ -147,10 +146,11 @@ static void print_short(struct api_text *text, const struct pe_param *row, bool 
     api_text_named(text, "{\"description\":", pe_label_in(PE_EN, &row->about));
     if (type_of(row->type))
         api_text_member(text, "type", type_of(row->type));
-    for (size_t i = 0; agree && row->type == PE_T_WORD && row->words[i]; i++) {
-        api_text_put(text, i ? "," : ",\"enum\":[");
-        api_text_string(text, row->words[i]);
-        api_text_add(text, "]", row->words[i + 1] == NULL);
+    if (agree && row->type == PE_T_WORD) {
+        api_text_open(text, "enum", '[');
+        for (size_t i = 0; row->words[i]; i++)
+            api_text_member(text, NULL, row->words[i]);
+        api_text_close(text, ']');
     }
     if (agree && (row->type == PE_T_INT || row->type == PE_T_REAL) && row->max < 1e9)
         api_text_format(text, ",\"minimum\":%.17g,\"maximum\":%.17g", row->min, row->max);
@@ -201,17 +201,12 @@ static void put_property(struct schema *s, const char *name, const char *type, c
 
 static void put_schemes(struct schema *s, const struct api_route *route)
 {
-    bool first = true;
     if (!begin_property(s, "scheme"))
         return;
     api_text_put(s->text, "{\"type\":\"string\",\"enum\":[");
-    for (size_t i = 0; i < pe_n_schemes(); i++) {
-        if (!pe_scheme_can(pe_scheme_at(i), route->operation))
-            continue;
-        api_text_add(s->text, ",", !first);
-        api_text_string(s->text, pe_scheme_at(i)->name);
-        first = false;
-    }
+    for (size_t i = 0; i < pe_n_schemes(); i++)
+        if (pe_scheme_can(pe_scheme_at(i), route->operation))
+            api_text_member(s->text, NULL, pe_scheme_at(i)->name);
     api_text_put(s->text, "]}");
 }
 
@@ -354,7 +349,7 @@ static bool is_catalogue(const struct api_mcp_tool *tool) { return tool->kind <=
 
 static void put_input_schema(struct api_text *text, const struct api_mcp_tool *tool)
 {
-    struct schema s = {.text = text, .first = true};
+    struct schema s = {.text = text};
     api_text_put(text, "{\"type\":\"object\",\"properties\":{");
     if (is_catalogue(tool)) {
         put_catalogue(&s, tool);
@@ -431,7 +426,8 @@ static void put_output_schema(struct api_text *text, const struct api_mcp_tool *
 
 static void put_tool(struct api_text *text, const struct api_mcp_tool *tool)
 {
-    api_text_named(text, "{\"name\":", tool->name);
+    api_text_open(text, NULL, '{');
+    api_text_member(text, "name", tool->name);
     api_text_member(text, "title", tool->title);
     api_text_member(text, "description", tool->description);
     api_text_put(text, ",\"inputSchema\":");
@@ -446,10 +442,8 @@ void api_mcp_tools_print(struct api_text *text, const struct api_request *reques
 {
     struct api_mcp_tool tool;
     pe_speak_in(PE_EN);
-    api_text_put(text, "\"tools\":[");
-    for (size_t i = 0; api_mcp_tool_at(request, i, &tool); i++) {
-        api_text_add(text, ",", i > 0);
+    api_text_open(text, "tools", '[');
+    for (size_t i = 0; api_mcp_tool_at(request, i, &tool); i++)
         put_tool(text, &tool);
-    }
     api_text_put(text, "]");
 }

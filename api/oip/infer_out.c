@@ -54,18 +54,19 @@ static void begin_answer(const struct api_request *request, struct api_text *tex
         api_text_member(text, "id", answer->request->id);
     if (pe_plan_empty_rows(request->opening.source.plan, &empty_rows))
         api_text_format(text, ",\"parameters\":{\"empty_rows\":%" PRIu64 "}", empty_rows);
-    api_text_put(text, ",\"outputs\":[");
+    api_text_open(text, "outputs", '[');
 }
 
 /* Only rotated tensors have the name of an input. */
-static void begin_output(struct api_text *text, const struct pe_output *output, size_t i)
+static void begin_output(struct api_text *text, const struct pe_output *output)
 {
     char name[64];
     bool is_rotated = strcmp(output->name, "q") == 0 || strcmp(output->name, "k") == 0;
     snprintf(name, sizeof name, "%s%s", output->name, is_rotated ? "_out" : "");
-    api_text_named(text, i ? ",{\"name\":" : "{\"name\":", name);
+    api_text_open(text, NULL, '{');
+    api_text_member(text, "name", name);
     api_text_member(text, "datatype", api_dtype_name(API_OIP, output->dtype));
-    api_text_put(text, ",\"shape\":");
+    api_text_name(text, "shape");
     api_text_shape(text, output->shape, output->rank);
 }
 
@@ -88,7 +89,7 @@ static bool open_json(struct api_request *request)
     begin_answer(request, &text);
     for (size_t i = 0; i < pe_plan_n_outputs(request->opening.source.plan); i++) {
         const struct pe_output *output = pe_plan_output(request->opening.source.plan, i);
-        begin_output(&text, output, i);
+        begin_output(&text, output);
         api_text_put(&text, count_of(output) ? ",\"data\":" : ",\"data\":[]");
         if (count_of(output)) {
             if (!api_body_take(request, &text))
@@ -181,7 +182,7 @@ static bool add_outputs(struct api_request *request, struct api_text *text)
     const struct api_oip_answer *answer = request->about;
     for (size_t i = 0; i < pe_plan_n_outputs(request->opening.source.plan); i++) {
         const struct pe_output *output = pe_plan_output(request->opening.source.plan, i);
-        begin_output(text, output, i);
+        begin_output(text, output);
         if (is_binary(answer->request, i))
             api_text_format(text, ",\"parameters\":{\"binary_data_size\":%" PRIu64 "}",
                             count_of(output) * pe_dtype_size(output->dtype));

@@ -77,7 +77,7 @@ static struct api_reply *list(const char *before, enum entry entry, const char *
     api_text_put(&text, before);
     for (size_t i = 0; i < api_oip_n_models(); i++) {
         struct api_oip_model model = api_oip_model_at(i);
-        api_text_add(&text, ",", i > 0);
+        api_text_name(&text, NULL);
         add_entry(&text, &model, entry);
     }
     api_text_put(&text, after);

@@ -93,10 +93,10 @@ static void add_other_responses(struct api_text *text, const struct api_route *r
                     route->kind == API_PROTOCOL ? "" : "problem+");
 }
 
-static void add_entries(struct api_text *text, const char *name, const char *entry, bool first)
+static void add_entries(struct api_text *text, const char *name, const char *entry)
 {
-    api_text_format(text, "%s\"%s\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/%s\"}}",
-                    first ? "" : ",", name, entry);
+    api_text_name(text, name);
+    api_text_format(text, "{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/%s\"}}", entry);
 }
 
 /* One thing of the catalogue, or lists of them: one under the path's own name, and others beside it. */
@@ -108,9 +108,9 @@ static void add_catalogue_schema(struct api_text *text, const struct api_route *
         return;
     }
     api_text_format(text, "\"schema\":{\"type\":\"object\",\"required\":[\"%s\"],\"properties\":{", name);
-    add_entries(text, name, route->entry, true);
+    add_entries(text, name, route->entry);
     for (const char *const *list = route->lists; list && *list; list++)
-        add_entries(text, *list, route->entry, false);
+        add_entries(text, *list, route->entry);
     api_text_put(text, "}}");
 }
 
@@ -197,19 +197,18 @@ static void add_parameters(struct api_text *text, const struct api_route *route,
                                     route->name,
                                     route->name,
                                     ".zmetadata"};
-    bool first = true;
-    api_text_put(text, ",\"parameters\":[");
+    api_text_open(text, "parameters", '[');
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (!strstr(route->pattern, steps[i]))
             continue;
+        api_text_name(text, NULL);
         api_text_format(text,
-                        "%s{\"name\":\"%s\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"},"
+                        "{\"name\":\"%s\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"},"
                         "\"example\":\"%s\"}",
-                        first ? "" : ",", names[i], examples[i]);
-        first = false;
+                        names[i], examples[i]);
     }
     if (route->lang) {
-        api_text_add(text, ",", !first);
+        api_text_name(text, NULL);
         api_text_put(text, "{\"name\":\"lang\",\"in\":\"query\"");
         api_text_description(text, route->lang);
         api_text_put(text, ",\"schema\":{\"type\":\"string\",\"enum\":[\"en\",\"zh\"]}}");
@@ -239,15 +238,12 @@ static const char *lower(const char *method)
     return "x-query"; /* OpenAPI 3.1 does not know the method QUERY */
 }
 
-static void add_method(struct api_text *text, const struct api_route *route, const char *build, const char *method,
-                       bool *first)
+static void add_method(struct api_text *text, const struct api_route *route, const char *build, const char *method)
 {
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     bool is_change = strcmp(method, "PUT") == 0 || strcmp(method, "DELETE") == 0;
-    api_text_add(text, ",", !*first);
-    *first = false;
-    api_text_format(text, "\"%s\":{\"summary\":", lower(method));
-    api_text_string(text, pe_text(route->summary));
+    api_text_open(text, lower(method), '{');
+    api_text_member(text, "summary", pe_text(route->summary));
     api_text_format(text, ",\"tags\":[\"%s\"]", tags[route->kind]);
     if (strchr(route->pattern, '{') || route->lang)
         add_parameters(text, route, build, is_change);
@@ -274,14 +270,12 @@ static void add_method(struct api_text *text, const struct api_route *route, con
 
 static void add_path(struct api_text *text, const struct api_route *route, const char *build)
 {
-    bool first = true;
-    api_text_string(text, route->pattern);
-    api_text_put(text, ":{");
+    api_text_open(text, route->pattern, '{');
     api_text_put(text, "\"parameters\":[{\"$ref\":\"#/components/parameters/RequestTimeout\"},{\"$ref\":"
-                       "\"#/components/parameters/RequestId\"}],");
+                       "\"#/components/parameters/RequestId\"}]");
     for (const struct api_method_row *row = api_methods; row->name; row++)
         if (row->method & route->methods)
-            add_method(text, route, build, row->name, &first);
+            add_method(text, route, build, row->name);
     api_text_put(text, "}");
 }
 
@@ -318,10 +312,8 @@ static void print(struct api_text *text, const void *about)
         text, "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"posenc\",\"version\":\"" PE_VERSION
               "\",\"description\":\"Transformer positional encodings: tables, rotated queries and keys, attention "
               "maps, analyses\"},\"paths\":{");
-    for (size_t i = 0; (route = request->route_at(i)); i++) {
-        api_text_add(text, ",", i > 0);
+    for (size_t i = 0; (route = request->route_at(i)); i++)
         add_path(text, route, build);
-    }
     api_text_put(text, "},");
     add_components(text);
     api_text_put(text, "}");

@@ -11,10 +11,10 @@
 /* All schemas, as the members of "schemas". */
 void api_openapi_schemas(struct api_text *text);
 
-/* The name of the next member of a JSON object, with its colon. */
-void api_openapi_property(struct api_text *text, const char *name, bool *first);
-/* The schema of a parameter, from its row. */
+/* The schema of a parameter, from its row; those of rows as members of an object, each after a comma unless it is the
+ * first. */
 void api_openapi_schema(struct api_text *text, const struct pe_param *row);
+void api_openapi_properties(struct api_text *text, const struct pe_param *rows);
 
 /* ---- members.c ---- */
 

@@ -11,16 +11,12 @@
 
 /* ---- Schemas of parameters ---- */
 
-static void add_properties(struct api_text *text, const struct pe_param *rows, bool *first);
-
 static void add_words(struct api_text *text, const char *const *words)
 {
-    api_text_put(text, ",\"enum\":[");
-    for (size_t i = 0; words[i]; i++) {
-        api_text_add(text, ",", i > 0);
-        api_text_string(text, words[i]);
-    }
-    api_text_put(text, "]");
+    api_text_open(text, "enum", '[');
+    for (size_t i = 0; words[i]; i++)
+        api_text_member(text, NULL, words[i]);
+    api_text_close(text, ']');
 }
 
 /* A default that the plan derives is not stated. */
@@ -29,19 +25,17 @@ static void add_default(struct api_text *text, const struct pe_param *row)
     if (isnan(row->fallback))
         return;
     if (row->type == PE_T_BOOL)
-        api_text_format(text, ",\"default\":%s", row->fallback != 0 ? "true" : "false");
+        api_text_flag(text, "default", row->fallback != 0);
     else if (row->type == PE_T_INT || row->type == PE_T_REAL)
         api_text_format(text, ",\"default\":%.17g", row->fallback);
-    else if (row->type == PE_T_WORD && row->fallback >= 0) {
-        api_text_named(text, ",\"default\":", row->words[(int)row->fallback]);
-    }
+    else if (row->type == PE_T_WORD && row->fallback >= 0)
+        api_text_member(text, "default", row->words[(int)row->fallback]);
 }
 
 void api_openapi_schema(struct api_text *text, const struct pe_param *row)
 {
     api_text_named(text, "{\"description\":", pe_summary_in(pe_spoken(), &row->about));
     /* The members of a row's schema after its description. */
-    bool first = true;
     switch (row->type) {
     case PE_T_INT:
     case PE_T_REAL:
@@ -58,37 +52,30 @@ void api_openapi_schema(struct api_text *text, const struct pe_param *row)
         break;
     case PE_T_REALS: api_text_put(text, ",\"type\":\"array\""); break;
     case PE_T_OBJECT:
-        api_text_put(text, ",\"type\":\"object\",\"properties\":{");
-        add_properties(text, row->fields, &first);
-        api_text_put(text, "}");
+        api_text_member(text, "type", "object");
+        api_text_open(text, "properties", '{');
+        api_openapi_properties(text, row->fields);
+        api_text_close(text, '}');
         break;
     case PE_T_VALUE: break; /* several types; the description states which */
     }
     add_default(text, row);
-    api_text_put(text, "}");
+    api_text_close(text, '}');
 }
 
-void api_openapi_property(struct api_text *text, const char *name, bool *first)
-{
-    api_text_add(text, ",", !*first);
-    *first = false;
-    api_text_string(text, name);
-    api_text_put(text, ":");
-}
-
-static void add_properties(struct api_text *text, const struct pe_param *rows, bool *first)
+void api_openapi_properties(struct api_text *text, const struct pe_param *rows)
 {
     for (; rows && rows->name; rows++) {
-        api_openapi_property(text, rows->name, first);
+        api_text_name(text, rows->name);
         api_openapi_schema(text, rows);
     }
 }
 
-static void add_words_property(struct api_text *text, const char *name, const char *description, bool *first)
+static void add_words_property(struct api_text *text, const char *name, const char *description)
 {
-    api_openapi_property(text, name, first);
-    api_text_named(text, "{\"description\":", pe_text(description));
-    api_text_put(text, "}");
+    api_text_open(text, name, '{');
+    api_text_description(text, description);
+    api_text_close(text, '}');
 }
 
 /* ---- Schemas of requests ---- */
@@ -109,70 +96,64 @@ static const char tensor_schema[] =
     "{\"type\":\"object\",\"required\":[\"npy\"],\"properties\":{\"npy\":{\"type\":\"string\",\"pattern\":"
     "\"^[A-Za-z0-9+/]*={0,2}$\"}},\"additionalProperties\":false}]}";
 
-static void add_inputs(struct api_text *text, const struct pe_input_row *rows, bool *first)
+static void add_inputs(struct api_text *text, const struct pe_input_row *rows)
 {
     for (; rows && rows->name; rows++) {
-        api_openapi_property(text, rows->name, first);
+        api_text_name(text, rows->name);
         api_text_named(text, "{\"$ref\":\"#/components/schemas/Tensor\",\"description\":",
                        pe_summary_in(pe_spoken(), &rows->about));
-        api_text_put(text, "}");
+        api_text_close(text, '}');
     }
 }
 
 static void add_common(struct api_text *text)
 {
-    bool first = true;
     api_text_put_described(text, ",\"Request\":{\"type\":\"object\",\"description\":\"what every request may have; the "
                                  "fields of its scheme are beside them\",\"properties\":{");
-    add_words_property(text, "scheme", "which scheme; see the schemas scheme.NAME", &first);
+    add_words_property(text, "scheme", "which scheme; see the schemas scheme.NAME");
     add_words_property(
         text, "preset",
         "a public model by its preset's name (GET /presets), or by that of Hugging Face, of a file or of "
-        "ollama; its fields are defaults",
-        &first);
-    add_words_property(text, "hf_config", "a Hugging Face config.json as an object, or a text that shows one", &first);
+        "ollama; its fields are defaults");
+    add_words_property(text, "hf_config", "a Hugging Face config.json as an object, or a text that shows one");
     add_words_property(
         text, "gguf",
         "keys of a GGUF file as an object, or a text that lists them; tensors: its rope_freqs.weight and the "
-        "like",
-        &first);
+        "like");
     add_words_property(
         text, "said",
         "positions in another tool's words: {\"to\":\"vllm\",\"value\":{…}}, or text, its flags; see "
         "dialects in GET /schemes; or a text as it was pasted. On top of preset, hf_config or gguf: what "
-        "the tool makes of both",
-        &first);
-    add_words_property(text, "layer_type", "which layers of the model, where they differ", &first);
+        "the tool makes of both");
+    add_words_property(text, "layer_type", "which layers of the model, where they differ");
     add_words_property(text, "fps",
-                       "beside hf_config of a class that counts in seconds: frames per second of the video", &first);
+                       "beside hf_config of a class that counts in seconds: frames per second of the video");
     add_words_property(
         text, "weights",
         "the name of stored weights (PUT /weights/{name}), or an object of name, sha256 (checked) and map "
-        "(our name of a tensor: its name in the file)",
-        &first);
-    add_properties(text, api_form_lists(), &first);
-    add_properties(text, api_form_params(), &first);
-    add_properties(text, pe_sequence_params(), &first);
+        "(our name of a tensor: its name in the file)");
+    api_openapi_properties(text, api_form_lists());
+    api_openapi_properties(text, api_form_params());
+    api_openapi_properties(text, pe_sequence_params());
     api_text_put(text, "}}");
 }
 
 static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
 {
-    bool first = false;
     api_text_put(text, ",\"scheme.");
     api_text_put(text, info->name);
     api_text_named(text, "\":{\"type\":\"object\",\"description\":", pe_summary_in(pe_spoken(), &info->about));
     api_text_named(text, ",\"required\":[\"scheme\"],\"properties\":{\"scheme\":{\"const\":", info->name);
-    api_text_put(text, "}");
-    add_properties(text, info->params, &first);
-    add_inputs(text, info->inputs, &first);
+    api_text_close(text, '}');
+    api_openapi_properties(text, info->params);
+    add_inputs(text, info->inputs);
     if (info->is_additive) {
         for (const struct pe_param *row = pe_absolute_params(); row->name; row++)
             if (!pe_param_find(info->params, row->name)) {
-                api_openapi_property(text, row->name, &first);
+                api_text_name(text, row->name);
                 api_openapi_schema(text, row);
             }
-        add_words_property(text, "x", "embeddings [..., n, dim]", &first);
+        add_words_property(text, "x", "embeddings [..., n, dim]");
     }
     api_text_put(text, "},\"examples\":[");
     api_text_put(text, info->example);
@@ -182,7 +163,6 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
 /* The fields that operations take beside the scheme's rows. */
 static void add_operation(struct api_text *text, enum pe_operation_id id)
 {
-    bool first = true;
     const struct api_operation *row = &api_operations[id];
     const struct pe_operation_info *info = pe_operation_at(id);
     if (!row->route.component)
@@ -192,8 +172,8 @@ static void add_operation(struct api_text *text, enum pe_operation_id id)
     api_text_format(text, ",\"%s\":{\"type\":\"object\"", row->route.component);
     api_text_member(text, "description", about);
     api_text_put(text, ",\"properties\":{");
-    add_properties(text, info->params, &first);
-    add_inputs(text, info->inputs, &first);
+    api_openapi_properties(text, info->params);
+    add_inputs(text, info->inputs);
     api_text_put(text, "}}");
 }
 
@@ -219,7 +199,7 @@ static void add_pair(struct api_text *text, const char *name, const char *meanin
     api_text_description(text, meaning);
     api_text_format(text, "},\"%s_zh\":{\"type\":\"string\"", name);
     api_text_description(text, "the same in Chinese");
-    api_text_put(text, "}");
+    api_text_close(text, '}');
 }
 
 /* What only some of the entries have. */

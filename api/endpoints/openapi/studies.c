@@ -13,16 +13,13 @@ static void add_metric_names(struct api_text *text)
 {
     api_text_put_described(text, "\"metrics\":{\"description\":\"names of metrics, each once; default all that "
                                  "apply\",\"type\":\"array\",\"items\":{\"enum\":[");
-    for (size_t i = 0; i < pe_n_metrics(); i++) {
-        api_text_add(text, ",", i > 0);
-        api_text_string(text, pe_metric_at(i)->name);
-    }
+    for (size_t i = 0; i < pe_n_metrics(); i++)
+        api_text_member(text, NULL, pe_metric_at(i)->name);
     api_text_put(text, "]}}");
 }
 
 static void add_fields(struct api_text *text)
 {
-    bool first = false;
     api_text_put_described(text,
                            ",\"Analysis\":{\"type\":\"object\",\"description\":\"fields of /analyze beside the "
                            "scheme's\",\"properties\":{\"configs\":{\"description\":\"configurations, each with the "
@@ -33,7 +30,7 @@ static void add_fields(struct api_text *text)
     add_metric_names(text);
     for (const struct pe_param *row = pe_analysis_params(); row->name; row++)
         if (strcmp(row->name, "metrics") != 0) {
-            api_openapi_property(text, row->name, &first);
+            api_text_name(text, row->name);
             api_openapi_schema(text, row);
         }
     api_text_put(text, "}}");
@@ -79,14 +76,13 @@ static const char values_property[] =
 /* Each name once: rows that come in an earlier list are left out. */
 static void add_rows(struct api_text *text, const struct pe_param *const *lists, size_t n_lists)
 {
-    bool first = false;
     for (size_t i = 0; i < n_lists; i++)
         for (const struct pe_param *row = lists[i]; row->name; row++) {
             bool is_new = true;
             for (size_t j = 0; j < i; j++)
                 is_new = is_new && !pe_param_find(lists[j], row->name);
             if (is_new) {
-                api_openapi_property(text, row->name, &first);
+                api_text_name(text, row->name);
                 api_openapi_schema(text, row);
             }
         }
@@ -94,7 +90,6 @@ static void add_rows(struct api_text *text, const struct pe_param *const *lists,
 
 static void add_diagnosis(struct api_text *text)
 {
-    bool first = false;
     const struct pe_param *const lists[] = {pe_padding_params(), pe_operation_at(PE_ATTEND)->params, pe_typed_params(),
                                             api_any_names_params(), api_diagnose_params()};
     api_text_put_described(
@@ -102,12 +97,12 @@ static void add_diagnosis(struct api_text *text)
               "or of /attention for scores and probs, that state what it should be\",\"properties\":{");
     api_text_put_described(text, lang_property);
     for (const struct api_openapi_tensor *tensor = api_openapi_evidence; tensor->name; tensor++) {
-        api_openapi_property(text, tensor->name, &first);
+        api_text_name(text, tensor->name);
         api_text_put(text, "{\"$ref\":\"#/components/schemas/Tensor\"");
         api_text_description(text, tensor->text);
         api_text_put(text, "}");
     }
-    api_openapi_property(text, "positions_layout", &first);
+    api_text_name(text, "positions_layout");
     api_openapi_schema(text, pe_param_find(pe_sequence_params(), "positions_layout"));
     api_text_put_described(text, values_property);
     add_rows(text, lists, sizeof lists / sizeof *lists);
@@ -129,14 +124,10 @@ static void add_probe(struct api_text *text)
 
 static void add_explanation(struct api_text *text)
 {
-    bool first = false;
     api_text_put_described(text, ",\"Explanation\":{\"type\":\"object\",\"description\":\"fields of /explain beside "
                                  "the configuration\",\"properties\":{");
     api_text_put_described(text, lang_property);
-    for (const struct pe_param *row = pe_explain_params(); row->name; row++) {
-        api_openapi_property(text, row->name, &first);
-        api_openapi_schema(text, row);
-    }
+    api_openapi_properties(text, pe_explain_params());
     api_text_put(text, "}}");
     api_openapi_answer(text, "ExplanationAnswer", NULL, pe_explain_members);
 }
@@ -145,14 +136,10 @@ static void add_explanation(struct api_text *text)
 
 static void add_translation(struct api_text *text)
 {
-    bool first = false;
     api_text_put_described(text, ",\"Translation\":{\"type\":\"object\",\"description\":\"fields of /translate beside "
                                  "the configuration\",\"properties\":{");
     api_text_put_described(text, lang_property);
-    for (const struct pe_param *row = pe_translate_params(); row->name; row++) {
-        api_openapi_property(text, row->name, &first);
-        api_openapi_schema(text, row);
-    }
+    api_openapi_properties(text, pe_translate_params());
     api_text_put(text, "}}");
     api_openapi_answer(text, "TranslationAnswer", NULL, pe_translate_members);
 }
@@ -161,13 +148,9 @@ static void add_translation(struct api_text *text)
 
 static void add_golden(struct api_text *text)
 {
-    bool first = true;
     api_text_put_described(text, ",\"Golden\":{\"type\":\"object\",\"description\":\"fields of /golden beside the "
                                  "configuration\",\"properties\":{");
-    for (const struct pe_param *row = pe_golden_params(); row->name; row++) {
-        api_openapi_property(text, row->name, &first);
-        api_openapi_schema(text, row);
-    }
+    api_openapi_properties(text, pe_golden_params());
     api_text_put(text, "}}");
     api_openapi_answer(text, "GoldenAnswer", "as JSON; in safetensors, the default, the members are __metadata__",
                        pe_golden_members);
@@ -177,12 +160,11 @@ static void add_golden(struct api_text *text)
 
 static void add_derivation(struct api_text *text)
 {
-    bool first = false;
     api_text_put_described(text, ",\"Derivation\":{\"type\":\"object\",\"description\":\"fields of /derive beside the "
                                  "configuration\",\"properties\":{");
     api_text_put_described(text, lang_property);
     for (const struct pe_param *row = pe_derive_params(); row->name; row++) {
-        api_openapi_property(text, row->name, &first);
+        api_text_name(text, row->name);
         if (row->type != PE_T_REALS) {
             api_openapi_schema(text, row);
             continue;
@@ -215,14 +197,10 @@ void api_openapi_studies(struct api_text *text)
     add_translation(text);
     add_golden(text);
     add_derivation(text);
-    bool first = false;
     api_text_put_described(
         text, ",\"Experiment\":{\"type\":\"object\",\"description\":\"fields of /experiments\",\"properties\":{");
     api_text_put_described(text, configs_property);
-    for (const struct pe_param *row = pe_experiment_params(); row->name; row++) {
-        api_openapi_property(text, row->name, &first);
-        api_openapi_schema(text, row);
-    }
+    api_openapi_properties(text, pe_experiment_params());
     api_text_put(text, "}}");
     api_openapi_answer(text, "ExperimentAnswer", "one line, or one server-sent event", api_live_members);
 }

@@ -83,7 +83,6 @@ static bool put_list(struct api_text *json, char kind, const char *value, size_t
 {
     if (n < 2 || value[0] != '[' || value[n - 1] != ']' || kind == 's')
         return false;
-    size_t n_items = 0;
     api_text_put(json, "[");
     for (size_t at = 1; at < n - 1;) {
         at += blanks(value + at, n - 1 - at);
@@ -95,7 +94,7 @@ static bool put_list(struct api_text *json, char kind, const char *value, size_t
             length--;
         if (length == 0 && at >= n - 1)
             break;
-        api_text_put(json, n_items++ ? "," : "");
+        api_text_name(json, NULL);
         if (!put_scalar(json, kind, value + at, length))
             return false;
         at = end + 1;
@@ -237,9 +236,7 @@ bool pasted_keys_put(struct pasting *p, const struct pasted_keys *keys)
             return false;
         if (!key->json || strcmp(key->name, "general.architecture") == 0)
             continue;
-        api_text_put(&p->json, ",");
-        api_text_string(&p->json, key->name);
-        api_text_put(&p->json, ":");
+        api_text_name(&p->json, key->name);
         api_text_put(&p->json, key->json);
     }
     put_tensors(&p->json, keys);

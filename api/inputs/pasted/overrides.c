@@ -72,9 +72,7 @@ static bool put_member(struct api_text *json, const char *name, const json_t *va
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     if (!text)
         return false;
-    api_text_put(json, json->n && json->bytes[json->n - 1] == '{' ? "" : ",");
-    api_text_string(json, name);
-    api_text_put(json, ":");
+    api_text_name(json, name);
     api_text_put(json, text);
     free(text);
     return true;

@@ -18,12 +18,10 @@ enum { N_FORMS = sizeof forms / sizeof *forms };
 
 static void put_names(struct api_text *text, const char *name, const struct pasted_names *names)
 {
-    api_text_format(text, ",\"%s\":[", name);
-    for (size_t i = 0; i < names->n; i++) {
-        api_text_put(text, i ? "," : "");
-        api_text_string(text, names->at[i]);
-    }
-    api_text_put(text, "]");
+    api_text_open(text, name, '[');
+    for (size_t i = 0; i < names->n; i++)
+        api_text_member(text, NULL, names->at[i]);
+    api_text_close(text, ']');
 }
 
 static bool put_pasted(struct pasting *p, const char *label, const struct pe_preset *preset)
@@ -44,9 +42,9 @@ static bool put_pasted(struct pasting *p, const char *label, const struct pe_pre
         api_text_put(&text, "}");
     }
     if (p->length > 0)
-        api_text_format(&text, ",\"length\":%lld", (long long)p->length);
+        api_text_count(&text, "length", p->length);
     put_names(&text, "skipped", &p->skipped);
-    api_text_format(&text, ",\"n_skipped\":%zu", p->skipped.n_all);
+    api_text_count(&text, "n_skipped", (int64_t)p->skipped.n_all);
     put_names(&text, "unread", &p->unread);
     if (request->pasted) {
         api_text_put(&text, ",\"beside\":");

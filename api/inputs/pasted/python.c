@@ -174,11 +174,10 @@ static void put_members(const struct python *py, struct api_text *json, const ch
 
 static void put_list(const struct python *py, struct api_text *json, const char *at, const char *end, unsigned depth)
 {
-    size_t n = 0;
     api_text_put(json, "[");
     for (at = python_blanks(at, end); at < end && !json->state; at = python_blanks(at, end)) {
         const char *last = python_end(at, end, ",");
-        api_text_put(json, n++ ? "," : "");
+        api_text_name(json, NULL);
         put_value(py, json, at, last, depth + 1);
         at = last < end ? last + 1 : end;
     }

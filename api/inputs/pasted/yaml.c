@@ -67,14 +67,13 @@ static void put_scalar(struct api_text *json, const yaml_node_t *node, bool is_k
 
 static void put_mapping(struct api_text *json, yaml_document_t *document, const yaml_node_t *node, unsigned depth)
 {
-    size_t n = 0;
     api_text_put(json, "{");
     const yaml_node_pair_t *end = node->data.mapping.pairs.top;
     for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < end && !json->state; pair++) {
         const yaml_node_t *key = yaml_document_get_node(document, pair->key);
         if (key->type != YAML_SCALAR_NODE)
             continue;
-        api_text_put(json, n++ ? "," : "");
+        api_text_name(json, NULL);
         put_scalar(json, key, true);
         api_text_put(json, ":");
         put_node(json, document, pair->value, depth + 1);
@@ -96,7 +95,7 @@ static void put_node(struct api_text *json, yaml_document_t *document, int index
         api_text_put(json, "[");
         for (const yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top;
              item++) {
-            api_text_put(json, item > node->data.sequence.items.start ? "," : "");
+            api_text_name(json, NULL);
             put_node(json, document, *item, depth + 1);
         }
         api_text_put(json, "]");
@@ -280,9 +279,7 @@ static void put(struct api_text *json, const char *name, const json_t *value)
         json->state = API_TEXT_NO_MEMORY;
     if (!text)
         return;
-    api_text_put(json, json->n > 1 ? "," : "");
-    api_text_string(json, name);
-    api_text_put(json, ":");
+    api_text_name(json, name);
     api_text_put(json, text);
     free(text);
 }
