@@ -220,17 +220,11 @@ static const struct step {
 } all_steps[] = {STEP(name, "/"), STEP(preset, ""), STEP(version, "/"), STEP(build, "/"),
                  STEP(file, ""),  STEP(query, "/"), STEP(key, "")};
 
-static const struct step *step_at(const char *pattern)
+static const char *take_step(const char *pattern, const char **path, struct api_path *parts)
 {
     const struct step *step = all_steps;
     while (strncmp(pattern, step->word, strlen(step->word)) != 0)
         step++;
-    return step;
-}
-
-static const char *take_step(const char *pattern, const char **path, struct api_path *parts)
-{
-    const struct step *step = step_at(pattern);
     size_t n = strcspn(*path, step->ends);
     snprintf((char *)parts + step->offset, step->room, "%.*s", (int)(n < step->room ? n : step->room), *path);
     *path += n;
@@ -295,15 +289,6 @@ void api_print_allowed(const struct api_route *route, char *allowed)
             strcat(strcat(allowed, *allowed ? ", " : ""), row->name);
     if (route->kind == API_MESSAGES) /* whose clients try GET and DELETE, and read this */
         strcat(allowed, ", OPTIONS");
-}
-
-static bool fail_method(const struct api_route *route, const char *method, struct api_problem *problem)
-{
-    char allowed[API_ALLOWED_BYTES];
-    api_print_allowed(route, allowed);
-    api_fail(problem, 405, "", "%s does not take %.16s; allowed: %s", route->pattern, method, allowed);
-    api_problem_header(problem, "Allow", allowed);
-    return false;
 }
 
 static bool check_coding(const char *coding, struct api_problem *problem)
@@ -400,8 +385,13 @@ bool api_check_head(const struct api_host *host, const struct api_call *call, co
         return false;
     if (!route)
         return fail_path(call->path, problem);
-    if (!allows(route, call->method) && !api_is_options(call))
-        return fail_method(route, call->method, problem);
+    if (!allows(route, call->method) && !api_is_options(call)) {
+        char allowed[API_ALLOWED_BYTES];
+        api_print_allowed(route, allowed);
+        api_fail(problem, 405, "", "%s does not take %.16s; allowed: %s", route->pattern, call->method, allowed);
+        api_problem_header(problem, "Allow", allowed);
+        return false;
+    }
     return check_page(host, call, route, problem) && check_coding(call->content_encoding, problem) &&
            check_length(host, n, problem) && check_json(host, call, route, n, problem);
 }

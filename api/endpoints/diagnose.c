@@ -214,21 +214,6 @@ static void print_check(struct api_text *text, bool fits, const char *verdict, c
         put_first_bad(text, bad);
 }
 
-/* For a person: a word of the answer, then the sentence of each finding on a line, and below it what mends it. */
-static void print_findings(struct api_text *text, const char *word, const struct pe_value *answer, enum pe_lang lang)
-{
-    const struct pe_value *findings = member_of(answer, "findings");
-    api_text_format(text, "%s:", word);
-    for (size_t i = 0; i < findings->list.n; i++) {
-        const struct pe_value *detail = member_of(&findings->list.items[i], lang == PE_ZH ? "detail_zh" : "detail");
-        api_text_put(text, " ");
-        api_text_put(text, detail ? detail->string : "");
-        api_text_put(text, "\n");
-        print_cure(text, &findings->list.items[i]);
-    }
-    api_text_add(text, "\n", findings->list.n == 0);
-}
-
 static struct api_reply *diagnose_build(struct api_request *request)
 {
     struct pe_diagnosis *diagnosis = NULL;
@@ -239,8 +224,19 @@ static struct api_reply *diagnose_build(struct api_request *request)
     const struct api_any_names *any = ((const struct own *)request->own)->any;
     const struct pe_value *answer = pe_diagnosis_answer(diagnosis);
     if (api_study_is_sentences(request)) {
-        print_findings(&text, member_of(answer, "explained")->boolean ? "explained" : "unexplained", answer,
-                       request->lang);
+        /* For a person: a word of the answer, then the sentence of each finding on a line, and below it what mends it.
+         */
+        const struct pe_value *findings = member_of(answer, "findings");
+        api_text_format(&text, "%s:", member_of(answer, "explained")->boolean ? "explained" : "unexplained");
+        for (size_t i = 0; i < findings->list.n; i++) {
+            const struct pe_value *detail =
+                member_of(&findings->list.items[i], request->lang == PE_ZH ? "detail_zh" : "detail");
+            api_text_put(&text, " ");
+            api_text_put(&text, detail ? detail->string : "");
+            api_text_put(&text, "\n");
+            print_cure(&text, &findings->list.items[i]);
+        }
+        api_text_add(&text, "\n", findings->list.n == 0);
         api_any_names_print(&text, any);
         return reply_of(request, diagnosis, &text);
     }

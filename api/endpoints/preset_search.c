@@ -77,15 +77,6 @@ static bool read_words(struct search *s)
     return true;
 }
 
-static bool read_search(struct search *s)
-{
-    const char *query = s->request->call->query;
-    struct api_problem *problem = &s->request->problem;
-    return api_query_find(query, "query", &s->query, problem) && api_query_find(query, "scheme", &s->scheme, problem) &&
-           api_query_find(query, "limit", &s->limit, problem) && api_query_find(query, "format", &s->format, problem) &&
-           read_limit(s) && read_scheme(s) && read_words(s);
-}
-
 /* ---- What matches ---- */
 
 /* A letter and a digit are of two words, as "qwen3" is of qwen and 3. What is not ASCII has no words. */
@@ -192,17 +183,6 @@ static void try_entry(struct search *s, const struct entry *entry, int rank)
         print_entry(s, entry);
 }
 
-static void print_rank(struct search *s, int rank)
-{
-    for (size_t i = 0; i < pe_n_presets(); i++)
-        try_entry(s, &(struct entry){pe_preset_at(i)->name, pe_preset_at(i), NULL}, rank);
-    for (size_t i = 0; i < s->n_cards; i++) {
-        const struct api_stored_file *card = s->cards[i];
-        if (!pe_preset_find(card->name)) /* a release may bring a preset of the same name: the program's wins */
-            try_entry(s, &(struct entry){card->name, &card->preset->preset, card->preset}, rank);
-    }
-}
-
 /* By meaning: a preset of the scheme that is meant, one of the same family; else by letters. */
 static const char *nearest_of(const struct search *s, char *buffer)
 {
@@ -216,8 +196,15 @@ static void print(struct search *s)
     const char *nearest = NULL;
     if (!s->is_text)
         api_text_put(s->out, "{\"presets\":[");
-    for (int rank = 0; rank < N_RANKS; rank++)
-        print_rank(s, rank);
+    for (int rank = 0; rank < N_RANKS; rank++) {
+        for (size_t i = 0; i < pe_n_presets(); i++)
+            try_entry(s, &(struct entry){pe_preset_at(i)->name, pe_preset_at(i), NULL}, rank);
+        for (size_t i = 0; i < s->n_cards; i++) {
+            const struct api_stored_file *card = s->cards[i];
+            if (!pe_preset_find(card->name)) /* a release may bring a preset of the same name: the program's wins */
+                try_entry(s, &(struct entry){card->name, &card->preset->preset, card->preset}, rank);
+        }
+    }
     if (!s->n_found && s->n_words)
         nearest = nearest_of(s, buffer);
     if (s->is_text) {
@@ -247,23 +234,15 @@ static bool hold_cards(struct search *s)
     return true;
 }
 
-static void drop(struct search *s)
-{
-    const struct api_store *store = s->request->host->presets;
-    for (size_t i = 0; i < s->n_cards; i++)
-        store->drop_card(store->self, s->cards[i]);
-    free(s->cards);
-    free(s->query);
-    free(s->whole);
-    free(s->scheme);
-    free(s->limit);
-    free(s->format);
-}
-
 bool api_preset_search(struct api_request *request, enum pe_lang lang, const char **type, struct api_text *text)
 {
     struct search s = {.request = request, .lang = lang, .out = text};
-    bool fine = read_search(&s);
+    const char *query = s.request->call->query;
+    struct api_problem *problem = &s.request->problem;
+    bool fine =
+        api_query_find(query, "query", &s.query, problem) && api_query_find(query, "scheme", &s.scheme, problem) &&
+        api_query_find(query, "limit", &s.limit, problem) && api_query_find(query, "format", &s.format, problem) &&
+        read_limit(&s) && read_scheme(&s) && read_words(&s);
     s.is_text =
         s.format ? strcmp(s.format, "text") == 0 : api_prefers(request->call->accept, "text/plain", api_json_type);
     bool is_search = s.is_text || s.query || s.scheme || s.limit;
@@ -272,6 +251,14 @@ bool api_preset_search(struct api_request *request, enum pe_lang lang, const cha
     fine = fine && (!is_search || hold_cards(&s));
     if (fine && is_search)
         print(&s);
-    drop(&s);
+    const struct api_store *store = s.request->host->presets;
+    for (size_t i = 0; i < s.n_cards; i++)
+        store->drop_card(store->self, s.cards[i]);
+    free(s.cards);
+    free(s.query);
+    free(s.whole);
+    free(s.scheme);
+    free(s.limit);
+    free(s.format);
     return fine;
 }

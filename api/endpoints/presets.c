@@ -106,8 +106,6 @@ bool api_preset_absent(const struct api_store *store, const char *asked, struct 
     return false;
 }
 
-static struct api_reply *no_store(void) { return api_refusal(503, "this server stores no presets"); }
-
 static bool check_name(const char *name, struct api_problem *problem)
 {
     const struct pe_preset *preset = pe_preset_find(name);
@@ -371,7 +369,7 @@ static struct api_reply *put(struct api_request *request)
 static struct api_reply *change(struct api_request *request, bool is_put)
 {
     if (!request->host->presets)
-        return no_store();
+        return api_refusal(503, "this server stores no presets");
     if (!check_name(request->path.name, &request->problem))
         return NULL;
     return is_put ? put(request) : api_stored_remove(request, request->host->presets, api_preset_absent);

@@ -241,19 +241,6 @@ static int by_place(const void *left, const void *right)
     return (a->name > b->name) - (a->name < b->name);
 }
 
-static bool check_twice(struct head *h)
-{
-    qsort(h->kept, h->n_kept, sizeof *h->kept, by_name);
-    for (size_t i = 1; i < h->n_kept; i++)
-        if (by_name(&h->kept[i - 1], &h->kept[i]) == 0) {
-            h->item = h->kept[i].name;
-            h->n_item = h->kept[i].n;
-            return fail_item(h, "is there twice");
-        }
-    qsort(h->kept, h->n_kept, sizeof *h->kept, by_place);
-    return true;
-}
-
 static bool walk_keys(struct head *h)
 {
     enum { KEY_BYTES_MIN = 8 + 1 + 4 + 1 };
@@ -264,7 +251,15 @@ static bool walk_keys(struct head *h)
     for (uint64_t i = 0; i < h->n_keys; i++)
         if (!walk_key(h))
             return false;
-    return check_twice(h);
+    qsort(h->kept, h->n_kept, sizeof *h->kept, by_name);
+    for (size_t i = 1; i < h->n_kept; i++)
+        if (by_name(&h->kept[i - 1], &h->kept[i]) == 0) {
+            h->item = h->kept[i].name;
+            h->n_item = h->kept[i].n;
+            return fail_item(h, "is there twice");
+        }
+    qsort(h->kept, h->n_kept, sizeof *h->kept, by_place);
+    return true;
 }
 
 static const struct kept *find(const struct head *h, const char *name)

@@ -187,14 +187,6 @@ static bool fail_map_name(const struct adding *a, const char *pointer, const cha
                     a->scheme, field, nearest ? nearest : list);
 }
 
-static bool fail_map_target(const struct adding *a, const char *pointer, const char *target)
-{
-    char list[320];
-    list_tensors(a->weights->tensors, list, sizeof list);
-    return api_fail(a->problem, 422, pointer, "the stored weights \"%.64s\" have no tensor \"%.64s\"; they have: %s",
-                    a->name, target, list);
-}
-
 static bool add_mapped(struct adding *a, const struct pe_field *entry)
 {
     char pointer[PE_POINTER_MAX] = "/weights/map";
@@ -208,8 +200,13 @@ static bool add_mapped(struct adding *a, const struct pe_field *entry)
         return api_fail(a->problem, 422, pointer, "map gives each tensor the name it has in the file, a string");
     if (api_request_find(a->request, entry->name))
         return api_fail(a->problem, 422, pointer, "%s is sent with the request and mapped; give it once", entry->name);
-    if (!api_tensors_find(a->weights->tensors, entry->value.string, &i))
-        return fail_map_target(a, pointer, entry->value.string);
+    if (!api_tensors_find(a->weights->tensors, entry->value.string, &i)) {
+        char list[320];
+        list_tensors(a->weights->tensors, list, sizeof list);
+        return api_fail(a->problem, 422, pointer,
+                        "the stored weights \"%.64s\" have no tensor \"%.64s\"; they have: %s", a->name,
+                        entry->value.string, list);
+    }
     return add_tensor(a, entry->name, i);
 }
 

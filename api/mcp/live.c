@@ -111,13 +111,6 @@ static void put_tensors(struct live *x, const json_t *tensors)
     api_text_put(&x->out, "}");
 }
 
-/* One sentence for each result. */
-static void put_summary(struct api_text *text, const struct live *x, double seconds)
-{
-    api_text_format(text, "%llu runs of %llu steps in %.1f s; results has the losses of each.",
-                    (unsigned long long)x->n_runs, (unsigned long long)x->n_steps, seconds);
-}
-
 static void put_done(struct live *x, const json_t *event, const char *line, size_t n)
 {
     struct api_json_member results;
@@ -125,7 +118,9 @@ static void put_done(struct live *x, const json_t *event, const char *line, size
     api_text_init(&members, API_TEXT_MAX);
     api_text_init(&summary, API_TEXT_MAX);
     double seconds = json_number_value(json_object_get(event, "seconds"));
-    put_summary(&summary, x, seconds);
+    /* One sentence for each result. */
+    api_text_format(&summary, "%llu runs of %llu steps in %.1f s; results has the losses of each.",
+                    (unsigned long long)x->n_runs, (unsigned long long)x->n_steps, seconds);
     x->out.n = 0;
     put_tensors(x, json_object_get(event, "tensors"));
     api_text_put(&members, "\"summary\":");

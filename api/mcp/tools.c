@@ -232,20 +232,6 @@ static void put_short(struct schema *s, const struct pe_param *row, bool agree)
         print_short(s->text, row, agree);
 }
 
-static void put_common(struct schema *s)
-{
-    for (size_t i = 0; i < pe_n_schemes(); i++)
-        for (const struct pe_param *row = pe_scheme_at(i)->params; row->name; row++) {
-            bool agree;
-            if (!pe_param_is_basic(row) || count_schemes(row, &agree) < 2)
-                continue;
-            if (row->type == PE_T_OBJECT)
-                put_row(s, row);
-            else
-                put_short(s, row, agree);
-        }
-}
-
 static void put_inputs(struct schema *s, const struct pe_input_row *rows)
 {
     for (; rows && rows->name; rows++)
@@ -306,7 +292,16 @@ static void put_request(struct schema *s, const struct api_mcp_tool *tool)
         put_property(s, "slice", NULL, "a list per axis of null, an index or [start,stop]");
     put_rows(s, operation->params);
     put_inputs(s, operation->inputs);
-    put_common(s);
+    for (size_t i = 0; i < pe_n_schemes(); i++)
+        for (const struct pe_param *row = pe_scheme_at(i)->params; row->name; row++) {
+            bool agree;
+            if (!pe_param_is_basic(row) || count_schemes(row, &agree) < 2)
+                continue;
+            if (row->type == PE_T_OBJECT)
+                put_row(s, row);
+            else
+                put_short(s, row, agree);
+        }
 }
 
 /* Of studies: the rows that they read beside a request. */

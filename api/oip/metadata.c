@@ -60,37 +60,7 @@ static void add_renamed(struct tensors *tensors, const struct api_renamed *rows)
         add(tensors, rows->name, rows->shape, PE_F32);
 }
 
-static void find_outputs(const struct api_oip_model *model, struct tensors *outputs)
-{
-    outputs->n = 0;
-    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
-        if (api_oip_can(model, id))
-            add_renamed(outputs, api_operations[id].renamed);
-    if (api_oip_can(model, PE_ENCODE)) {
-        add_outputs(outputs, model->scheme, model->scheme->outputs);
-        if (model->scheme->is_additive)
-            add(outputs, "combined", "batch,n,dim", PE_F32);
-    }
-    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
-        if (api_oip_can(model, id))
-            add_outputs(outputs, model->scheme, pe_operation_at(id)->outputs);
-}
-
 /* ---- Writing ---- */
-
-/* A number is a fixed length; any other expression means a variable length. */
-static void add_shape(struct api_text *text, const char *shape)
-{
-    api_text_put(text, "[");
-    for (const char *p = shape; *p;) {
-        size_t n = strcspn(p, ",");
-        bool is_number = strspn(p, "0123456789") == n;
-        api_text_add(text, ",", p > shape);
-        api_text_add(text, is_number ? p : "-1", is_number ? n : 2);
-        p += n + (p[n] == ',');
-    }
-    api_text_put(text, "]");
-}
 
 /* The words of the protocol for a tensor, or Triton's, whose inputs are all optional, because sizes may be parameters.
  */
@@ -110,7 +80,16 @@ static void add_tensors(struct api_text *text, const char *name, const struct te
         bool has_words = tensor->dtype == PE_DTYPE_NONE;
         api_text_format(text, "%s{\"name\":\"%s\",\"%s%s\",\"%s\":", i ? "," : "", tensor->name, wording->datatype,
                         has_words ? wording->words : api_dtype_name(API_OIP, tensor->dtype), wording->shape);
-        add_shape(text, tensor->shape);
+        /* A number is a fixed length; any other expression means a variable length. */
+        api_text_put(text, "[");
+        for (const char *p = tensor->shape; *p;) {
+            size_t n = strcspn(p, ",");
+            bool is_number = strspn(p, "0123456789") == n;
+            api_text_add(text, ",", p > tensor->shape);
+            api_text_add(text, is_number ? p : "-1", is_number ? n : 2);
+            p += n + (p[n] == ',');
+        }
+        api_text_put(text, "]");
         api_text_put(text, wording->end);
     }
     api_text_put(text, "]");
@@ -160,7 +139,18 @@ static struct api_reply *describe(struct api_request *request, print_function *p
         if (api_operations[id].takes_tokens)
             add(&inputs, "tokens", "n", PE_DTYPE_NONE);
     }
-    find_outputs(&model, &outputs);
+    outputs.n = 0;
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
+        if (api_oip_can(&model, id))
+            add_renamed(&outputs, api_operations[id].renamed);
+    if (api_oip_can(&model, PE_ENCODE)) {
+        add_outputs(&outputs, model.scheme, model.scheme->outputs);
+        if (model.scheme->is_additive)
+            add(&outputs, "combined", "batch,n,dim", PE_F32);
+    }
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
+        if (api_oip_can(&model, id))
+            add_outputs(&outputs, model.scheme, pe_operation_at(id)->outputs);
     api_oip_name_print(&model, name);
     api_text_init(&text, API_TEXT_MAX);
     print(&text, name, &inputs, &outputs);

@@ -75,17 +75,6 @@ static void add_tensor(struct hash *h, const struct pe_tensor *t)
 }
 
 static void add_value(struct hash *h, const struct pe_value *v);
-static void add_field(struct hash *h, const struct pe_field *field);
-
-/* A preset that is not built in may change while it keeps its name. */
-static void add_preset(struct hash *h, const struct pe_preset *preset)
-{
-    add_string(h, preset->name);
-    add_string(h, preset->source ? preset->source : "");
-    add_string(h, preset->note ? preset->note : "");
-    for (size_t i = 0; i < preset->layers->n_fields; i++)
-        add_field(h, &preset->layers->fields[i]);
-}
 
 static void add_field(struct hash *h, const struct pe_field *field)
 {
@@ -111,7 +100,13 @@ static void add_value(struct hash *h, const struct pe_value *v)
         for (size_t i = 0; i < v->object.n; i++)
             add_field(h, &v->object.fields[i]);
         break;
-    case PE_PRESET: add_preset(h, v->preset); break;
+    case PE_PRESET: /* A preset that is not built in may change while it keeps its name. */
+        add_string(h, v->preset->name);
+        add_string(h, v->preset->source ? v->preset->source : "");
+        add_string(h, v->preset->note ? v->preset->note : "");
+        for (size_t i = 0; i < v->preset->layers->n_fields; i++)
+            add_field(h, &v->preset->layers->fields[i]);
+        break;
     }
 }
 
