@@ -77,17 +77,6 @@ static const struct order {
 } orders[PE_N_TENSOR_LAYOUTS] = {[PE_BHND] = {"bhnd", 2}, [PE_BNHD] = {"bnhd", 2}, [PE_NBHD] = {"nbhd", 4},
                                  [PE_NHD] = {"nhd", 3},   [PE_FLAT] = {"nc", 2},   [PE_BFLAT] = {"bnc", 2}};
 
-static void place_axis(struct pe_operand *op, char letter, uint64_t size, uint64_t step, uint64_t head_dim)
-{
-    switch (letter) {
-    case 'b': op->n_batches = size, op->batch_step = step, op->has_batch = true; break;
-    case 'h': op->n_heads = size, op->head_step = step, op->has_heads = true; break;
-    case 'n': op->n = size, op->row_step = step; break;
-    case 'd': op->width = size; break;
-    default: op->n_heads = size / head_dim, op->head_step = op->width = head_dim, op->has_heads = true;
-    }
-}
-
 bool pe_operand_place(struct pe_operand *op, enum pe_tensor_layout layout, uint64_t head_dim)
 {
     const struct pe_tensor *t = &op->tensor;
@@ -104,8 +93,15 @@ bool pe_operand_place(struct pe_operand *op, enum pe_tensor_layout layout, uint6
     pe_shape_count(t->shape, t->rank, &op->batch_step);
     op->head_step = op->batch_step;
     axes = t->rank == 2 && !is_flat ? "nd" : axes + (most - t->rank); /* missing leading axes have length 1 */
-    for (unsigned a = t->rank; a-- > 0; step *= t->shape[a])
-        place_axis(op, axes[a], t->shape[a], step, head_dim);
+    for (unsigned a = t->rank; a-- > 0; step *= t->shape[a]) {
+        switch (axes[a]) {
+        case 'b': op->n_batches = t->shape[a], op->batch_step = step, op->has_batch = true; break;
+        case 'h': op->n_heads = t->shape[a], op->head_step = step, op->has_heads = true; break;
+        case 'n': op->n = t->shape[a], op->row_step = step; break;
+        case 'd': op->width = t->shape[a]; break;
+        default: op->n_heads = t->shape[a] / head_dim, op->head_step = op->width = head_dim, op->has_heads = true;
+        }
+    }
     return true;
 }
 

@@ -114,14 +114,6 @@ static const struct pe_input_row inputs[] = {
 
 /* ---- Which rows are needed ---- */
 
-static double smallest(const struct pe_positions *p)
-{
-    double least = pe_position_at(p, 0);
-    for (uint64_t i = 1; p->list && i < pe_positions_count(p); i++)
-        least = fmin(least, pe_position_at(p, i));
-    return least;
-}
-
 static enum pe_status fail_row(const struct learned *c, const char *tensor, double id, double rows,
                                struct pe_failure *err)
 {
@@ -147,7 +139,10 @@ static enum pe_status check_whole(const struct learned *c, const struct pe_posit
 static enum pe_status check_rows(const struct learned *c, const struct pe_positions *p, const char *tensor, double rows,
                                  struct pe_failure *err)
 {
-    double first = smallest(p) + (double)c->row_offset, last = pe_positions_last(p) + (double)c->row_offset;
+    double least = pe_position_at(p, 0);
+    for (uint64_t i = 1; p->list && i < pe_positions_count(p); i++)
+        least = fmin(least, pe_position_at(p, i));
+    double first = least + (double)c->row_offset, last = pe_positions_last(p) + (double)c->row_offset;
     enum pe_status status = check_whole(c, p, err);
     if (status)
         return status;

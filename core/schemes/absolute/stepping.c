@@ -39,19 +39,15 @@ struct pe_stepping {
 
 /* ---- Making ---- */
 
-/* The number of steps for the rows in their order: up to the last row, and after each step back, from a stored row. */
-static double count_steps(const struct pe_positions *p, double stride)
-{
-    double last = pe_positions_last(p), turns = 0;
-    for (uint64_t i = 1; p->list && i < pe_positions_count(p); i++)
-        turns += p->list[i] < p->list[i - 1];
-    return last + (stride > 1 ? turns * stride : 0);
-}
-
 static enum pe_status check_work(struct pe_plan *plan, const struct pe_steps *steps, double stride, double extra,
                                  struct pe_failure *err)
 {
-    double n = count_steps(plan->seq.k, stride), work = n * steps->cost;
+    /* The number of steps for the rows in their order: up to the last row, and after each step back, from a stored row.
+     */
+    double last = pe_positions_last(plan->seq.k), turns = 0;
+    for (uint64_t i = 1; plan->seq.k->list && i < pe_positions_count(plan->seq.k); i++)
+        turns += plan->seq.k->list[i] < plan->seq.k->list[i - 1];
+    double n = last + (stride > 1 ? turns * stride : 0), work = n * steps->cost;
     plan->pace = work + extra > PE_LIGHT_WORK ? PE_HEAVY : PE_QUICK;
     plan->work = work + extra;
     if (work <= PE_STEPS_WORK_MAX)

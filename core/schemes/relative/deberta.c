@@ -123,32 +123,18 @@ static bool has_passed(struct pe_dd log_n, struct pe_dd log_m, int64_t mid, int6
     return difference > right.hi * 0x1p-88;
 }
 
-static struct ladder ladder_of(const struct deberta *c)
-{
-    struct ladder s = {.mid = c->position_buckets / 2};
-    if (c->position_buckets > 0) {
-        s.log_mid = pe_dd_log(dd((double)s.mid));
-        s.log_m = dd_sub(pe_dd_log(dd((double)(c->max_relative_positions - 1))), s.log_mid);
-    }
-    return s;
-}
-
-/* mid + ⌈ln(n/mid)/ln((M-1)/mid)·(mid-1)⌉, n > mid, or the span if that is less. The search starts from the quotient
- * in double, which is accurate enough to begin one step before the right one. */
-static int32_t logarithmic(const struct ladder *s, int64_t span, int64_t n)
-{
-    struct pe_dd log_n = dd_sub(pe_dd_log(dd((double)n)), s->log_mid);
-    int64_t step = (int64_t)fmin(floor(log_n.hi / s->log_m.hi * (double)(s->mid - 1)), (double)span) - 1;
-    step = step > 0 ? step : 0;
-    while (s->mid + step < span && has_passed(log_n, s->log_m, s->mid, step))
-        step++;
-    return (int32_t)(s->mid + step);
-}
-
 static int32_t bucket_of(const struct ladder *s, int64_t span, int64_t n)
 {
-    if (s->mid > 0 && n > s->mid)
-        return logarithmic(s, span, n);
+    if (s->mid > 0 && n > s->mid) {
+        /* mid + ⌈ln(n/mid)/ln((M-1)/mid)·(mid-1)⌉, n > mid, or the span if that is less. The search starts from the
+         * quotient in double, which is accurate enough to begin one step before the right one. */
+        struct pe_dd log_n = dd_sub(pe_dd_log(dd((double)n)), s->log_mid);
+        int64_t step = (int64_t)fmin(floor(log_n.hi / s->log_m.hi * (double)(s->mid - 1)), (double)span) - 1;
+        step = step > 0 ? step : 0;
+        while (s->mid + step < span && has_passed(log_n, s->log_m, s->mid, step))
+            step++;
+        return (int32_t)(s->mid + step);
+    }
     return (int32_t)(n < span ? n : span);
 }
 
@@ -255,19 +241,14 @@ static const struct pe_weights *projection(const struct pe_plan *plan, enum term
     return &plan->weights[term == C2P ? (bias ? B_POS_K : W_POS_K) : (bias ? B_POS_Q : W_POS_Q)];
 }
 
-static const char *projection_name(const struct deberta *c, enum term term)
-{
-    static const char *const names[2][2] = {{"w_pos_k", "w_pos_q"}, {"w_k", "w_q"}};
-    return names[c->share_att_key][term];
-}
-
 static enum pe_status check_projection(const struct pe_plan *plan, enum term term, uint64_t hidden,
                                        struct pe_failure *err)
 {
     const struct deberta *c = plan->config;
     const struct pe_tensor *w = &projection(plan, term, false)->tensor, *b = &projection(plan, term, true)->tensor;
     uint64_t n = (uint64_t)(c->relative.num_heads * c->relative.head_dim);
-    const char *name = projection_name(c, term);
+    static const char *const names[2][2] = {{"w_pos_k", "w_pos_q"}, {"w_k", "w_q"}};
+    const char *name = names[c->share_att_key][term];
     char pointer[16] = "/";
     strcat(pointer, name);
     if (!w->rank)
@@ -434,7 +415,12 @@ static enum pe_status deberta_plan(struct pe_plan *plan, struct pe_failure *err)
         return pe_no_memory(err);
     t->span = span;
     /* Computes the bucket of each distance up to M, or until the last bucket is reached. */
-    t->ladder = ladder_of(c);
+    struct ladder s = {.mid = c->position_buckets / 2};
+    if (c->position_buckets > 0) {
+        s.log_mid = pe_dd_log(dd((double)s.mid));
+        s.log_m = dd_sub(pe_dd_log(dd((double)(c->max_relative_positions - 1))), s.log_mid);
+    }
+    t->ladder = s;
     while (t->n_buckets < room && (t->n_buckets == 0 || t->bucket[t->n_buckets - 1] < t->span)) {
         t->bucket[t->n_buckets] = bucket_of(&t->ladder, t->span, t->n_buckets);
         t->n_buckets++;
