@@ -80,12 +80,6 @@ static void print_inputs(const struct pe_input_row *rows)
     }
 }
 
-static void print_own_options(void)
-{
-    for (size_t i = 0; i < N_OWN; i++)
-        printf("  --%s %s\n      %s\n", own_options[i].name, own_options[i].value, own_options[i].does);
-}
-
 static const struct pe_operation_info *operation_of(const struct command *command)
 {
     for (enum pe_operation_id id = 0; command && id < PE_N_OPERATIONS; id++)
@@ -113,7 +107,8 @@ int listing_help(const struct command *command)
     }
     if (command && command->kind != ENDPOINT && command->kind != MODEL)
         return DONE;
-    print_own_options();
+    for (size_t i = 0; i < N_OWN; i++)
+        printf("  --%s %s\n      %s\n", own_options[i].name, own_options[i].value, own_options[i].does);
     if (!command)
         return DONE;
     puts("\nFields of the sequence:");
