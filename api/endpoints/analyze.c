@@ -151,7 +151,7 @@ static struct api_reply *analyze_build(struct api_request *request)
             api_text_format(&text, "%s: %s\n", metric->name, detail ? detail->string : "");
         }
     }
-    return api_study_reply(request, request->format->content_type, &text, true);
+    return api_study_reply(request, &text, true);
 }
 
 const struct api_steps api_analyze = {{analyze_read}, analyze_check, analyze_build, sizeof(struct analyzing)};

@@ -138,8 +138,7 @@ static struct api_reply *reply_of(struct api_request *request, struct pe_diagnos
     if (host->hypotheses_searched)
         host->hypotheses_searched(pe_diagnosis_searched(diagnosis));
     pe_diagnosis_free(diagnosis);
-    const char *type = api_study_is_sentences(request) ? request->format->content_type : api_json_type;
-    struct api_reply *reply = api_reply_text(200, type, text);
+    struct api_reply *reply = api_reply_text(200, api_format_type(request->format), text);
     if (reply->status != 200)
         return reply;
     reply->is_repeatable = is_repeatable;
@@ -362,8 +361,7 @@ static struct api_reply *probe_build(struct api_request *request)
     if (request->host->hypotheses_searched)
         request->host->hypotheses_searched(pe_diagnosis_searched(probe));
     pe_diagnosis_free(probe);
-    bool has_sentences = api_study_is_sentences(request);
-    return api_study_reply(request, has_sentences ? request->format->media_type : api_json_type, &text, has_sentences);
+    return api_study_reply(request, &text, api_study_is_sentences(request));
 }
 
 const struct api_steps api_probe = {{probe_read}, NULL, probe_build, 0};

@@ -104,7 +104,7 @@ struct api_reply *api_explained(struct api_request *request, const struct api_ex
     pe_explain_free(explain);
     if (!has_sentences && request->pasted)
         put_pasted(&text, request);
-    return api_study_reply(request, has_sentences ? request->format->media_type : api_json_type, &text, true);
+    return api_study_reply(request, &text, true);
 }
 
 static struct api_reply *explain_build(struct api_request *request)
