@@ -52,19 +52,6 @@ static int schemes(struct line *line)
     return scheme ? listing_scheme(scheme) : listing_schemes();
 }
 
-static int presets(struct line *line)
-{
-    struct bytes words = {NULL, 0, 0};
-    for (size_t i = 0; i < line->n_operands; i++) {
-        bytes_add(&words, i ? " " : "");
-        bytes_add(&words, line->operands[i]);
-    }
-    if (words.n)
-        line_add(&line->query, "query", words.p);
-    free(words.p);
-    return output_ask(line, "GET", "/presets");
-}
-
 static int answer(struct line *line)
 {
     const struct command *command = line->command;
@@ -81,8 +68,17 @@ static int answer(struct line *line)
         return of_model(line);
     if (command->kind == SCHEMES)
         return schemes(line);
-    if (command->kind == PRESETS)
-        return presets(line);
+    if (command->kind == PRESETS) {
+        struct bytes words = {NULL, 0, 0};
+        for (size_t i = 0; i < line->n_operands; i++) {
+            bytes_add(&words, i ? " " : "");
+            bytes_add(&words, line->operands[i]);
+        }
+        if (words.n)
+            line_add(&line->query, "query", words.p);
+        free(words.p);
+        return output_ask(line, "GET", "/presets");
+    }
     char path[32];
     snprintf(path, sizeof path, "/%s", command->name);
     return output_ask(line, "POST", path);

@@ -482,24 +482,20 @@ struct api_reply *api_scheme(struct api_request *request)
 
 /* ---- Colours ---- */
 
-static void add_map(struct api_text *text, int cmap)
-{
-    api_text_open(text, NULL, '{');
-    api_text_member(text, "name", api_cmap_names[cmap]);
-    api_text_open(text, "colors", '[');
-    for (unsigned i = 0; i < API_COLOURS; i++) {
-        struct api_colour colour = api_colour(cmap, i);
-        api_text_format(text, "%s\"#%02x%02x%02x\"", i ? "," : "", colour.red, colour.green, colour.blue);
-    }
-    api_text_put(text, "]}");
-}
-
 static void print_cmaps(struct api_text *text, const void *about)
 {
     (void)about;
     api_text_put(text, "{\"cmaps\":[");
-    for (int cmap = 0; api_cmap_names[cmap]; cmap++)
-        add_map(text, cmap);
+    for (int cmap = 0; api_cmap_names[cmap]; cmap++) {
+        api_text_open(text, NULL, '{');
+        api_text_member(text, "name", api_cmap_names[cmap]);
+        api_text_open(text, "colors", '[');
+        for (unsigned i = 0; i < API_COLOURS; i++) {
+            struct api_colour colour = api_colour(cmap, i);
+            api_text_format(text, "%s\"#%02x%02x%02x\"", i ? "," : "", colour.red, colour.green, colour.blue);
+        }
+        api_text_put(text, "]}");
+    }
     api_text_put(text, "]}");
 }
 

@@ -190,29 +190,6 @@ static void print_cure(struct api_text *text, const struct pe_value *finding)
     }
 }
 
-/* For a person who reads a log: the verdict with the first sentence of each finding on one line, the lines that mend
- * them, then the first number that differs. */
-static void print_check(struct api_text *text, bool fits, const char *verdict, const struct pe_value *answer,
-                        enum pe_lang lang)
-{
-    const struct pe_value *findings = member_of(answer, "findings"), *belief = member_of(answer, "belief");
-    const struct pe_value *bad = belief->kind == PE_OBJECT ? member_of(belief, "first_bad") : NULL;
-    api_text_format(text, "%s:", fits ? "fits" : "differs");
-    for (size_t i = 0; i < findings->list.n; i++) {
-        const struct pe_value *detail = member_of(&findings->list.items[i], lang == PE_ZH ? "detail_zh" : "detail");
-        const char *sentence = detail ? detail->string : "";
-        api_text_put(text, " ");
-        api_text_add(text, sentence, first_sentence(sentence));
-    }
-    if (findings->list.n == 0)
-        api_text_format(text, " %s", verdict);
-    api_text_put(text, "\n");
-    for (size_t i = 0; i < findings->list.n; i++)
-        print_cure(text, &findings->list.items[i]);
-    if (bad && bad->kind == PE_OBJECT)
-        put_first_bad(text, bad);
-}
-
 static struct api_reply *diagnose_build(struct api_request *request)
 {
     struct pe_diagnosis *diagnosis = NULL;
@@ -294,7 +271,25 @@ static struct api_reply *check_build(struct api_request *request)
     bool fits = is_passing(request, diagnosis);
     api_text_init(&text, API_TEXT_MAX);
     if (api_study_is_sentences(request)) {
-        print_check(&text, fits, verdict_of(answer, fits), answer, request->lang);
+        /* For a person who reads a log: the verdict with the first sentence of each finding on one line, the lines that
+         * mend them, then the first number that differs. */
+        const struct pe_value *findings = member_of(answer, "findings"), *belief = member_of(answer, "belief");
+        const struct pe_value *bad = belief->kind == PE_OBJECT ? member_of(belief, "first_bad") : NULL;
+        api_text_format(&text, "%s:", fits ? "fits" : "differs");
+        for (size_t i = 0; i < findings->list.n; i++) {
+            const struct pe_value *detail =
+                member_of(&findings->list.items[i], request->lang == PE_ZH ? "detail_zh" : "detail");
+            const char *sentence = detail ? detail->string : "";
+            api_text_put(&text, " ");
+            api_text_add(&text, sentence, first_sentence(sentence));
+        }
+        if (findings->list.n == 0)
+            api_text_format(&text, " %s", verdict_of(answer, fits));
+        api_text_put(&text, "\n");
+        for (size_t i = 0; i < findings->list.n; i++)
+            print_cure(&text, &findings->list.items[i]);
+        if (bad && bad->kind == PE_OBJECT)
+            put_first_bad(&text, bad);
         return reply_of(request, diagnosis, &text);
     }
     api_text_format(&text, "{\"fits\":%s,\"verdict\":\"%s\",\"findings\":", fits ? "true" : "false",

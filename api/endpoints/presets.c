@@ -19,26 +19,22 @@ static void add_config(struct api_text *text, const struct pe_preset_layer *laye
     api_text_value(text, &config);
 }
 
-/* The layers of other types than the first; `config` shows the first. */
-static void add_layers(struct api_text *text, const struct pe_preset *preset)
-{
-    api_text_open(text, "layers", '[');
-    for (size_t i = 0; i < preset->n_layers; i++) {
-        api_text_open(text, NULL, '{');
-        api_text_member(text, "layer_type", preset->layers[i].layer_type);
-        add_config(text, &preset->layers[i]);
-        api_text_close(text, '}');
-    }
-    api_text_close(text, ']');
-}
-
 void api_preset_print(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang)
 {
     api_preset_about_in(text, preset, lang);
     api_text_aliases(text, preset->aliases);
     add_config(text, preset->layers);
-    if (preset->n_layers > 1)
-        add_layers(text, preset);
+    if (preset->n_layers > 1) {
+        /* The layers of other types than the first; `config` shows the first. */
+        api_text_open(text, "layers", '[');
+        for (size_t i = 0; i < preset->n_layers; i++) {
+            api_text_open(text, NULL, '{');
+            api_text_member(text, "layer_type", preset->layers[i].layer_type);
+            add_config(text, &preset->layers[i]);
+            api_text_close(text, '}');
+        }
+        api_text_close(text, ']');
+    }
 }
 
 /* ---- The list ---- */
@@ -280,16 +276,6 @@ static bool read_body(struct putting *p)
     return take_config(p);
 }
 
-static bool fail_config(struct putting *p, const struct pe_failure *err)
-{
-    const char *name = err->pointer + (*err->pointer == '/');
-    for (const char *const *row = api_form_names; *row; row++)
-        if (strcmp(*row, name) == 0)
-            return api_fail(&p->request->problem, 422, err->pointer,
-                            "%s is about one request, not about a preset; leave it out", name);
-    return api_fail_core(&p->request->problem, err);
-}
-
 static bool resolve(struct putting *p, struct pe_config **config)
 {
     const struct api_request *request = p->request;
@@ -305,7 +291,14 @@ static bool resolve(struct putting *p, struct pe_config **config)
     api_memory_settle(p->request);
     if (pe_config_new(&core, config, &err) == PE_OK)
         return true;
-    return !p->request->is_refused && fail_config(p, &err);
+    if (p->request->is_refused)
+        return false;
+    const char *name = err.pointer + (*err.pointer == '/');
+    for (const char *const *row = api_form_names; *row; row++)
+        if (strcmp(*row, name) == 0)
+            return api_fail(&p->request->problem, 422, err.pointer,
+                            "%s is about one request, not about a preset; leave it out", name);
+    return api_fail_core(&p->request->problem, &err);
 }
 
 /* The file's text; what has been resolved is not needed any more then. */

@@ -87,24 +87,20 @@ static bool fail_absent(const struct adding *a)
                     a->name);
 }
 
-static bool fail_found(const struct adding *a, enum api_found found)
-{
-    switch (found) {
-    case API_FOUND_LATER: return !(a->request->is_late = true);
-    case API_FOUND_UNKNOWN:
-    case API_FOUND_TOO_LARGE:
-    case API_FOUND_NO_ROOM:
-    case API_FOUND_BUSY: return api_fail_stored_unknown(a->problem, a->pointer, a->store, found, a->name);
-    default: return fail_absent(a);
-    }
-}
-
 static bool find_file(struct adding *a)
 {
     struct api_wanted wanted = {.name = a->name, .sha256 = a->sha256, .must_not_block = a->request->must_not_block};
     enum api_found found = a->store ? a->store->find(a->store->self, &wanted, &a->weights) : API_FOUND_NOTHING;
-    if (found != API_FOUND)
-        return fail_found(a, found);
+    if (found != API_FOUND) {
+        switch (found) {
+        case API_FOUND_LATER: return !(a->request->is_late = true);
+        case API_FOUND_UNKNOWN:
+        case API_FOUND_TOO_LARGE:
+        case API_FOUND_NO_ROOM:
+        case API_FOUND_BUSY: return api_fail_stored_unknown(a->problem, a->pointer, a->store, found, a->name);
+        default: return fail_absent(a);
+        }
+    }
     if (!api_request_hold_file(a->request, a->store, a->weights))
         return api_fail_memory(a->problem);
     a->request->stored = a->weights;

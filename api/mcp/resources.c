@@ -115,26 +115,6 @@ static bool has_story(const struct api_page *page, const char *wanted)
     return false;
 }
 
-/* As the page calls it: one short text of those of the page. */
-static void put_title(struct api_text *text, const struct api_page *page, const char *name, const char *lang)
-{
-    char *owned, key[STORY_NAME_MAX + 8], path[16];
-    size_t n;
-    struct api_arena arena = {0};
-    struct api_json_error error;
-    struct api_json_member member;
-    snprintf(key, sizeof key, "story.%s", name);
-    snprintf(path, sizeof path, "text/%s.json", lang);
-    const char *bytes = api_page_text(page, path, &owned, &n);
-    bool is_there = bytes && api_json_find(bytes, n, key, &member);
-    const char *title =
-        is_there ? json_string_value(api_json_load(&arena, member.value, member.value_bytes, JSON_DECODE_ANY, &error))
-                 : NULL;
-    api_text_put(text, title ? title : name);
-    api_arena_drop(&arena);
-    free(owned);
-}
-
 /* The text begins with a list of names of the page's controls, which ends at the first empty line. A figure is a line
  * ![name]. */
 static void put_story_text(struct api_text *text, const char *bytes, size_t n)
@@ -169,7 +149,22 @@ static bool put_file(struct api_text *text, const struct api_page *page, const c
 static bool put_story(struct api_text *text, const struct api_page *page, const char *name, bool is_chinese)
 {
     api_text_put(text, "# ");
-    put_title(text, page, name, is_chinese ? "zh" : "en");
+    /* As the page calls it: one short text of those of the page. */
+    char *owned, key[STORY_NAME_MAX + 8], path[16];
+    size_t n;
+    struct api_arena arena = {0};
+    struct api_json_error error;
+    struct api_json_member member;
+    snprintf(key, sizeof key, "story.%s", name);
+    snprintf(path, sizeof path, "text/%s.json", is_chinese ? "zh" : "en");
+    const char *bytes = api_page_text(page, path, &owned, &n);
+    bool is_there = bytes && api_json_find(bytes, n, key, &member);
+    const char *title =
+        is_there ? json_string_value(api_json_load(&arena, member.value, member.value_bytes, JSON_DECODE_ANY, &error))
+                 : NULL;
+    api_text_put(text, title ? title : name);
+    api_arena_drop(&arena);
+    free(owned);
     api_text_put(text, "\n");
     bool fine = put_file(text, page, name, is_chinese ? ".zh.md" : ".en.md", put_story_text);
     api_text_format(text, "\n## %s\n\n```js\n", pe_text_in(is_chinese ? PE_ZH : PE_EN, "The requests of the figures"));

@@ -395,8 +395,17 @@ static const char *members_of(const struct api_mcp_tool *tool)
     return strcmp(tool->name, "explain") == 0 ? "layers:array" : "";
 }
 
-static void put_output_schema(struct api_text *text, const struct api_mcp_tool *tool)
+/* ---- The list ---- */
+
+static void put_tool(struct api_text *text, const struct api_mcp_tool *tool)
 {
+    api_text_open(text, NULL, '{');
+    api_text_member(text, "name", tool->name);
+    api_text_member(text, "title", tool->title);
+    api_text_member(text, "description", tool->description);
+    api_text_put(text, ",\"inputSchema\":");
+    put_input_schema(text, tool);
+    api_text_put(text, ",\"outputSchema\":");
     const char *members = members_of(tool);
     api_text_put(text, "{\"type\":\"object\",\"properties\":{\"summary\":{\"type\":\"string\"}");
     for (const char *p = members; *p; p += *p == ' ') {
@@ -415,20 +424,6 @@ static void put_output_schema(struct api_text *text, const struct api_mcp_tool *
         p += strcspn(p, " ");
     }
     api_text_put(text, "],\"additionalProperties\":true}");
-}
-
-/* ---- The list ---- */
-
-static void put_tool(struct api_text *text, const struct api_mcp_tool *tool)
-{
-    api_text_open(text, NULL, '{');
-    api_text_member(text, "name", tool->name);
-    api_text_member(text, "title", tool->title);
-    api_text_member(text, "description", tool->description);
-    api_text_put(text, ",\"inputSchema\":");
-    put_input_schema(text, tool);
-    api_text_put(text, ",\"outputSchema\":");
-    put_output_schema(text, tool);
     api_text_put(text, ",\"annotations\":{\"readOnlyHint\":true,\"destructiveHint\":false,\"idempotentHint\":true,"
                        "\"openWorldHint\":false}}");
 }

@@ -268,30 +268,6 @@ static void print_sums(FILE *out, const char *name, const char *help, const char
         fprintf(out, "%s{%s=\"%s\"} %.17g\n", name, label, sums[i].label, sums[i].sum);
 }
 
-static void print_requests(FILE *out)
-{
-    metrics_print_head(out, "posenc_requests_total", "counter",
-                       "Requests ended; status 499: the client left before the answer.");
-    for (size_t i = 0; i < requests.n_series; i++) {
-        const struct series *series = &requests.series[i];
-        fprintf(out, "posenc_requests_total{route=\"%s\",scheme=\"%s\",status=\"%d\"} %llu\n", series->route,
-                series->scheme, series->status, (unsigned long long)series->n);
-    }
-    metrics_print_head(out, "posenc_request_seconds", "histogram",
-                       "From a request's first line to its answer's last byte.");
-    for (size_t i = 0; i < requests.n_routes; i++)
-        print_route(out, &requests.routes[i], true);
-    metrics_print_head(out, "posenc_answer_bytes", "histogram", "Sizes of answer bodies.");
-    for (size_t i = 0; i < requests.n_routes; i++)
-        print_route(out, &requests.routes[i], false);
-    metrics_print_head(out, "posenc_queue_seconds", "histogram", "Time a request waited for its first worker.");
-    print_histogram(out, "posenc_queue_seconds", "", &requests.queue_seconds, seconds_bounds, N_OF(seconds_bounds));
-    print_sums(out, "posenc_compute_seconds_total", "Time spent computing, by scheme.", "scheme", requests.schemes,
-               requests.n_schemes);
-    print_sums(out, "posenc_output_bytes_total", "Bytes of answer bodies, by format; problem: refusals.", "format",
-               requests.formats, requests.n_formats);
-}
-
 enum { APPENDED_MAX = 4 };
 static struct {
     void (*print)(void *self, FILE *out);
@@ -329,7 +305,26 @@ char *metrics_print(size_t *n_bytes)
         fprintf(out, "%s%s %.17g\n", rows[i].name, rows[i].labels, figures[i]);
     }
     pthread_mutex_lock(&requests.lock);
-    print_requests(out);
+    metrics_print_head(out, "posenc_requests_total", "counter",
+                       "Requests ended; status 499: the client left before the answer.");
+    for (size_t i = 0; i < requests.n_series; i++) {
+        const struct series *series = &requests.series[i];
+        fprintf(out, "posenc_requests_total{route=\"%s\",scheme=\"%s\",status=\"%d\"} %llu\n", series->route,
+                series->scheme, series->status, (unsigned long long)series->n);
+    }
+    metrics_print_head(out, "posenc_request_seconds", "histogram",
+                       "From a request's first line to its answer's last byte.");
+    for (size_t i = 0; i < requests.n_routes; i++)
+        print_route(out, &requests.routes[i], true);
+    metrics_print_head(out, "posenc_answer_bytes", "histogram", "Sizes of answer bodies.");
+    for (size_t i = 0; i < requests.n_routes; i++)
+        print_route(out, &requests.routes[i], false);
+    metrics_print_head(out, "posenc_queue_seconds", "histogram", "Time a request waited for its first worker.");
+    print_histogram(out, "posenc_queue_seconds", "", &requests.queue_seconds, seconds_bounds, N_OF(seconds_bounds));
+    print_sums(out, "posenc_compute_seconds_total", "Time spent computing, by scheme.", "scheme", requests.schemes,
+               requests.n_schemes);
+    print_sums(out, "posenc_output_bytes_total", "Bytes of answer bodies, by format; problem: refusals.", "format",
+               requests.formats, requests.n_formats);
     char label[128];
     metrics_print_head(out, "posenc_analysis_seconds", "histogram",
                        "Processor time of one metric of one configuration in /analyze; diagnose: of one /diagnose.");

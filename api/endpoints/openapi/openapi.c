@@ -10,27 +10,23 @@
 
 /* ---- Bodies and queries of requests ---- */
 
-/* Every scheme that has the operation, or a field that denotes one. */
-static void add_scheme_choice(struct api_text *text, const struct api_route *route)
-{
-    api_text_put(text,
-                 ",{\"anyOf\":[{\"required\":[\"preset\"]},{\"required\":[\"hf_config\"]},{\"required\":[\"gguf\"]}"
-                 ",{\"required\":[\"said\"]}");
-    if (route->instead)
-        api_text_format(text, ",{\"required\":[\"%s\"]}", route->instead);
-    for (size_t i = 0; i < pe_n_schemes(); i++)
-        if (pe_scheme_can(pe_scheme_at(i), route->operation))
-            api_text_format(text, ",{\"$ref\":\"#/components/schemas/scheme.%s\"}", pe_scheme_at(i)->name);
-    api_text_put(text, "]}");
-}
-
 static void add_request_schema(struct api_text *text, const struct api_route *route)
 {
     api_text_put(text, "{\"allOf\":[{\"$ref\":\"#/components/schemas/Request\"}");
     if (route->component)
         api_text_format(text, ",{\"$ref\":\"#/components/schemas/%s\"}", route->component);
-    if (!route->instead || *route->instead)
-        add_scheme_choice(text, route);
+    if (!route->instead || *route->instead) {
+        /* Every scheme that has the operation, or a field that denotes one. */
+        api_text_put(text,
+                     ",{\"anyOf\":[{\"required\":[\"preset\"]},{\"required\":[\"hf_config\"]},{\"required\":[\"gguf\"]}"
+                     ",{\"required\":[\"said\"]}");
+        if (route->instead)
+            api_text_format(text, ",{\"required\":[\"%s\"]}", route->instead);
+        for (size_t i = 0; i < pe_n_schemes(); i++)
+            if (pe_scheme_can(pe_scheme_at(i), route->operation))
+                api_text_format(text, ",{\"$ref\":\"#/components/schemas/scheme.%s\"}", pe_scheme_at(i)->name);
+        api_text_put(text, "]}");
+    }
     api_text_put(text, "]}");
 }
 

@@ -71,24 +71,21 @@ static bool put_parameter(struct pasting *p, const char *values[N_PARAMETERS], c
     return check_twice(p, names[which], &values[which], text + at, n - at);
 }
 
-static bool read_from(struct pasting *p, const char *name, size_t n)
-{
-    if (n >= sizeof p->model)
-        return pasted_fail(p, "the name of the model has %zu bytes; allowed: at most %zu", n, sizeof p->model - 1);
-    if (*p->model && !pasted_is(name, n, p->model))
-        return pasted_fail(p, "the Modelfile has %s twice: as %.60s and as %.*s; give one", "FROM", p->model,
-                           (int)(n < 60 ? n : 60), name);
-    memcpy(p->model, name, n);
-    p->model[n] = '\0';
-    return true;
-}
-
 static bool read_line(struct pasting *p, const char *values[N_PARAMETERS], const char *line, size_t n)
 {
     size_t n_rest;
     const char *from = rest_of(line, n, "FROM", &n_rest);
-    if (from)
-        return read_from(p, from, n_rest);
+    if (from) {
+        if (n_rest >= sizeof p->model)
+            return pasted_fail(p, "the name of the model has %zu bytes; allowed: at most %zu", n_rest,
+                               sizeof p->model - 1);
+        if (*p->model && !pasted_is(from, n_rest, p->model))
+            return pasted_fail(p, "the Modelfile has %s twice: as %.60s and as %.*s; give one", "FROM", p->model,
+                               (int)(n_rest < 60 ? n_rest : 60), from);
+        memcpy(p->model, from, n_rest);
+        p->model[n_rest] = '\0';
+        return true;
+    }
     const char *parameter = rest_of(line, n, "PARAMETER", &n_rest);
     return parameter ? put_parameter(p, values, parameter, n_rest) : pasted_skip(p, line, n);
 }

@@ -466,8 +466,22 @@ static bool count_on(uint64_t *at, const uint64_t *most, unsigned n)
     return false;
 }
 
-static void resize(const struct pe_plan *plan, const uint64_t *place, uint64_t col, size_t n, double *out)
+/* The place in the grid of a row behind the prefix. */
+static void cell_of(const struct pe_plan *plan, uint64_t i, uint64_t *place)
 {
+    for (unsigned a = 0; a < plan->seq.n_grid; a++)
+        place[a] = (uint64_t)pe_position_at(&plan->seq.k[a], i);
+}
+
+static void resized_row(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t n, double *out)
+{
+    uint64_t n_prefix = (uint64_t)((const struct learned *)plan->config)->num_prefix, place[AXES_MAX];
+    if (i < n_prefix) {
+        memset(out, 0, n * sizeof *out);
+        add_row(plan, TABLE, i, 1, col, n, out);
+        return;
+    }
+    cell_of(plan, i - n_prefix, place);
     const struct learned *c = plan->config;
     const struct tables *s = plan->tables;
     uint64_t tap[AXES_MAX] = {0}, n_taps[AXES_MAX];
@@ -487,25 +501,6 @@ static void resize(const struct pe_plan *plan, const uint64_t *place, uint64_t c
     } while (count_on(tap, n_taps, plan->seq.n_grid));
     if (s->window[0])
         add_row(plan, WINDOW, place[0] % s->window[0] * s->window[1] + place[1] % s->window[1], 1, col, n, out);
-}
-
-/* The place in the grid of a row behind the prefix. */
-static void cell_of(const struct pe_plan *plan, uint64_t i, uint64_t *place)
-{
-    for (unsigned a = 0; a < plan->seq.n_grid; a++)
-        place[a] = (uint64_t)pe_position_at(&plan->seq.k[a], i);
-}
-
-static void resized_row(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t n, double *out)
-{
-    uint64_t n_prefix = (uint64_t)((const struct learned *)plan->config)->num_prefix, place[AXES_MAX];
-    if (i < n_prefix) {
-        memset(out, 0, n * sizeof *out);
-        add_row(plan, TABLE, i, 1, col, n, out);
-        return;
-    }
-    cell_of(plan, i - n_prefix, place);
-    resize(plan, place, col, n, out);
 }
 
 /* ---- What float32 loses ----
