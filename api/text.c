@@ -239,7 +239,7 @@ static void add_array(struct api_text *text, const struct pe_tensor *array)
 void api_text_name(struct api_text *text, const char *name)
 {
     char last = text->n ? text->bytes[text->n - 1] : '{';
-    if (last != '{' && last != '[')
+    if (last != '{' && last != '[' && last != ':')
         add_char(text, ',');
     if (!name)
         return;
