@@ -161,10 +161,9 @@ static void put_error(struct live *x, const json_t *event)
 /* A stream that just ended would look complete. */
 static void end_without_memory(struct live *x)
 {
-    x->message.error.requested = NULL;
+    x->message.error = (struct api_mcp_error){.code = API_MCP_NO_MEMORY, .text = "out of memory"};
     open_message(x);
-    api_text_format(&x->out, "{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"error\":{\"code\":%d,\"message\":\"out of memory\"}}",
-                    (int)x->message.id_bytes, x->message.id, API_MCP_NO_MEMORY);
+    api_mcp_error_print(&x->out, &x->message);
     close_message(x);
     x->is_over = true;
     count(x, API_MCP_ERROR);
