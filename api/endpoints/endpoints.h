@@ -135,12 +135,6 @@ void api_preset_print(struct api_text *text, const struct pe_preset *preset, enu
 /* The n bytes of one of the page's files; what has to be freed is in *owned. NULL: there is none, or no memory. */
 const char *api_page_text(const struct api_page *page, const char *name, char **owned, size_t *n);
 
-/* ---- preset_search.c ---- */
-
-/* GET /presets with `query`, `scheme` or `limit`, or as text: those that match, the nearest name first. *type is the
- * text's, NULL if it is none of these. False: refused. */
-bool api_preset_search(struct api_request *request, enum pe_lang lang, const char **type, struct api_text *text);
-
 /* ---- kept.c: lists ---- */
 
 /* Lists of stored files as JSON. NULL: no memory. */

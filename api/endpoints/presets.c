@@ -1,4 +1,4 @@
-/* GET /presets, and GET, PUT, DELETE /presets/{name}: public models by name, as requests that a client can send with
+/* GET, PUT, DELETE /presets/{name}: public models by name, as requests that a client can send with
  * POST, with notes in two languages; and those that clients have stored. */
 #include "api/endpoints/endpoints.h"
 #include "api/formats/format.h"
@@ -35,57 +35,6 @@ void api_preset_print(struct api_text *text, const struct pe_preset *preset, enu
         }
         api_text_close(text, ']');
     }
-}
-
-/* ---- The list ---- */
-
-static void print_presets(struct api_text *text, const void *about)
-{
-    api_text_put(text, "{\"presets\":[");
-    for (size_t i = 0; i < pe_n_presets(); i++) {
-        api_text_open(text, NULL, '{');
-        api_preset_print(text, pe_preset_at(i), *(const enum pe_lang *)about);
-        api_text_close(text, '}');
-    }
-    api_text_put(text, "]}");
-}
-
-static struct api_reply *list_of_program(enum pe_lang lang, const struct api_call *call)
-{
-    static struct api_document documents[PE_N_LANGS] = {
-        [PE_EN] = {.print = print_presets}, [PE_ZH] = {.print = print_presets}};
-    return api_reply_document(&documents[lang], &lang, call, "private, no-cache");
-}
-
-/* Those of the program are in one text, which is shared. */
-static struct api_reply *list_of_all(const struct api_store *store, enum pe_lang lang, const struct api_call *call)
-{
-    enum { END = sizeof "]}" - 1 };
-    struct api_reply *known = list_of_program(lang, NULL);
-    if (known->status != 200)
-        return known;
-    uint64_t length = known->body->length;
-    struct api_body *list = api_list_body_presets(store, known->body->bytes, (size_t)length - END);
-    api_reply_free(known);
-    if (!list || list->length > length)
-        return api_stored_headers(api_reply_packed(list, call), NULL);
-    list->drop(list); /* nothing is stored */
-    return list_of_program(lang, call);
-}
-
-struct api_reply *api_presets(struct api_request *request)
-{
-    struct api_text text;
-    const char *type; /* of a search */
-    if (!api_lang_of_query(request->call, &request->lang, &request->problem) ||
-        !api_preset_search(request, request->lang, &type, &text))
-        return NULL;
-    const struct api_store *store = request->host->presets;
-    enum pe_lang lang = request->lang;
-    if (type)
-        return api_stored_headers(api_reply_set_language(api_reply_text(200, type, &text), lang), NULL);
-    struct api_reply *reply = store ? list_of_all(store, lang, request->call) : list_of_program(lang, request->call);
-    return api_reply_set_language(reply, lang);
 }
 
 /* ---- Refusals ---- */
