@@ -296,7 +296,8 @@ static void put_request(struct schema *s, const struct api_mcp_tool *tool)
     for (const struct pe_param *row = pe_sequence_params(); row->name; row++) {
         if (pe_param_is_basic(row))
             put_row(s, row);
-        else if (row->group != PE_G_SEGMENTS && row->level != PE_MORE && !is_check(tool) && begin_property(s, row->name))
+        else if (row->group != PE_G_SEGMENTS && row->level != PE_MORE && !is_check(tool) &&
+                 begin_property(s, row->name))
             print_short(s->text, row, true);
     }
     if (tool->kind == API_MCP_TENSORS || tool->kind == API_MCP_PICTURE)
