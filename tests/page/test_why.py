@@ -126,6 +126,17 @@ def test_in_a_story_they_are_over_its_text(open_page):
     assert 0 <= why[0] and why[1] <= canvas[0] + 1 and 0 <= why[2] and why[3] <= 900
 
 
+def test_a_diagnosis_leads_to_both(open_page, server):
+    """Of the first number that differs: the steps of the believed one and of the found one."""
+    page = open_page("view=diagnose")
+    until(lambda: page.count("[data-derive]") == 2, what="two links")
+    page.settle()
+    shown = page.read("return ['expected', 'found'].map((one) => document.querySelector(`data[data-what=${one}]`).value)")
+    links = page.read("return [...document.querySelectorAll('[data-derive]')].map((one) => one.getAttribute('href'))")
+    texts = [server.get(link).body.decode() for link in links]
+    assert [text.split()[2] for text in texts] == shown and shown[0] != shown[1]
+
+
 # ---- The formula of the form ----
 
 
