@@ -2,6 +2,7 @@
  * them: asked for when it is opened. */
 import { get } from '../ask.js';
 import { code, make, math, served } from '../dom.js';
+import { styled } from '../styled.js';
 import { language, live, word } from '../words.js';
 
 const asked = new Map();   /* name of a scheme: its answer */
@@ -68,7 +69,7 @@ export class Formula {
     if (!this.element.open || !this.scheme || wanted === this.#shown) return;
     this.#shown = wanted;
     try {
-      const answer = await formulaOf(this.scheme);
+      const [answer] = await Promise.all([formulaOf(this.scheme), styled(new URL('./formula.css', import.meta.url))]);
       if (wanted === this.#shown) this.#write(answer);
     } catch (error) {
       this.#shown = '';

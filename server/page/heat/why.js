@@ -5,7 +5,11 @@ import { code, columns, make, mark, name, scrolling, served, table } from '../do
 import { printed, printedIn } from '../draw/numbers.js';
 import { datum } from '../figure.js';
 import { tool } from '../icons.js';
+import { styled } from '../styled.js';
 import { language, phrase, rewrite, word } from '../words.js';
+
+/* Their look is there. */
+export const ready = () => styled(new URL('./why.css', import.meta.url));
 
 const NOT_OF_NUMBER = ['outputs', 'format', 'data', 'slice', 'reduce'];
 
@@ -30,7 +34,7 @@ export class Why {
     this.content = make('div', { class: 'why-content' });
     this.element = make('section',
       { class: 'why', 'data-why': '', 'data-config': slot, tabindex: -1, 'aria-label': word('why.ask'), onkeydown },
-      make('div', { class: 'why-head' }, this.title, tool('close', word('why.close'),
+      make('div', { class: 'why-head' }, this.title, tool('close', word('notice.close'),
         { 'data-action': 'close-why', onclick: close })),
       this.content);
     rewrite(this.content, again);   /* its sentences are in the language in which they were asked for */
