@@ -109,6 +109,9 @@ static const struct api_route routes[] = {
      .example = EXAMPLE_TRANSLATE, .component = "Translation", .answer = "TranslationAnswer"},
     {"/derive", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_derive, .is_slow = true,
      .summary = "the steps of one number with 20 digits, what float32 makes of each, and where its error arises",
+     .tool = "derive", .title = "Derive a number",
+     .description = "Why a number is what it is: the steps of its formula with 20 digits, the same steps in float32, "
+                    "and the step that costs most. Use it when one number differs, or to teach a formula.",
      .example = EXAMPLE_DERIVE, .component = "Derivation", .answer = "DerivationAnswer"},
     {"/golden", POST | QUERY, NULL, API_COMPUTES, .steps = &api_golden, .is_slow = true,
      .summary = "a few exact tensors of a configuration in a file of at most 64 KiB, for the tests of a port",

@@ -35,7 +35,7 @@ int output_choose(struct line *line)
 {
     static const char *const endings[][2] = {{".npy", "npy"},   {".npz", "npz"}, {".safetensors", "safetensors"},
                                              {".json", "json"}, {".raw", "raw"}, {".png", "png"},
-                                             {".txt", "text"}};
+                                             {".txt", "text"},  {".tex", "tex"}};
     if (line->format)
         return DONE;
     for (size_t i = 0; line->output && i < sizeof endings / sizeof *endings; i++)

@@ -158,6 +158,12 @@ const struct pe_member pe_finding_members[] = {
     {.name = "cure",
      .types = "object|null",
      .summary = "lines of Python that mend it, torch and numpy (null: there are none); null: there is no short one"},
+    {.name = "derive",
+     .types = "array",
+     .items = "string",
+     .summary = "of the first finding: two addresses of /derive, why the first number that differs is what the belief "
+                "gives, and why it is what was found",
+     .is_optional = true},
     {.name = NULL},
 };
 
@@ -555,8 +561,11 @@ static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, 
     if (!is_given)
         put_identified(d, c, list);
     for (unsigned i = 0; is_given && i < c->explanation.h.n; i++)
-        if (pe_fault_row(c->explanation.h.fault[i])->role != PE_ROLE_NARROW_ANGLES)
-            put_fault(d, c, i, list);
+        if (pe_fault_row(c->explanation.h.fault[i])->role != PE_ROLE_NARROW_ANGLES) {
+            struct pe_node *node = put_fault(d, c, i, list);
+            if (i == 0)
+                pe_answer_derive(d, c, node);
+        }
     if (has_angles)
         put_angles(d, c, list);
     if (has_coordinates)
