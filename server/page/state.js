@@ -94,7 +94,7 @@ const OWN = {
   task: oneOf('local', 'lag'),
   steps: unchanged(integer),
   seed: unchanged(integer),
-  pairing: oneOf('paired', 'sin', 'cos', 'mismatched'),
+  pairing: oneOf('paired', 'sin', 'cos', 'mismatched', 'repeated', 'flipped', 'shifted'),
   scale: oneOf('shared', 'own'),
   spin: unchanged(real),
 };
