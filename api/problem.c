@@ -51,6 +51,7 @@ static void print_advice(const struct pe_failure *err, char *out, size_t room)
         [PE_STORE_WEIGHTS] = " after PUT /weights/NAME",
         [PE_RAISE_ANALYSIS] = " (the limit --max-analysis of this server)",
         [PE_RAISE_DIAGNOSIS] = " (--max-analysis)",
+        [PE_RAISE_WORK] = " (the limit --max-work of this server)",
     };
     if (err->advice == PE_LIST_FIELDS)
         snprintf(out, room, pe_text("; GET /schemes/%s lists the fields of %s"), err->about, err->about);

@@ -214,6 +214,14 @@ void pe_block_make(const struct pe_plan *plan, struct pe_workspace *workspace, e
 /* The same of one term of the scores, with -inf where the mask hides a key. */
 void pe_block_make_term(const struct pe_plan *plan, struct pe_workspace *workspace, size_t term, size_t batch,
                         size_t head, size_t i0, size_t n_rows, void *block);
+/* What the score of one pair is the sum of beside the product of query and key, for /derive. */
+struct pe_pair_terms {
+    double parts[PE_TERMS_MAX]; /* of attend->parts, from 1 on; 0: the configuration has it not */
+    double bias;                /* times bias_factor; 0: none */
+    bool is_hidden, is_empty;   /* the mask hides the key; hides all keys of this query */
+};
+void pe_block_make_pair(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head, size_t i,
+                        size_t j, struct pe_pair_terms *terms);
 /* Writes the values weighted by the probabilities in block to out, rows out_stride apart. */
 void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head, size_t i0,
                      size_t n_rows, const void *block, void *out, size_t out_stride);
