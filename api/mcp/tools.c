@@ -249,7 +249,8 @@ static void put_common(struct schema *s)
 static void put_inputs(struct schema *s, const struct pe_input_row *rows)
 {
     for (; rows && rows->name; rows++)
-        put_property(s, rows->name, NULL, rows->about.summary);
+        if (strcmp(rows->name, "scores") != 0) /* rare, and the list of tools is long; the tool takes it */
+            put_property(s, rows->name, NULL, rows->about.summary);
 }
 
 static bool is_among(const char *words, const char *word)

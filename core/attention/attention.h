@@ -104,6 +104,7 @@ enum pe_embedding_part { PE_CONTENT, PE_POSITION, PE_N_EMBEDDING_PARTS };
 struct pe_attention {
     struct pe_attention_fields fields;
     struct pe_operand q, k, v; /* sent, or computed from x */
+    struct pe_operand given;   /* scores in place of q and k, [batch, heads, q_len, k_len]; no data: not sent */
     struct pe_tensor x;        /* rank 0: q and k were sent */
     bool x_is_text, has_tokens, has_seed, wants_output, wants_terms;
     struct pe_operand parts[PE_N_EMBEDDING_PARTS][2]; /* wants_terms, additive schemes: queries, keys of each part */
@@ -151,6 +152,13 @@ static inline bool pe_attention_heads_inside(const struct pe_attention *t)
 static inline bool pe_attention_batch_inside(const struct pe_attention *t)
 {
     return t->fields.tensor_layout == PE_NBHD;
+}
+
+static inline bool pe_attention_is_given(const struct pe_attention *t) { return t->given.tensor.data != NULL; }
+/* Are queries and keys, or their scores, sent? Else they are made of x. */
+static inline bool pe_attention_is_sent(const struct pe_attention *t)
+{
+    return t->q.tensor.data || pe_attention_is_given(t);
 }
 
 static inline bool pe_attention_is_linear(const struct pe_attention *t) { return t->fields.kernel == PE_LINEAR_KERNEL; }

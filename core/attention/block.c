@@ -120,9 +120,28 @@ static void multiply_by(const struct block *b, const struct pe_rows *rows, doubl
         b->a->abt(b->n_rows, rows->n_keys, d, factor, q, d, rows->k, rows->k_stride, 0, rows->logits, rows->stride);
 }
 
+/* Scores that are given in place of products. */
+static void load_given(const struct block *b)
+{
+    const struct pe_attention *t = b->t;
+    const struct pe_operand *op = &t->given;
+    size_t size = pe_dtype_size(op->tensor.dtype), n = b->end - b->first;
+    const char *from = op->tensor.data;
+    from += (b->batch * op->batch_step + b->head * op->head_step + b->i0 * op->row_step + b->first) * size;
+    for (size_t i = 0; i < b->n_rows && !is_left(b); i++, from += op->row_step * size) {
+        pe_convert(b->a->dtype, number_at(b, i, b->first), op->tensor.dtype, from, n);
+        if (t->scale != 1)
+            b->a->scale(number_at(b, i, b->first), n, t->scale);
+    }
+}
+
 static void multiply(const struct block *b)
 {
     const struct pe_attention *t = b->t;
+    if (pe_attention_is_given(t)) {
+        load_given(b);
+        return;
+    }
     const struct pe_attend *attend = b->plan->scheme->attend;
     struct pe_rows rows = rows_of(b);
     double factor = pe_attention_is_linear(t) ? 1 : t->scale;

@@ -92,7 +92,7 @@ static bool is_there(const struct pe_plan *plan, enum pe_attention_output kind)
     const struct pe_attention *t = plan->attention;
     switch (kind) {
     case PE_WEIGHTS: return pe_attention_is_linear(t);
-    case PE_TERMS: return !pe_attention_is_linear(t) && has_terms(plan);
+    case PE_TERMS: return !pe_attention_is_linear(t) && !pe_attention_is_given(t) && has_terms(plan);
     case PE_OUTPUT: return t->v.tensor.data || t->x.rank || t->has_tokens;
     case PE_SCORES:
     case PE_PROBS:

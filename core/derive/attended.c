@@ -283,10 +283,12 @@ enum pe_status pe_derive_open_pair(struct pe_derive *d, const struct pe_number_p
     m->i = place->element / t->k_len % t->q_len;
     m->head = place->element / t->k_len / t->q_len % t->n_heads;
     m->batch = place->element / t->k_len / t->q_len / t->n_heads;
-    if (load_rows(m, EXACT, PE_RECIPE_EXACT, err))
-        return err->status;
-    find_groups(m);
-    sort_groups(m);
+    if (!pe_attention_is_given(t)) {
+        if (load_rows(m, EXACT, PE_RECIPE_EXACT, err))
+            return err->status;
+        find_groups(m);
+        sort_groups(m);
+    }
     struct pe_workspace *workspace = pe_workspace_borrow(t, UINT64_MAX);
     pe_workspace_load_head(d->f64, workspace, m->batch, m->head);
     pe_block_make_pair(d->f64, workspace, m->batch, m->head, m->i, m->j, &m->terms);
@@ -329,6 +331,18 @@ static struct pe_dd state_product(const struct pe_attended *m, struct pe_derivat
     sum = pe_derived(d, "q·k", sum, "%s", "");
     pe_derived_says(d, "the sum of all of them");
     return sum;
+}
+
+/* A score that is given in place of the product. */
+static struct pe_dd state_given(const struct pe_attended *m, struct pe_derivation *d)
+{
+    const struct pe_attention *t = m->plan->attention;
+    const struct pe_operand *op = &t->given;
+    size_t at = m->batch * op->batch_step + m->head * op->head_step + m->i * op->row_step + m->j;
+    struct pe_dd x = dd(pe_element(op->tensor.dtype, op->tensor.data, at));
+    x = pe_derived(d, "given", rounded(d, x), "scores[%zu, %zu, %zu]", m->head, m->i, m->j);
+    return pe_derived(d, "l", rounded(d, times(rounded(d, dd(t->scale)), x)), "softmax_scale·given = %s·%s",
+                      pe_shown(t->scale).text, pe_brief(x, 7).text);
 }
 
 static struct pe_dd state_scaled(const struct pe_attended *m, struct pe_dd product, struct pe_derivation *d)
@@ -457,7 +471,9 @@ static struct pe_dd state_score(const struct pe_attended *m, struct pe_derivatio
         say_hidden(m, d);
         return dd(-(double)INFINITY);
     }
-    struct pe_dd l = state_terms(m, state_scaled(m, state_product(m, d), d), false, d);
+    struct pe_dd l = pe_attention_is_given(m->plan->attention)
+                         ? state_given(m, d)
+                         : state_terms(m, state_scaled(m, state_product(m, d), d), false, d);
     if (m->plan->attention->fields.softcap_after_bias)
         l = state_cap(m, state_bias(m, l, d), d);
     else
@@ -502,7 +518,7 @@ static void state_probability(const struct pe_attended *m, struct pe_dd s, struc
 enum pe_status pe_derive_attended(const struct pe_derive *derive, struct pe_derivation *d, struct pe_failure *err)
 {
     struct pe_attended *m = derive->attended;
-    if (d->recipe != PE_RECIPE_EXACT && !m->has_rounded) {
+    if (d->recipe != PE_RECIPE_EXACT && !m->has_rounded && !pe_attention_is_given(m->plan->attention)) {
         if (load_rows(m, ROUNDED, d->recipe, err))
             return err->status;
         m->has_rounded = true;
