@@ -368,8 +368,11 @@ static enum pe_status init(struct pe_plan *plan, const struct pe_request *reques
     if (attend && attend->work)
         pair += attend->work(plan);
     for (size_t i = 0; i < plan->n_outputs; i++)
-        plan->work += pairs * (pair + (t->kinds[i] == PE_OUTPUT ? (double)t->v_dim : 0)) *
-                      (t->kinds[i] == PE_TERMS ? (double)t->n_terms : 1);
+        plan->work += pairs *
+                      (pair + (t->kinds[i] == PE_OUTPUT || t->kinds[i] == PE_OUTPUT_TERMS ? (double)t->v_dim : 0)) *
+                      (t->kinds[i] == PE_TERMS          ? (double)t->n_terms
+                       : t->kinds[i] == PE_OUTPUT_TERMS ? 2
+                                                        : 1);
     size_t n_projected = t->n_heads + 2 * t->n_kv_heads;
     if (t->wants_terms)
         n_projected += PE_N_EMBEDDING_PARTS * (t->n_heads + t->n_kv_heads);

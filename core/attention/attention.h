@@ -53,7 +53,16 @@ struct pe_attention_fields {
 };
 
 /* The kind of an output. Terms of the scheme are numbered from PE_TERM on. */
-enum pe_attention_output { PE_SCORES, PE_PROBS, PE_WEIGHTS, PE_OUTPUT, PE_ROW_ENTROPY, PE_TERMS, PE_TERM };
+enum pe_attention_output {
+    PE_SCORES,
+    PE_PROBS,
+    PE_WEIGHTS,
+    PE_OUTPUT,
+    PE_ROW_ENTROPY,
+    PE_TERMS,
+    PE_OUTPUT_TERMS,
+    PE_TERM
+};
 
 /* Queries or keys: their positions and their rotation. */
 struct pe_side {
@@ -230,8 +239,11 @@ struct pe_pair_terms {
 };
 void pe_block_make_pair(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head, size_t i,
                         size_t j, struct pe_pair_terms *terms);
-/* Writes the values weighted by the probabilities in block to out, rows out_stride apart. */
-void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head, size_t i0,
+/* Writes the values weighted by the probabilities in block to out, rows out_stride apart; the other adds those of the
+ * scheme, if it has any. */
+void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head,
                      size_t n_rows, const void *block, void *out, size_t out_stride);
+void pe_block_output_of_scheme(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head,
+                               size_t i0, size_t n_rows, const void *block, void *out, size_t out_stride);
 
 #endif

@@ -507,11 +507,10 @@ static void add_values_one_by_one(const struct pe_attention *t, const void *bloc
         }
 }
 
-void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head, size_t i0,
+void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head,
                      size_t n_rows, const void *numbers, void *out, size_t out_stride)
 {
     const struct pe_attention *t = plan->attention;
-    const struct pe_attend *attend = plan->scheme->attend;
     const struct pe_operand *op = &t->v;
     size_t kv_head = head / (t->n_heads / t->n_kv_heads), stride = workspace->v ? t->v_dim : op->row_step;
     const char *v =
@@ -525,6 +524,13 @@ void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace,
                  t->k_len, pe_numbers_at(t->a, v, workspace->first * stride), stride, 0, out, out_stride);
     else
         add_values_one_by_one(t, numbers, n_rows, v, stride, out, out_stride);
+}
+
+void pe_block_output_of_scheme(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head,
+                               size_t i0, size_t n_rows, const void *numbers, void *out, size_t out_stride)
+{
+    const struct pe_attention *t = plan->attention;
+    const struct pe_attend *attend = plan->scheme->attend;
     if (!attend || !attend->add_output)
         return;
     struct pe_plan room;

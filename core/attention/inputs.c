@@ -399,7 +399,7 @@ enum pe_status pe_attention_open(struct pe_plan *plan, const struct pe_request *
     if (!t)
         return pe_no_memory(err);
     plan->brought = &t->brought;
-    t->wants_output = asks_for(request, "output");
+    t->wants_output = asks_for(request, "output") || asks_for(request, "output_terms");
     enum pe_status status =
         pe_params_read(pe_attention_params, &t->fields, request->fields, request->n_fields, taken, "", err);
     if (status || pe_attention_is_linear(t)) /* what a model gives for its scores is not used */

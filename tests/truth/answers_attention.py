@@ -228,6 +228,9 @@ def attended(asked, r, q, k, v):
         index, table = asked.shaw()
         rest["values"] = (table if r.get("table_style") == "sinusoidal" else asked.weight("rel_v", *table.shape))[index]
     out.update(attention.attend(q, k, v, sinks=r.get("sinks"), **rest))
+    if "output_terms" in r.get("outputs", []):  # of the values, and of the distances
+        own = np.einsum("bhij,ijd->bhid", out["probs"], rest["values"]) if "values" in rest else 0 * out["output"]
+        out["output_terms"] = np.stack([out["output"] - own, own])
     if "terms" in r.get("outputs", []):
         out["terms"] = terms_of(asked, out["scores"])
     return out
@@ -261,7 +264,7 @@ def answer(request):
         whole = found[name]
         if name == "output":
             out[name] = from_heads(whole, asked.layout, asked.lead)
-        elif name == "terms":
+        elif name in ("terms", "output_terms"):
             out[name] = whole.reshape(len(whole), *asked.lead, *whole.shape[3:])
         else:
             out[name] = whole.reshape(*asked.lead, *whole.shape[2:])
