@@ -408,6 +408,25 @@ enum pe_status pe_attention_open(struct pe_plan *plan, const struct pe_request *
     return status ? status : pe_model_check_scores(plan->inheritance, err);
 }
 
+/* std is that of a scheme's weights; embeddings of words have 1. */
+static enum pe_status check_std(const struct pe_plan *plan, struct pe_failure *err)
+{
+    const char *name = plan->scheme->info.name;
+    if (!plan->attention->has_tokens || pe_param_find(plan->scheme->info.params, "std") ||
+        !pe_plan_gave_itself(plan, "std"))
+        return PE_OK;
+    if (plan->scheme->info.is_additive)
+        return pe_fail(
+            err, "/std",
+            "std is the standard deviation of a scheme's weights, and %s has none; embeddings of tokens have "
+            "1, and x_scale multiplies them",
+            name);
+    return pe_fail(err, "/std",
+                   "std is the standard deviation of a scheme's weights, and %s has none; embeddings of tokens have 1; "
+                   "send x for others",
+                   name);
+}
+
 enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                  struct pe_failure *err)
 {
@@ -416,6 +435,8 @@ enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *
     enum pe_status status = read_tensors(t, request, taken, err);
     if (!status)
         status = check_ways(plan, t, err);
+    if (!status)
+        status = check_std(plan, err);
     if (status)
         return status;
     /* Settles the seed, from which embeddings of words and missing projections are computed. Words without a seed use
