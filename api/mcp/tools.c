@@ -236,7 +236,8 @@ static void put_short(struct schema *s, const struct pe_param *row, bool agree)
 static void put_inputs(struct schema *s, const struct pe_input_row *rows)
 {
     for (; rows && rows->name; rows++)
-        put_property(s, rows->name, NULL, rows->about.summary);
+        if (strcmp(rows->name, "scores") != 0) /* rare, and the list of tools is long; the tool takes it */
+            put_property(s, rows->name, NULL, rows->about.summary);
 }
 
 static bool is_among(const char *words, const char *word)
@@ -296,7 +297,7 @@ static void put_request(struct schema *s, const struct api_mcp_tool *tool)
         put_property(s, "slice", NULL, "a list per axis of null, an index or [start,stop]");
     put_rows(s, operation->params);
     put_inputs(s, operation->inputs);
-    for (size_t i = 0; !is_check(tool) && i < pe_n_schemes(); i++) /* which has those of diagnose */
+    for (size_t i = 0; !is_check(tool) && i < pe_n_schemes(); i++) /* check has those of diagnose */
         for (const struct pe_param *row = pe_scheme_at(i)->params; row->name; row++) {
             bool agree;
             if (!pe_param_is_basic(row) || count_schemes(row, &agree) < 2)

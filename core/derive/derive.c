@@ -269,8 +269,9 @@ static enum pe_status take_steps(const struct pe_derive *d, const struct pe_numb
                                  struct pe_derivation *steps, struct pe_failure *err)
 {
     const struct pe_plan *plan = d->plan;
-    return d->side ? pe_derive_rotated(d, place, steps, err)
-                   : plan->scheme->derive(plan, plan->sources[0].id, &place->at, steps, err);
+    return d->is_map ? pe_derive_attended(d, steps, err)
+           : d->side ? pe_derive_rotated(d, place, steps, err)
+                     : plan->scheme->derive(plan, plan->sources[0].id, &place->at, steps, err);
 }
 
 /* The step whose rounding costs the last number most, and how much; SIZE_MAX: no step costs anything. */
@@ -338,14 +339,14 @@ static enum pe_recipe recipe_of(const struct pe_derive *d)
     return d->plan->arith == PE_ARITH_GGML ? PE_RECIPE_GGML : PE_RECIPE_F32_TORCH;
 }
 
-static enum pe_status put_one(const struct pe_derive *d, const struct pe_number_place *place, struct pe_node *node,
+static enum pe_status put_one(struct pe_derive *d, const struct pe_number_place *place, struct pe_node *node,
                               struct pe_failure *err)
 {
     const struct pe_plan *plan = d->plan;
     struct pe_derivation exact = {.recipe = PE_RECIPE_EXACT}, rounded = {.recipe = recipe_of(d)};
     enum pe_dtype dtype = plan->outputs[0].dtype;
     double number[1], x;
-    if (take_steps(d, place, &exact, err))
+    if ((d->is_map && pe_derive_open_pair(d, place, err)) || take_steps(d, place, &exact, err))
         return err->status;
     if (d->side && pe_derive_rotated_number(d, place, &x, &dtype, number, err))
         return err->status;
@@ -417,6 +418,7 @@ void pe_derive_free(struct pe_derive *d)
 {
     if (!d)
         return;
+    pe_derive_close_map(d);
     pe_values_free(d->answer);
     pe_plan_free(d->plan);
     free(d);

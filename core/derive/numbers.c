@@ -3,6 +3,7 @@
  * A request that has no sequence of its own gets the shortest that has its positions: len is the largest + 1 where all
  * are whole numbers from 0 on, so that the index is the position; else they are listed. Which fields that needs follows
  * from the axes of the tensor, so the configuration is planned twice, first with one position. */
+#include "core/attention/attention.h"
 #include "core/derive/derive.h"
 
 #include <math.h>
@@ -11,7 +12,8 @@
 #include <string.h>
 
 static const struct pe_param rows[] = {
-    PE_P_VALUE(pe_derive_fields, tensor, "tensor", "name of the output; default the first"),
+    PE_P_VALUE(pe_derive_fields, tensor, "tensor",
+               "name of the output; default the first; scores and probs are those of attention"),
     PE_P_REALS(pe_derive_fields, index, 0, 0x1p53, "index",
                "index of the number on each axis of the tensor, [rank]; several: [numbers][rank], at most 16",
                .group = PE_G_ANSWER),
@@ -113,7 +115,7 @@ static enum pe_status read_tensor(const struct pe_derive *d, const char **name, 
 
 static enum pe_status plan(struct pe_derive *d, size_t n_fields, const char *tensor, struct pe_failure *err)
 {
-    struct pe_request request = {.operation = PE_ENCODE,
+    struct pe_request request = {.operation = d->is_map ? PE_ATTEND : PE_ENCODE,
                                  .fields = d->rest,
                                  .n_fields = n_fields,
                                  .dtype = d->request->dtype,
@@ -125,6 +127,8 @@ static enum pe_status plan(struct pe_derive *d, size_t n_fields, const char *ten
     pe_plan_free(d->plan);
     d->plan = NULL;
     enum pe_status status = pe_plan_new(&request, &d->plan, err);
+    if (!status && d->is_map)
+        status = pe_derive_open_map(d, &request, err);
     if (status && strncmp(err->pointer, "/outputs", 8) == 0)
         strcpy(err->pointer, "/tensor");
     return status;
@@ -149,6 +153,13 @@ static const char *axis_name(const struct pe_plan *plan, unsigned i)
                                         "pair",     "dim",   "axis", "distance", "component"};
     const struct pe_source *from = &plan->sources[0];
     const char *name;
+    if (plan->attention) {
+        unsigned behind = plan->outputs[0].rank - i;
+        return behind == 1                                 ? "key"
+               : behind == 2                               ? "query"
+               : behind == 3 && plan->attention->has_heads ? "head"
+                                                           : "batch";
+    }
     if (from->is_by_batch && i == 0)
         return "batch";
     i -= from->is_by_batch;
@@ -347,10 +358,14 @@ static enum pe_status index_by_axis(const struct pe_derive *d, size_t k, unsigne
         *index += plan->sources[0].n_zeros;
         return status;
     }
-    if (pe_same(axis, "query") && f->query.n)
-        return find_position(seq->q, seq->n_axes, value_at(&f->query, k), "query", index, err);
-    if (pe_same(axis, "key") && f->key.n)
-        return find_position(seq->k, seq->n_axes, value_at(&f->key, k), "key", index, err);
+    bool is_query = pe_same(axis, "query") && f->query.n, is_key = pe_same(axis, "key") && f->key.n;
+    if (is_query || is_key) {
+        const struct pe_positions *axes = is_query ? seq->q : seq->k;
+        enum pe_status status =
+            find_position(axes, seq->n_axes, value_at(is_query ? &f->query : &f->key, k), axis, index, err);
+        *index += n > axes->n ? n - axes->n : 0; /* class tokens are before the positions of a map */
+        return status;
+    }
     if (pe_same(axis, "pair") && f->channel.n && !f->pair.n)
         return pair_of_channel(plan, value_at(&f->channel, k), index, err);
     if (pe_same(axis, "dim") && f->pair.n && !f->channel.n)
@@ -463,7 +478,8 @@ enum pe_status pe_derive_find(struct pe_derive *d, struct pe_failure *err)
     const char *tensor;
     if (read_fields(d, err) || count(d, err) || read_tensor(d, &tensor, err))
         return err->status;
-    bool is_complete = has_sequence(d);
+    d->is_map = tensor && (pe_same(tensor, "scores") || pe_same(tensor, "probs"));
+    bool is_complete = d->is_map || has_sequence(d); /* q and k, x or tokens are the sequence of a map */
     if (pe_derive_take_vector(d, &tensor, err))
         return err->status;
     if (d->side && is_complete)
@@ -473,7 +489,7 @@ enum pe_status pe_derive_find(struct pe_derive *d, struct pe_failure *err)
     if (plan(d, d->n_rest, tensor, err))
         return err->status;
     tensor = d->plan->outputs[0].name;
-    if (!d->plan->scheme->derive)
+    if (!d->is_map && !d->plan->scheme->derive)
         return pe_fail(err, "/scheme", "/derive does not have the steps of %s yet", d->plan->scheme->info.name);
     if (d->side && fix_head(d, tensor, err))
         return err->status;

@@ -304,7 +304,7 @@ double pe_sine_of(double angle, int quarter); /* in double */
 
 /* The steps of one number, as the formula itself takes them (derivation.c). */
 
-enum { PE_DERIVED_MAX = 32, PE_DERIVED_BYTES = 256 };
+enum { PE_DERIVED_MAX = 48, PE_DERIVED_BYTES = 256 };
 
 struct pe_derived {
     const char *symbol;          /* "w'" */
