@@ -31,7 +31,7 @@ struct pe_derive {
     struct pe_field rest[PE_FIELDS_MAX + 4]; /* the configuration and its sequence */
     size_t n_rest, n_own;                    /* n_own: without the sequence that is chosen here */
     double single[PE_FIELDS_MAX];            /* numbers given in place of lists */
-    double positions[2 * PE_DERIVED_NUMBERS_MAX];
+    double positions[PE_AXES_MAX * PE_DERIVED_NUMBERS_MAX];
     struct pe_plan *plan;   /* with the one output */
     const char *side;       /* "q" or "k": a vector is rotated, and the plan's tensor is its cosines; NULL: none is */
     struct pe_value vector; /* its channels, borrowed */
