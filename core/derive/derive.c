@@ -428,7 +428,7 @@ enum pe_status pe_derive_new(const struct pe_derive_request *request, struct pe_
         return pe_no_memory(err);
     d->request = request;
     enum pe_status status = compute(d, err);
-    if (!status && !pe_values_done(d->answer))
+    if (!status && !(d->stated = pe_values_done(d->answer)))
         status = pe_no_memory(err);
     if (status)
         pe_derive_free(d);
@@ -446,6 +446,6 @@ void pe_derive_free(struct pe_derive *d)
     free(d);
 }
 
-const struct pe_value *pe_derive_answer(const struct pe_derive *d) { return pe_values_done(d->answer); }
+const struct pe_value *pe_derive_answer(const struct pe_derive *d) { return d->stated; }
 
 const struct pe_scheme_info *pe_derive_scheme(const struct pe_derive *d) { return pe_plan_scheme(d->plan); }

@@ -39,6 +39,7 @@ struct pe_derive {
     struct pe_number_place numbers[PE_DERIVED_NUMBERS_MAX];
     size_t n_numbers;
     struct pe_values *answer;
+    const struct pe_value *stated; /* the answer, done */
 };
 
 /* numbers.c: reads the fields, plans the tensor, and finds the numbers. */
