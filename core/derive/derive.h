@@ -31,7 +31,7 @@ struct pe_derive {
     struct pe_field rest[PE_FIELDS_MAX + 4]; /* the configuration and its sequence */
     size_t n_rest, n_own;                    /* n_own: without the sequence that is chosen here */
     double single[PE_FIELDS_MAX];            /* numbers given in place of lists */
-    double positions[2 * PE_DERIVED_NUMBERS_MAX];
+    double positions[PE_AXES_MAX * PE_DERIVED_NUMBERS_MAX];
     struct pe_plan *plan; /* with the one output */
     const char *side;     /* "q" or "k": a vector is rotated, and the plan's tensor is its cosines; NULL: none is */
     bool is_map;          /* scores or probs of attention: the plan is that of /attention … */
@@ -43,6 +43,7 @@ struct pe_derive {
     struct pe_number_place numbers[PE_DERIVED_NUMBERS_MAX];
     size_t n_numbers;
     struct pe_values *answer;
+    const struct pe_value *stated; /* the answer, done */
 };
 
 /* numbers.c: reads the fields, plans the tensor, and finds the numbers. */
