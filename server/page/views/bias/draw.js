@@ -12,7 +12,8 @@ import { ascending, distancesOf, extremesOf, headsWith, queryOf, rowOf, windowOf
 import { fillTable, versionOf } from '../parts.js';
 
 const FEW = 8;             /* heads that have room for larger maps */
-const ROOM = { few: 132, many: 92, story: [[4, 150], [8, 110], [12, 88], [Infinity, 72]] };   /* CSS pixels of a small map */
+/* CSS pixels of a small map; in a story by how many heads there are, at most. */
+const ROOM = { few: 132, many: 92, story: [[4, 150], [8, 110], [12, 88], [Infinity, 72]] };
 const BESIDE = 16;         /* and beside it, at least */
 
 export class Heads {
