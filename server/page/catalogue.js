@@ -57,11 +57,44 @@ export const common = (name) => reference.common.find((row) => row.name === name
 const fileOf = (config) => config.hf_config ?? config.gguf;
 const nameIn = (keys) => keys['general.name'] ?? keys['general.architecture'] ?? '.gguf';
 
-/* Remembers what an answer's `config` says about a configuration whose scheme only the server can read. */
+/* Remembers what an answer's `config` says about a configuration whose scheme only the server can read, and which
+ * models have the same. */
 export function learn(config, resolved) {
   const file = fileOf(config);
-  if (file && resolved?.scheme) learned.set(JSON.stringify(file), resolved.scheme);
+  if (!file || !resolved?.scheme) return;
+  learned.set(JSON.stringify(file), resolved.scheme);
+  likes.set(file, modelsLike(resolved, String(file.model_type ?? file['general.architecture'] ?? '')));
 }
+
+/* ---- Which model a file is ---- */
+
+const likes = new WeakMap();   /* a config.json, or the keys of a GGUF file: rows of the models that it is like */
+
+const isSame = (one, other) => one && other && typeof one === 'object' && typeof other === 'object'
+  ? Object.entries(one).every(([key, value]) => isSame(value, other[key]))
+  : (one ?? null) === (other ?? null);
+
+/* What the server derives from other fields where they are not stated. */
+const DERIVED = ['rotary_dim', 'partial_rotary_factor', 'attention_factor'];
+/* A rule of type default changes nothing. */
+const stated = (value) => value?.type === 'default' ? null : value ?? null;
+
+/* Rows of the models with all values of a resolved configuration, those of its kind first. What a model does not state
+ * has its default; a head that is turned in part is none that is turned whole. */
+export function modelsLike(resolved, kind = '') {
+  const rows = (scheme(resolved.scheme)?.parameters ?? []).filter(({ name }) => !DERIVED.includes(name));
+  const isWhole = resolved.rotary_dim === undefined || resolved.rotary_dim === resolved.head_dim;
+  const has = (config) => config && config.scheme === resolved.scheme && (isWhole || 'rotary_dim' in config)
+    && DERIVED.every((name) => !(name in config) || isSame(config[name], resolved[name]))
+    && rows.every(({ name, default: usual }) =>
+      isSame(stated(resolved[name]) ?? usual, stated(config[name]) ?? usual));
+  const isOfKind = ({ name }) => kind !== '' && name.replace(/\W/g, '').startsWith(kind.replace(/[\W_]|vl|text/g, ''));
+  const found = reference.presets.filter((row) => [row, ...row.layers ?? []].some(({ config }) => has(config)));
+  return [...found.filter(isOfKind), ...found.filter((row) => !isOfKind(row))];
+}
+
+/* The same of a configuration that is a file, once the server has read it; null: it is none, or is not read. */
+export const modelsOf = (config) => likes.get(fileOf(config) ?? {}) ?? null;
 
 /* The parameters that a configuration inherits from its preset, of the layers that it asks for. */
 export function inherited(config) {
@@ -81,6 +114,7 @@ const textOf = (value) => typeof value === 'string' ? value : JSON.stringify(val
  * apart. */
 export function calledBy(config) {
   const row = config.preset ? preset(config.preset) ?? { name: textOf(config.preset) }
+    : modelsOf(config)?.length ? modelsOf(config)[0]
     : config.hf_config ? { name: textOf(config.hf_config.model_type ?? config.hf_config._class_name ?? 'config.json') }
     : config.gguf ? { name: textOf(nameIn(config.gguf)) }
     : schemeOf(config) ?? { name: textOf(config.scheme ?? '?') };

@@ -73,6 +73,7 @@ export class Chart {
       ctx.clearRect(0, 0, size.width, size.height);
       this.#plan = this.#draw(ctx, size, k, this.#picture.marks);
       this.#promise();
+      this.element.classList.toggle('named', this.#plan.hasEnds);
     });
     this.#paintCursor();
   }

@@ -90,5 +90,9 @@ export async function copyText(text) {
 /* Does the page share its screen with a tray of sliders? */
 export const isNarrow = () => matchMedia('(max-width: 1079px)').matches;
 
+/* How high the style wants a picture of a story in its place, in pixels: --picture of story.css. */
+export const pictureHeight = (element) =>
+  parseFloat(getComputedStyle(element).getPropertyValue('--picture')) || 320;
+
 /* What a custom property of the style is in the theme of now. */
 export const styleOf = (property) => getComputedStyle(document.documentElement).getPropertyValue(property).trim();

@@ -24,6 +24,18 @@ export class Forms {
     for (const [slot, { element }] of this.cards) element.toggleAttribute('data-front', slot === this.page.front());
     this.order(slots);
     this.compare(configs);
+    this.name(configs);
+  }
+
+  /* Files are called by the model that they are. */
+  name(configs) {
+    if (this.naming) return this.naming.update();
+    if (this.isNaming || !configs.some(([, config]) => config.hf_config ?? config.gguf)) return;
+    busy.begin();
+    this.isNaming = import('./views/naming.js').then(({ Naming }) => {
+      this.naming = new Naming(this.page, this.head);
+      this.naming.update();
+    }, () => { this.isNaming = null; }).finally(() => busy.end());
   }
 
   compare(configs) {
@@ -82,6 +94,7 @@ export class Forms {
     this.refusals.delete(slot);
     this.cards.get(slot)?.settle(config);
     this.parting?.update();
+    this.naming?.update();
   }
 
   /* problem: of the server; null: no longer refused */

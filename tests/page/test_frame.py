@@ -366,3 +366,20 @@ def test_without_javascript_there_are_words_lines_links_and_a_form(driver, serve
     for scheme in schemes:
         with urllib.request.urlopen(address.replace(f"scheme={schemes[0]}", f"scheme={scheme}")) as answer:
             assert answer.headers["Content-Type"] == "image/png", scheme
+
+
+# Where the first picture of a view is, and where the tray of sliders begins; how wide the page is.
+FIRST_SCREEN = """const tray = document.querySelector('.work > .side').getBoundingClientRect();
+const seen = [...document.querySelectorAll('.view :is(.heat, .chart-plot, canvas.hands)')].find((node) => node.checkVisibility() && !node.closest('.head'));
+const { top, bottom } = seen.getBoundingClientRect();
+return [top, bottom, tray.top, document.documentElement.scrollWidth];"""
+
+
+@pytest.mark.parametrize("width, height", [(390, 844), (844, 390), (720, 450)], ids=["phone", "landscape", "200 %"])
+def test_the_whole_picture_is_on_the_first_screen(open_page, narrow, width, height):
+    """Nothing scrolled: above the tray of sliders, below the banner."""
+    narrow(width, height)
+    for view in "table curves distance multimodal trajectory scaling".split() + (["rotate", "attention", "bias", "extrapolate"] if width == 390 else []):
+        page = open_page(f"view={view}&lang=en") if view == "table" else page.go(f"view={view}&lang=en") or page
+        top, bottom, tray, wide = page.run(FIRST_SCREEN)
+        assert 0 <= top and bottom <= tray and wide <= width, (view, top, bottom, tray, wide)

@@ -2,6 +2,7 @@
 numbers of its text, and how one comes to it."""
 import json
 import re
+import statistics
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -54,25 +55,43 @@ WIDE = """return [...document.querySelectorAll('article[data-story] :is(p, h2, l
   .filter((node) => node.checkVisibility() && node.getBoundingClientRect().right > innerWidth + 1).map((node) => node.textContent)"""
 BEYOND = """return [...document.querySelectorAll(':is(.story-prose, figcaption) > p:not([class=products]) math')]
   .filter((math) => math.getBoundingClientRect().right > math.closest('p').getBoundingClientRect().right + 1).map((math) => math.textContent)"""
-# What a figure has before "Open": its height without its caption, and controls that are seen.
-SHOWN = """const figure = document.getElementById(`fig-${arguments[0]}`), place = figure.querySelector('.story-place'), touch = figure.querySelector('.story-touch');
+# How many controls a figure has that are seen.
+CONTROLS_SEEN = """const figure = document.getElementById(`fig-${arguments[0]}`);
 const fields = [...figure.querySelectorAll('[data-slider], .segmented, select, input, textarea')].filter((node) => node.checkVisibility() && node.getBoundingClientRect().width > 1);
-return [place.getBoundingClientRect().bottom - (touch.checkVisibility() ? touch : place).getBoundingClientRect().top,
-  new Set(fields.map((node) => node.closest('.field') ?? node)).size]"""
+return new Set(fields.map((node) => node.closest('.field') ?? node)).size"""
 
-# Where the window has room: its whole height, whether its text is beside it, and what scrolls within it.
+# Of a figure: its height; whether its text is beside it; what scrolls within it; its pictures with their labels, [kind, width, height, top, bottom];
+# the share of its area that they take; the sides of map cells that have words at their edges, and how many words.
 WHOLE = """const figure = document.getElementById(`fig-${arguments[0]}`), prose = figure.parentElement.querySelector('.story-prose');
 const scrolls = (node) => ['auto', 'scroll'].includes(getComputedStyle(node).overflowX) && node.scrollWidth > node.clientWidth + 1;
-const box = figure.getBoundingClientRect(), inner = [...figure.children].filter((node) => node.checkVisibility()).map((node) => node.getBoundingClientRect().bottom);
-return { high: Math.max(box.height, Math.max(...inner) - box.top), beside: !prose || prose.getBoundingClientRect().right <= box.left,
-  scrolled: [...figure.querySelectorAll('.story-place *')].filter(scrolls).map((node) => node.className) }"""
-FIGURE_PX = 420
+const rect = (node) => node.getBoundingClientRect(), box = rect(figure);
+const inner = [...figure.children].filter((node) => node.checkVisibility()).map((node) => rect(node).bottom);
+const seen = [...figure.querySelectorAll('.heat, .chart-plot, canvas.hands, .wishes')].filter((node) => node.checkVisibility({ visibilityProperty: true }));
+const pictures = seen.map((node) => [node.className, rect(node).width, rect(node).height, rect(node).top, rect(node).bottom, Boolean(node.closest('.head'))]);
+const worded = seen.filter((node) => node.querySelector('.heat-rows [translate=no]')).map((node) => [Number(node.querySelector('canvas').dataset.rowPx), node.querySelectorAll('.heat-rows span').length]);
+return { high: Math.max(box.height, Math.max(...inner) - box.top), beside: !prose || rect(prose).right <= box.left,
+  scrolled: [...figure.querySelectorAll('.story-place *')].filter(scrolls).map((node) => node.className),
+  share: pictures.reduce((sum, [, width, height]) => sum + width * height, 0) / (box.width * box.height), pictures, worded }"""
+STAYS_PX = 900 - 76 - 12  # of a window of 900 pixels what its banner leaves: a figure stays while its text scrolls past
+SHARE, FAR, FEW_WORDS = 0.4, (320, 240), 6
+NO_SHARE = {"training", "cache"}  # one is empty until it is asked for, one has maps of a single row
 
 
-def too_large(page, name):
-    """What is wrong with the size of a figure in a window of at least 1200 px, or None."""
+def too_small(page, name):
+    """What is wrong with the picture of a figure in a window of at least 1200 × 900 px, or None: nobody sees it from afar, or it leaves the window."""
     whole = page.run(WHOLE, name)
-    return whole if whole["high"] > FIGURE_PX or not whole["beside"] or whole["scrolled"] else None
+    charts = [picture[1:3] for picture in whole["pictures"] if picture[0] == "chart-plot"]
+    small = [chart for chart in charts if len(charts) < 3 and (chart[0] < FAR[0] or chart[1] < FAR[1])]
+    cells = [(px, words) for px, words in whole["worded"] if px < (40 if words <= FEW_WORDS else 30)]
+    wrong = whole["high"] > STAYS_PX or not whole["beside"] or whole["scrolled"] or small or cells or (name not in NO_SHARE and whole["share"] < SHARE)
+    return {**whole, "small": small, "cells": cells} if wrong else None
+
+
+def both_seen(page, name):
+    """The pictures of a figure that compares two are on a phone's screen together."""
+    whole = page.run(WHOLE, name)
+    tops, bottoms = ([picture[i] for picture in whole["pictures"] if not picture[5]] for i in (3, 4))
+    return len(tops) != 2 or max(bottoms) - min(tops) <= 844
 
 
 def open_story(open_page, story, **keys):
@@ -263,9 +282,10 @@ def sizes(page, width, names):
     assert page.run(WIDE) == [], f"{width}: cut off"
     assert page.run(BEYOND) == [], f"{width}: beyond its paragraph"
     assert width > 390 or page.run(TOC_ABOVE), width
-    shown = {name: page.run(SHOWN, name) for name in names}
-    assert {name: size for name, size in shown.items() if width > 320 and size[0] > 420 or size[1] > 3} == {}, width
-    assert width < 1200 or {name: large for name in names if (large := too_large(page, name))} == {}, width
+    assert {name: count for name in names if (count := page.run(CONTROLS_SEEN, name)) > 3} == {}, width
+    assert width < 1200 or {name: small for name in names if (small := too_small(page, name))} == {}, width
+    assert width < 1200 or statistics.median(page.run(WHOLE, name)["share"] for name in names) >= (0.55 if width > 1200 else 0.5), width
+    assert width != 390 or [name for name in names if not both_seen(page, name)] == []
     assert width != 390 or page.run(SMALL) == []
 
 

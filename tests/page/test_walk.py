@@ -7,7 +7,7 @@ from selenium.webdriver.common.keys import Keys
 
 from browser import until
 from looks import SMALL, STRAY, nameless
-from test_stories import RAW, TOUCHABLE, UNREAD, too_large
+from test_stories import RAW, TOUCHABLE, UNREAD, both_seen, too_small
 
 STEPS = ["words", "rows", "added", "waves", "turn", "apart", "bias", "stretch", "breaks", "yours"]
 STEP = "return Number(document.querySelector('[data-step]')?.dataset.step)"
@@ -125,11 +125,11 @@ def test_each_step_in_both_languages_and_on_a_phone(visit, narrow, step):
             assert page.run("return document.documentElement.scrollWidth") <= width
             next_box = page.run("const { top, bottom } = document.querySelector('a[data-action=next]').getBoundingClientRect(); return [top, bottom]")
             assert 0 <= next_box[0] and next_box[1] <= 900, "the way on is on the screen"
-        assert page.run(SMALL) == []
+        assert page.run(SMALL) == [] and both_seen(page, name)
         width = 1200 if lang == "en" else 1440
         narrow(width)
         page.settle()
-        assert too_large(page, name) is None, width
+        assert too_small(page, name) is None, width
         narrow(None)
 
 

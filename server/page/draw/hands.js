@@ -26,11 +26,21 @@ export function pairsShown(count) {
 }
 
 /* Columns and pixels of a clock: as few rows as fit, about equally long. */
-export function arrange(width, count, widest) {
+export function arrange(width, count) {
   const most = Math.max(1, Math.min(count, Math.floor(width / NARROWEST_CLOCK)));
-  const rows = Math.ceil(count / Math.min(most, 8));
+  return inRows(width, count, Math.ceil(count / Math.min(most, 8)));
+}
+
+function inRows(width, count, rows, most = WIDEST_CLOCK) {
   const columns = Math.ceil(count / rows);
-  return { columns, rows, cell: Math.min(widest || WIDEST_CLOCK, Math.floor(width / columns)) };
+  return { columns, rows, cell: Math.min(most, Math.floor(width / columns)) };
+}
+
+/* The same in a place of that height, clocks as large as fit; foot: pixels below each. */
+export function arrangeWithin(width, height, count, foot) {
+  const all = Array.from({ length: count },
+    (_, i) => inRows(width, count, i + 1, Math.max(NARROWEST_CLOCK, Math.floor(height / (i + 1)) - foot)));
+  return all.reduce((best, one) => one.cell > best.cell ? one : best);
 }
 
 export function centreOf(index, { columns, cell, left, foot }) {

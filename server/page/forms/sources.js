@@ -74,8 +74,8 @@ export class LayerChoice extends Choice {
 
 /* Found by its name or by what the model is called. */
 export class PresetChoice extends Typed {
-  constructor(slot, change) {
-    super(rowOf('preset'), { field: 'preset', slot, change });
+  constructor(slot, change, field = 'preset') {
+    super(rowOf('preset'), { field, slot, change });
     this.input.setAttribute('list', PRESETS);
     rewrite(this.input, () => this.writePlaceholder());
   }
@@ -119,8 +119,13 @@ function noteOf(row) {
 function findPreset(text) {
   const wanted = text.toLowerCase();
   const namesOf = (row) => [row.name, row.label, row.label_zh, ...row.aliases ?? []];
-  const isCalled = (row) => namesOf(row).some((one) => one?.toLowerCase() === wanted);
-  return wanted ? catalogue().presets.find(isCalled) : undefined;
+  const called = (text) => catalogue().presets.find((row) => namesOf(row).some((one) => one?.toLowerCase() === text));
+  if (!wanted.includes('/')) return wanted ? called(wanted) : undefined;
+  /* Of a hub's name, owner/Model-7B-Instruct, the longest beginning that is a model. */
+  for (let text = wanted.slice(wanted.indexOf('/') + 1); text; text = text.replace(/-?[^-]*$/, '')) {
+    if (called(text)) return called(text);
+  }
+  return undefined;
 }
 
 export function presetList() {

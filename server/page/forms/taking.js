@@ -9,6 +9,7 @@ const TENSOR = /\.(npy|npz|safetensors)$/i;
 const ARRAY = /\.npy$/i;
 const HEAD = /\.gguf$/i;
 const TEXT_MAX = 16 * 2 ** 20;
+const COMPARED = ['hf_config', 'request'];
 
 /* The view that shows a request of this path best. */
 const VIEW_OF = { '/attention': 'attention', '/rotate': 'rotate', '/analyze': 'distance' };
@@ -22,6 +23,7 @@ export class Taker {
   /* Arrays that come together are one question: each is called as its file. */
   async takeFiles(files) {
     if (files.some(({ name: own }) => HEAD.test(own))) return this.takeModels(files);
+    if (files.length > 1 && await this.compare(files)) return;
     const arrays = files.filter(({ name: own }) => ARRAY.test(own));
     for (const file of files) if (arrays.length < 2 || !arrays.includes(file)) await this.takeFile(file);
     if (arrays.length > 1) this.tensors(arrays);
@@ -41,6 +43,20 @@ export class Taker {
     this.page.notice('paste', null);
     this.close();
     this.page.announce(word('paste.config'));
+  }
+
+  /* Several files that are all configurations, up to four, are compared at once. */
+  async compare(files) {
+    if (files.some(({ name: own, size }) => TENSOR.test(own) || size > TEXT_MAX)) return false;
+    const found = await Promise.all(files.map(async (file) => recognise(await file.text(), location.origin)));
+    if (!found.every(({ kind, config }) => config && COMPARED.includes(kind))) return false;
+    this.page.because('link');
+    const configs = found.slice(0, SLOTS.length).map(({ config }, i) => [SLOTS[i], config]);
+    this.replace(Object.fromEntries(configs), 'a', 'models');
+    this.page.notice('paste', found.length > SLOTS.length ? phrase('paste.four', { n: String(found.length) }) : null);
+    this.close();
+    this.page.announce(word('paste.compared'));
+    return true;
   }
 
   async headOf(file) {

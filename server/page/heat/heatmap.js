@@ -11,7 +11,7 @@
  * at: indices of leading axes; without it they are the state's, with a slider each. axes: names of the last axes.
  * square: cells as high as wide; by default where both axes are positions. labels: { rows, cols }, texts at the edges.
  * caption: key of its first sentence; called: another name of the output, a word where it is to be translated. */
-import { action, freshId, isNarrow } from '../dom.js';
+import { action, freshId, isNarrow, pictureHeight } from '../dom.js';
 import { busy } from '../ask.js';
 import { extremes, limited, symmetric, widest } from '../draw/colors.js';
 import { cellAt, clampCell, fitBoth, lay, overlap } from '../draw/windows.js';
@@ -20,7 +20,7 @@ import { ColorBar, Readout, axesOf, captionOf, fillTable, labelOf, titleOf } fro
 import { Keys, Moves, hover, hovered, listenTo, onHover } from './hands.js';
 import { Picture } from './picture.js';
 import { NoCommon, sourceOf } from './sources.js';
-import { Stage } from './stage.js';
+import { NAMES_PX, Stage } from './stage.js';
 import { Toolbar } from './toolbar.js';
 import { SLOTS } from '../state.js';
 import { bind, gap, word } from '../words.js';
@@ -28,7 +28,7 @@ import { bind, gap, word } from '../words.js';
 /* Of a picture: pixels, of its width, of the window; on a narrow page it shares the screen with a tray of sliders. */
 const ROOM_HEIGHT = { least: 300, shape: 0.72, screen: 0.64 };
 const ROOM_NARROW = { least: 140, shape: 0.72, screen: 0.4 };
-const ROOM_STORY = { least: 84, shape: 0.6, screen: 0.17 };
+const STORY_CELL = 120;   /* in a story few cells are seen from afar */
 const SOME = [0, 0.1234];   /* a range, for the width of its text */
 
 /* One range of colours for the heat maps that share it: the widest of theirs, so that equal colours are equal
@@ -188,17 +188,19 @@ export class HeatMap {
 
   /* Pixels that a picture may take. */
   #rooms(about) {
-    const { left, upright } = this.stage.margins(about, this.spec.labels);
+    const { left, top, upright } = this.stage.margins(about, this.spec.labels);
     const width = Math.max(32, Math.floor(this.figure.stage.clientWidth - left));
-    const { least, shape, screen } = this.page.story ? ROOM_STORY : isNarrow() ? ROOM_NARROW : ROOM_HEIGHT;
-    /* In a story labels of columns come with a sentence about the tokens, and no screen makes a figure higher. */
-    const height = this.page.story ? Math.min(innerHeight, 900) * screen - 2 * upright : innerHeight * screen;
-    return { row: Math.round(Math.max(least, Math.min(width * shape, height))), col: width };
+    if (this.page.story) {
+      return { row: Math.round(pictureHeight(this.element) - NAMES_PX - Math.max(top, upright)), col: width };
+    }
+    const { least, shape, screen } = isNarrow() ? ROOM_NARROW : ROOM_HEIGHT;
+    return { row: Math.round(Math.max(least, Math.min(width * shape, innerHeight * screen))), col: width };
   }
 
   #fitted(about, rooms) {
     const square = this.spec.square ?? (about.axes.slice(-2).join() === 'query,key');
-    return fitBoth({ cells: about.rows, room: rooms.row }, { cells: about.cols, room: rooms.col }, { square });
+    return fitBoth({ cells: about.rows, room: rooms.row }, { cells: about.cols, room: rooms.col },
+      { square, most: this.page.story ? STORY_CELL : undefined });
   }
 
   #layout = (about) => {

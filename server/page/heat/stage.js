@@ -9,7 +9,7 @@ import { axisName } from './beside.js';
 
 const TICK_APART = { row: 26, col: 46 };
 const LABEL_PX_MAX = 112;
-const NAMES_PX = 18;       /* the line of the axes' names */
+export const NAMES_PX = 18;   /* the line of the axes' names */
 const CURSOR_PX_MIN = 7;   /* the cursor's frame is no smaller, however small the cell */
 
 const NOTHING = { row: { start: 0, count: 0, px: 0 }, col: { start: 0, count: 0, px: 0 } };

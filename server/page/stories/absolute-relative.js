@@ -57,6 +57,7 @@ export default [
     configs: { a: xlnet }, address: `out=terms&${SIGNED}`, touch: [slide('clamp_len', -1, 6), slide('seed', 0, 20)],
   }),
   figure('t5-buckets', 'table', {
+    beside: true,
     configs: { a: { scheme: 't5', len: 120, bidirectional: true } }, address: 'out=buckets&cur=80,0',
     touch: [
       slide('num_buckets', 8, 64, { step: 4 }), slide('max_distance', 40, 512), pick('bidirectional', [true, false]),

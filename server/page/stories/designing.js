@@ -59,6 +59,7 @@ export default [
     configs: { a: wave }, address: 'cols=0,1,6&spin=25', touch: [slide('base', 10, 10000, SPACING)],
   }),
   figure('shift-matrix', 'table', {
+    beside: true,
     configs: { a: { ...wave, k: 3 } }, address: 'out=shift_matrix&cmap=coolwarm&lo=-1&hi=1',
     touch: [slide('k', 1, 32, { text: 'k' }), slide('base', 10, 10000, SPACING)],
   }),

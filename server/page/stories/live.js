@@ -62,7 +62,8 @@ export class LiveFigure {
     this.touches = new Touches(this.page, story, row.touch);
     this.open = make('a', { class: 'button', 'data-action': 'open' }, word('story.open'));
     this.reset = action('reset', word('story.reset'), () => this.page.reset());
-    this.element = make('figure', { id: `fig-${row.name}`, class: 'story-figure', 'data-bare': !row.controls },
+    this.element = make('figure', { id: `fig-${row.name}`, class: 'story-figure', 'data-bare': !row.controls,
+      'data-beside': row.beside || row.view === 'trajectory' },
       this.touches.element, this.place,
       make('figcaption', null, prose('p', `${story}.fig.${row.name}`),
         prose('p', `${story}.fig.${row.name}.try`, { class: 'story-try' }),

@@ -6,6 +6,7 @@
  *     touch: [slide(…), pick(…)],       controls of the story; a figure is touched itself too
  *     versions: ['printed', 'defined'], what a, b… are: `story.printed`, or a name of the story's own
  *     controls: ['task', 'seed'],       of the view's own controls those that are shown; else none
+ *     beside: true,                     its one picture is about square: its caption stands beside it
  *   }) */
 
 export const figure = (name, view, more) => ({ touch: [], ...more, name, view });

@@ -26,7 +26,7 @@ export default [
     ],
   }),
   figure('table-viridis', 'table', {
-    configs: { a: sinusoid({ dim: 512, len: 100 }) }, address: 'cmap=viridis&cur=40,64',
+    beside: true, configs: { a: sinusoid({ dim: 512, len: 100 }) }, address: 'cmap=viridis&cur=40,64',
     touch: [slide('base', 10, 1e6, { spacing: 'log' }), slide('dim', 2, 512)],
   }),
   figure('table-50x64', 'table', {

@@ -21,6 +21,7 @@ export const views = [
   view('see', 'distance', () => import('./distance.js'), { difference, story: 'sin-and-cos' }),
   view('see', 'multimodal', () => import('./multimodal/view.js'), { silent, story: 'introduction' }),
   view('see', 'trajectory', () => import('./trajectory/view.js'), { difference, story: 'designing' }),
+  view('compare', 'models', () => import('./models/view.js'), { story: 'designing' }),
   view('compare', 'scaling', () => import('./scaling/view.js'), { story: 'designing' }),
   view('compare', 'explain', () => import('./explain/view.js'), { silent, story: 'designing' }),
   view('compare', 'properties', () => import('./properties.js'), { story: 'designing' }),

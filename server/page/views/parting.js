@@ -9,6 +9,7 @@ import { shortDatum } from '../figure.js';
 import { axesOf, axisName } from '../heat/beside.js';
 import { sourceOf } from '../heat/sources.js';
 import { label, live, phrase, word } from '../words.js';
+import { withSequence } from './models/ask.js';
 import { bodyFor } from './parts.js';
 
 const PATH = '/encode';
@@ -33,7 +34,7 @@ export class Parting {
   /* When configurations, view or output have changed, and when the server has answered for one of them. */
   update() {
     const { page } = this;
-    const configs = ['a', 'b'].map((slot) => page.config(slot));
+    const configs = ['a', 'b'].map((slot) => page.config(slot)).map((config) => config && withSequence(config));
     const resolved = ['a', 'b'].map((slot) => page.resolved.get(slot)?.config);
     const isOn = page.isCompared();
     if (!isOn || !resolved.every(Boolean)) {

@@ -12,7 +12,8 @@ import { ascending, distancesOf, extremesOf, headsWith, queryOf, rowOf, windowOf
 import { fillTable, versionOf } from '../parts.js';
 
 const FEW = 8;             /* heads that have room for larger maps */
-const ROOM = { few: 132, many: 92, story: 44 };   /* CSS pixels of a small map */
+/* CSS pixels of a small map; in a story by how many heads there are, at most. */
+const ROOM = { few: 132, many: 92, story: [[4, 150], [8, 110], [12, 88], [Infinity, 72]] };
 const BESIDE = 16;         /* and beside it, at least */
 
 export class Heads {
@@ -100,7 +101,7 @@ export class Heads {
 
   /* Cells of the small maps; all of a map is always seen. */
   #plan([heads, rows, cols]) {
-    const room = this.page.story ? ROOM.story : heads > FEW ? ROOM.many : ROOM.few;
+    const room = this.page.story ? ROOM.story.find(([most]) => heads <= most)[1] : heads > FEW ? ROOM.many : ROOM.few;
     const { row, col } = fitBoth({ cells: rows, room }, { cells: cols, room }, { square: true });
     return { room, row: lay(rows, room, row, 0), col: lay(cols, room, col, 0) };
   }

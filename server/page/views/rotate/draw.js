@@ -1,8 +1,10 @@
 /* The clocks of one configuration: a figure that asks for the rotated q and k and their products, draws the hands and
  * lets them be dragged. */
 import { ask } from '../../ask.js';
-import { code, copyText, freshId, make, mark, math, name, styleOf } from '../../dom.js';
-import { arrange, clocksOf, drawClocks, handAt, pairsOf, pairsShown, pixelsOfUnit, turned } from '../../draw/hands.js';
+import { code, copyText, freshId, make, mark, math, name, pictureHeight, styleOf } from '../../dom.js';
+import {
+  arrange, arrangeWithin, clocksOf, drawClocks, handAt, pairsOf, pairsShown, pixelsOfUnit, turned,
+} from '../../draw/hands.js';
 import { printed, short } from '../../draw/numbers.js';
 import { Figure, paintMeasure, shortDatum } from '../../figure.js';
 import { bind, label, live, phrase, word } from '../../words.js';
@@ -13,7 +15,6 @@ const FOOT = 22;            /* CSS pixels below a clock, for its number */
 const GAP = 8;
 const REST_MS = 400;
 const BEHIND_MOST = 2;      /* while a hand is dragged and the server is slow */
-const STORY_CLOCK = 90;     /* CSS pixels of a clock in a story, at most */
 const ROOM = 300;           /* CSS pixels, before the figure has been laid out */
 
 const product = (...letters) =>
@@ -120,7 +121,9 @@ export class Clocks {
   #paint() {
     const shown = pairsShown(this.#picture.pairs.length);
     const width = Math.floor(this.figure.stage.clientWidth) || ROOM;
-    const plan = arrange(width, shown.length, this.page.story && STORY_CLOCK);
+    const plan = this.page.story
+      ? arrangeWithin(width, pictureHeight(this.element), shown.length, FOOT)
+      : arrange(width, shown.length);
     Object.assign(plan, { left: (width - plan.columns * plan.cell) / 2, foot: FOOT });
     const radius = (plan.cell - GAP) / 2;
     const unit = pixelsOfUnit(this.#picture, radius);

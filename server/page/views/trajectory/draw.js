@@ -1,5 +1,5 @@
 /* The figure of one path: a canvas with a cube, the path and the cursor on it, seen without perspective. */
-import { copyText, freshId, isNarrow, make, mark, name, styleOf } from '../../dom.js';
+import { copyText, freshId, isNarrow, make, mark, name, pictureHeight, styleOf } from '../../dom.js';
 import { short } from '../../draw/numbers.js';
 import { Figure, paintMeasure } from '../../figure.js';
 import { titleOf } from '../../heat/beside.js';
@@ -11,7 +11,6 @@ const TILT = 20;          /* degrees that the camera looks down */
 const ROOM = 300;         /* pixels of the page, before the figure has been laid out */
 const HEIGHT_MAX = 440;
 const NARROW = { least: 150, screen: 0.36 };   /* of a page that shares its screen with a tray of sliders */
-const STORY_MAX = 260;
 const SHARE = 0.58;       /* of half the canvas that half an edge of the cube takes */
 const DEGREES = 0.5;      /* that a drag of one pixel turns */
 const GRAB = 14;          /* pixels of the page within which a press chooses a dot */
@@ -75,7 +74,7 @@ export class Path {
   }
 
   #heightMax() {
-    if (this.page.story) return STORY_MAX;
+    if (this.page.story) return pictureHeight(this.element);
     return isNarrow() ? Math.max(NARROW.least, Math.min(HEIGHT_MAX, innerHeight * NARROW.screen)) : HEIGHT_MAX;
   }
 
