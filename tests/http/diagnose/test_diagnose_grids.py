@@ -1,6 +1,4 @@
 """/diagnose and tables of learned positions that were resized to a grid: by which kernel, and what float32 loses of it."""
-import itertools
-
 import numpy as np
 import pytest
 
@@ -78,13 +76,13 @@ def ask_resized(server, path, table, encoding, believed, n, g, **fields):
 @pytest.mark.parametrize("way", RESIZED)
 @pytest.mark.parametrize("drawing", TABLES)
 def test_a_table_resized_in_float32_is_right(server, way, drawing):
-    """In 27 sizes, with products contracted or not."""
+    """In 27 sizes, with products contracted or not in turn: each size both ways, of other tables."""
     seen = set()
-    for (n, g), is_fused in itertools.product(RESIZES, (False, True)):
+    for i, (n, g) in enumerate(RESIZES, len(drawing)):
         table = drawn(drawing, n)
-        encoding = resample.resample_grid_f32(way[0], table, *g, way[1], is_fused)
+        encoding = resample.resample_grid_f32(way[0], table, *g, way[1], i % 2 == 0)
         answer = ask_resized(server, "/check", table, encoding, way, n, g)
-        assert answer["fits"], (n, g, is_fused, answer)
+        assert answer["fits"], (n, g, i % 2 == 0, answer)
         assert answer["verdict"] in ("exact", "rounding") and len(codes_of(answer)) == 1
         seen.update(codes_of(answer))
     assert seen <= {"as_believed", "coordinates_f32"} and (drawing != "trained" or "coordinates_f32" in seen)
