@@ -29,7 +29,7 @@ import truth.answers  # noqa: E402
 METHODS = ("post", "get", "put", "delete", "head", "options", "query")
 ROW = {"id", "why", "expect", "request", "body", "base64", "parts", "headers", "flags", *METHODS}
 REFUSAL = {"pointer", "detail"}
-TABLES = {"command", "heads", "heavy", "left", "unallocated", "work"}  # of other readers
+TABLES = {"command", "heads", "heavy", "left", "plans", "unallocated", "work"}  # of other readers
 
 
 class BadRow(Exception):

@@ -66,17 +66,18 @@ def nameless(driver):
 
 
 def speaks(page, lang):
-    """One language, and every control has a name in it."""
+    """One language, and every control has a name in it: in English by the browser's own tree, whose making takes a second of the processor,
+    in Chinese, which has every text that English has, by axe-core."""
     assert page.run("return document.documentElement.lang") == {"en": "en", "zh": "zh-CN"}[lang]
-    assert nameless(page.driver) == []
+    assert lang == "zh" or nameless(page.driver) == []
     assert page.run(STRAY, lang == "zh") == []
     assert lang == "en" or CHINESE.search(page.driver.title) and CHINESE.search(page.text("main"))
 
 
 # Each link of this page begins with #, so one that the row of links has scrolled away is taken for a link that skips something. The one
-# that does is tested in test_frame.py. Of colours CONTRAST judges.
+# that does is tested in test_frame.py. Of colours CONTRAST judges. Selectors of what is right are a fifth of the time.
 RUN = """const [done] = arguments;
-axe.run(document, { resultTypes: ['violations'], rules: { 'skip-link': { enabled: false }, 'color-contrast': { enabled: false } } }).then(({ violations }) => done(violations.flatMap(({ id, nodes }) =>
+axe.run(document, { resultTypes: ['violations'], selectors: false, preload: false, rules: { 'skip-link': { enabled: false }, 'color-contrast': { enabled: false } } }).then(({ violations }) => done(violations.flatMap(({ id, nodes }) =>
   nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)}: ${failureSummary.slice(0, 160)}`))), (error) => done([String(error)]));"""
 
 

@@ -2,6 +2,7 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/request.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,6 +127,26 @@ void test_request_drop(struct test_request *r)
 {
     free(r->text);
     free(r->numbers);
+}
+
+size_t test_rows(const char *path, void (*each)(const char *row, const char *request))
+{
+    static const char before[] = "\"request\": ";
+    char row[4096], wanted[64];
+    size_t n = 0;
+    FILE *rows = fopen("tests/cases/plans.jsonl", "r");
+    assert_non_null(rows);
+    snprintf(wanted, sizeof wanted, "\"path\": \"%s\"", path);
+    while (fgets(row, sizeof row, rows)) {
+        char *request = strstr(row, before);
+        assert_non_null(request);
+        *strrchr(request, '}') = '\0';
+        *request = '\0'; /* path and output stand before it */
+        if (strstr(row, wanted))
+            each(row, request + strlen(before)), n++;
+    }
+    fclose(rows);
+    return n;
 }
 
 struct pe_plan *test_plan_as(struct test_request *r, enum pe_operation_id operation, enum pe_dtype dtype)

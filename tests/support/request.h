@@ -23,6 +23,9 @@ struct test_request {
 void test_request_parse(struct test_request *r, const char *json);
 void test_request_drop(struct test_request *r);
 
+/* Calls each for the rows of tests/cases/plans.jsonl of this path; a row ends with its request. How many there are. */
+size_t test_rows(const char *path, void (*each)(const char *row, const char *request));
+
 /* Plans json, or fails the test with the error's text. */
 struct pe_plan *test_plan(struct test_request *r, const char *json);
 

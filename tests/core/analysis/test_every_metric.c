@@ -1,5 +1,6 @@
 /* Analyses: every metric of the registry, of every scheme's example that it applies to, survives each failed
- * allocation and ends at once when its client has left. So do requests that take other ways. Values:
+ * allocation and ends at once when its client has left. So do requests that take other ways,
+ * rows of tests/cases/plans.jsonl. Values:
  * tests/http/analyze, tests/cases/analysis_by_hand.jsonl. */
 #include "core/params.h"
 #include "tests/support/cmocka.h"
@@ -127,26 +128,11 @@ TEST(every_metric_of_every_scheme)
     }
 }
 
-TEST(other_ways)
+static void hold(const char *row, const char *request)
 {
-    static const char *const requests[] = {
-        "{'scheme':'sinusoidal','dim':8,'len':300,'metrics':['unique']}",
-        "{'scheme':'rope','head_dim':8,'len':300,'metrics':['step','norms','collisions','shift','similarity']}",
-        "{'scheme':'integer','dim':8,'len':300,'k':[1,2],'outputs':['shift_matrix'],'metrics':['shift']}",
-        "{'scheme':'kerple','len':300,'metrics':['step','collisions']}",
-        "{'scheme':'xpos','head_dim':8,'len':300,'outputs':['similarity','gram'],'metrics':['similarity']}",
-        "{'scheme':'sinusoidal','len':300,'pairing':'mismatched','other_base':7,'metrics':['similarity']}",
-        "{'scheme':'rope','len':70,'metrics':['wavelengths','decay','precision'],'scaling':{'type':'ntk','factor':2}}",
-        "{'scheme':'rope','head_dim':8,'len':70,'metrics':['extrapolation'],'scaling':{'type':'linear','factor':2}}",
-        "{'scheme':'alibi','len':70,'metrics':['receptive','extrapolation'],'num_heads':2}",
-        "{'configs':[{'scheme':'learned','dim':8,'seed':0,'rows':99}],'len':20,'metrics':['extrapolation']}",
-        "{'configs':[{'scheme':'t5','seed':0}],'len':20,'metrics':['extrapolation']}",
-        "{'scheme':'alibi','num_heads':2,'positions':[0,1,3],'metrics':['properties']}",
-        "{'metrics':['difference'],'scheme':'rope','head_dim':8,'len':4000,'configs':[{'base':9},{'layout':'half'}]}",
-        "{'metrics':['difference'],'scheme':'alibi','len':150,'configs':[{'causal':false},{'causal':true}]}",
-        "{'configs':[{'scheme':'alibi'},{'scheme':'rope'},{'scheme':'alibi','num_heads':4}],'len':3}",
-    };
-    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
-        if (!holds(requests[i]))
-            fail_msg("%s is refused", requests[i]);
+    (void)row;
+    if (!holds(request))
+        fail_msg("%s is refused", request);
 }
+
+TEST(other_ways) { assert_true(test_rows("/analyze", hold) > 10); }

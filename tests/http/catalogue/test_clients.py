@@ -128,7 +128,9 @@ def test_check_says_in_one_line_what_a_port_does_wrong(client, posenc):
     q = np.concatenate([first, second], -1)
     halves = np.concatenate([first * np.cos(angles) - second * np.sin(angles), second * np.cos(angles) + first * np.sin(angles)], -1)
     believed = {"scheme": "rope", "base": 500000.0, "layout": "half"}
-    assert client.check(q=q, q_out=halves, **believed).fits
+    assert client.check(q=q, q_out=halves, **believed).fits and client.check(query_states=q, q_embed=halves, **believed).fits
+    with pytest.raises(posenc.Mismatch, match="NaN or infinite"):
+        client.check(q=q, q_out=np.where(q > 2, np.nan, halves), **believed)
     pairs = q.copy()
     pairs[..., 0::2], pairs[..., 1::2] = (q[..., 0::2] * np.cos(angles) - q[..., 1::2] * np.sin(angles), q[..., 1::2] * np.cos(angles) + q[..., 0::2] * np.sin(angles))
     with pytest.raises(posenc.Mismatch, match="layout interleaved; the configuration has half") as caught:

@@ -161,6 +161,16 @@ def test_every_way_a_tensor_comes_in(server):
     assert codes_of(answers[0].json()) == ["off_by_one"] and answers[0].json()["candidates"][0]["sequence"]["offset"] == 5
 
 
+def test_members_of_files_by_any_name(server):
+    """As parts of a form, which are rows of ../../cases/diagnose_names.jsonl."""
+    npz = io.BytesIO()
+    np.savez(npz, rope_cos=COS, rope_sin=SIN)
+    file = safetensors_reader.dumps({"rope_cos": COS, "rope_sin": SIN}, {"request": json.dumps(BELIEF)})
+    for body, media, code in ((npz.getvalue(), "zip", "identified"), (file, "vnd.safetensors", "off_by_one")):
+        answer = diagnose(server, body, {"Content-Type": f"application/{media}"})
+        assert codes_of(answer)[0] == code and [(one["name"], one["as"]) for one in answer["taken"]] == [("rope_cos", "cos"), ("rope_sin", "sin")]
+
+
 def test_bf16_comes_as_safetensors(server):
     cos, sin = (rounded(a, "bf16").astype("f4") for a in (COS, SIN))
     file = safetensors_reader.dumps({"cos": cos, "sin": sin}, {"request": json.dumps(BELIEF)}, ["cos", "sin"])
@@ -175,7 +185,7 @@ def lone(server, array, query=""):
 def test_a_lone_tensor_says_by_its_shape_what_it_is(server):
     encoding = evidence.tensor("encoding", {"scheme": "sinusoidal"}, (12, 16)).astype("f4")
     bias = evidence.tensor("bias", {"scheme": "alibi", "num_heads": 8}, (8, 6, 6)).astype("f4")
-    for array, scheme in ((encoding, "sinusoidal"), (bias, "alibi")):
+    for array, scheme in ((encoding, "sinusoidal"), (encoding[None], "sinusoidal"), (bias, "alibi")):
         answer = lone(server, array)
         assert answer.status == 200, answer
         assert answer.json()["candidates"][0]["config"]["scheme"] == scheme and answer.json()["belief"] is None

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, codes_of, finding
+from truth import evidence, rotary
 
 F = np.float32
 N, D, H = 16, 64, 4
@@ -15,7 +16,7 @@ CAUSAL = {**ROPE, "causal": True}
 
 
 def angles(n=N):
-    return np.outer(np.arange(n), 1e4 ** (-np.arange(0, D, 2) / D))
+    return np.outer(np.arange(n), evidence.powers(1e4, D))
 
 
 def sinusoid(n=N):
@@ -23,9 +24,7 @@ def sinusoid(n=N):
 
 
 def rotated(q, direction=1):
-    c, s = np.cos(angles()), direction * np.sin(angles())
-    a, b = q[..., :D // 2], q[..., D // 2:]
-    return np.concatenate([a * c - b * s, a * s + b * c], -1)
+    return rotary.at_angles(q, direction * angles())
 
 
 def drawn(seed):
@@ -226,7 +225,7 @@ LADDERS = {
 @pytest.mark.parametrize("name", POSITIONS)
 def test_positions_of_a_rule(server, name):
     p, code, words = POSITIONS[name]
-    a = np.outer(p, 1e4 ** (-np.arange(0, D, 2) / D))
+    a = np.outer(p, evidence.powers(1e4, D))
     answer = ask(server, {**ROPE, "len": 200}, cos=np.cos(a).astype(F), sin=np.sin(a).astype(F))
     assert codes_of(answer) == [code] and words in answer["findings"][0]["detail"] and answer["candidates"][0]["sequence"]["positions"] == p.tolist()
 
@@ -234,7 +233,7 @@ def test_positions_of_a_rule(server, name):
 @pytest.mark.parametrize("name", LADDERS)
 def test_frequencies_of_a_rule(server, name):
     change, words = LADDERS[name]
-    a = np.outer(np.arange(N), change(1e4 ** (-np.arange(0, D, 2) / D)))
+    a = np.outer(np.arange(N), change(evidence.powers(1e4, D)))
     answer = ask(server, {**ROPE, "len": N}, cos=np.cos(a).astype(F), sin=np.sin(a).astype(F))
     assert "inv_freq_other" in codes_of(answer) and words in finding(answer, "inv_freq_other")["detail"]
 

@@ -4,16 +4,11 @@ import pytest
 
 from diagnosing import ask, finding
 import test_diagnose_measured as measured
+from truth import rotary
 
 N, D = 24, 32
 Q = np.random.default_rng(4).normal(size=(2, 3, N, D))
 PLAIN = 10000.0 ** (-np.arange(0, D, 2) / D)
-
-
-def rotate(q, cos, sin, layout):
-    a, b = np.split(q, 2, -1) if layout == "half" else (q[..., ::2], q[..., 1::2])
-    x, y = a * cos - b * sin, b * cos + a * sin
-    return np.concatenate([x, y], -1) if layout == "half" else np.stack([x, y], -1).reshape(q.shape)
 
 
 def port(positions=np.arange(N), w=PLAIN, factor=1.0, change=lambda cos, sin: (cos, sin), layout="half", times=1, out=lambda x: x):
@@ -22,7 +17,7 @@ def port(positions=np.arange(N), w=PLAIN, factor=1.0, change=lambda cos, sin: (c
     cos, sin = change(np.cos(angles) * factor, np.sin(angles) * factor)
     q_out = Q
     for _ in range(times if 2 * len(w) == D else 0):
-        q_out = rotate(q_out, cos, sin, layout)
+        q_out = rotary.rotate(q_out, cos, sin, layout)
     return {"position_ids": np.asarray(positions), "inv_freq": w, "cos": cos, "sin": sin, "q": Q, "q_out": out(q_out), "np": np}
 
 
@@ -33,7 +28,7 @@ def go_on(before, after, factor, change, layout):
         angles = after["position_ids"][:, None] * after["inv_freq"]
         after["cos"], after["sin"] = change(np.cos(angles) * factor, np.sin(angles) * factor)
     if changed & {"position_ids", "inv_freq", "cos", "sin"} and "q_out" not in changed:
-        after["q_out"] = rotate(Q, after["cos"], after["sin"], layout)
+        after["q_out"] = rotary.rotate(Q, after["cos"], after["sin"], layout)
     return after
 
 
@@ -123,7 +118,7 @@ ANGLES = np.arange(N)[:, None] * PLAIN
 COLUMNS = {"half": np.concatenate([np.sin(ANGLES), np.cos(ANGLES)], -1), "interleaved": np.stack([np.sin(ANGLES), np.cos(ANGLES)], -1).reshape(N, D)}
 FAR = np.subtract.outer(np.arange(12.0), np.arange(12.0))
 ALIBI = np.where(FAR < 0, -np.inf, -(2.0 ** -np.arange(2, 10, 2))[:, None, None] * FAR)
-SCORES = rotate(Q, np.cos(ANGLES), np.sin(ANGLES), "half") @ np.swapaxes(rotate(Q, np.cos(ANGLES), np.sin(ANGLES), "half"), -1, -2)
+SCORES = rotary.rotate(Q, np.cos(ANGLES), np.sin(ANGLES), "half") @ np.swapaxes(rotary.rotate(Q, np.cos(ANGLES), np.sin(ANGLES), "half"), -1, -2)
 OTHERS = {  # code: belief, the tensor under its name, what the line makes of it
     "layout_swapped half": ({"scheme": "sinusoidal", "dim": D, "layout": "half"}, {"encoding": COLUMNS["interleaved"]}, COLUMNS["half"]),
     "layout_swapped interleaved": ({"scheme": "sinusoidal", "dim": D, "layout": "interleaved"}, {"encoding": COLUMNS["half"]}, COLUMNS["interleaved"]),

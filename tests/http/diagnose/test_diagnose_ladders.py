@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, check_form, codes_of
-from test_diagnose_measured import BELIEFS, f4, rotated, rungs, tables
+from test_diagnose_measured import BELIEFS, f4, rotated, tables
 from truth import scaling
+from truth.evidence import powers
 
 LADDER_CODES = {"scaling_other", "scaling_parameter", "base_other", "scaling_missing", "ladder_width"}
 
@@ -69,7 +70,7 @@ MOVED = {"next": lambda x: x + 1, "-3.5": lambda x: x - 3.5, "1.5 times": lambda
 @pytest.mark.parametrize("name", ["run", "video", "image"])
 def test_a_base_and_positions(server, name):
     """A base that no list has and positions that are moved are both named, on one axis and on several."""
-    belief, x, w, axis = ({"head_dim": 64, "layout": "half", "len": 24}, np.arange(24.0)[None], rungs(1e4, 64), np.zeros(32, int)) if name == "run" else BELIEFS[name]
+    belief, x, w, axis = ({"head_dim": 64, "layout": "half", "len": 24}, np.arange(24.0)[None], powers(1e4, 64), np.zeros(32, int)) if name == "run" else BELIEFS[name]
     base = belief.get("base", 10000.0)
     for other in (34567.0, 271.0):
         for change, move in MOVED.items():
@@ -87,9 +88,9 @@ def test_a_base_and_positions(server, name):
 
 def test_ladders_of_no_base(server):
     """All pairs alike; e^(-k·c); the base squared; another width: what happened is said."""
-    n, d, w = np.arange(24.0)[None], 64, rungs(1e4, 64)
+    n, d, w = np.arange(24.0)[None], 64, powers(1e4, 64)
     for ladder, code, text in ((np.full(32, 0.25), "frequencies_equal", "0.25"), (np.exp(-1.0 * np.arange(32)), "exponent_lost", "e^(-1·c)"),
-                               (w ** 2, "base_other", "square"), (rungs(3e4, 128)[:32], "ladder_width", "128"), (w * w[1], "ladder_from_one", "2/r"),
+                               (w ** 2, "base_other", "square"), (powers(3e4, 128)[:32], "ladder_width", "128"), (w * w[1], "ladder_from_one", "2/r"),
                                (np.random.default_rng(3).permutation(w), "inv_freq_other", "other pairs")):
         cos, sin = tables(n, ladder, np.zeros(32, int))
         base = 3e4 if code == "ladder_width" else 1e4
@@ -102,7 +103,7 @@ def test_ladders_of_no_base(server):
 def test_the_numbers_of_another_kind_of_layers(server):
     config = {"model_type": "gemma3_text", "hidden_size": 3840, "head_dim": 256, "num_attention_heads": 16, "num_key_value_heads": 8, "num_hidden_layers": 48,
               "rope_local_base_freq": 10000, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "rope_theta": 1000000, "sliding_window_pattern": 6}
-    kinds = {"sliding_attention": rungs(1e4, 256), "full_attention": rungs(1e6, 256) / 8}
+    kinds = {"sliding_attention": powers(1e4, 256), "full_attention": powers(1e6, 256) / 8}
     q = np.random.default_rng(1).standard_normal((1, 2, 40, 256)).astype(f4)
     for asked, other in (("sliding_attention", "full_attention"), ("full_attention", "sliding_attention")):
         cos, sin = tables(np.arange(40.0)[None], kinds[other], np.zeros(128, int))

@@ -1,13 +1,11 @@
 """Attention maps as evidence: what float32 and half precision lose of scores and probabilities, counted keys, padded batches. What is named
 in which map are rows (../../cases/diagnose_maps.jsonl)."""
-import json
 
 import numpy as np
 import pytest
 
 from believed import inline, rounded
 from diagnosing import ask, codes_of, diagnose
-from tensors import multipart, npy
 from truth import evidence
 from truth.attention import softmax
 
@@ -55,8 +53,7 @@ def test_keys_counted_in_float32(server, kind, n, rows, sums):
         term = np.take_along_axis(z, np.ceil(p).astype(int), 1) * part + np.take_along_axis(z, low, 1) * (1 - part)
         out = np.where(seen, s + term, -np.inf).astype("f4")[None, None]
         sent = {"q": q[None, None], "k": k[None, None], "pos_emb": table, kind: softmax(out) if kind == "probs" else out}
-        body, headers = multipart(request=json.dumps({"scheme": "cope", "causal": True}), **{name: npy(a) for name, a in sent.items()})
-        answer = server.request("POST", "/check", body, headers).json()
+        answer = ask(server, {"scheme": "cope", "causal": True}, "/check", **sent)
         assert answer["fits"] is fits and (not fits or set(codes_of(answer)) <= {"as_believed", "coordinates_f32"}), (more, answer)
 
 

@@ -5,9 +5,14 @@ import itertools
 import numpy as np
 import pytest
 
+import truth
 from believed import rounded
 from diagnosing import ask, check_form, named
 from truth import evidence
+from truth.attention import softmax
+from truth.bias import t5_bucket
+from truth.resample import keys_cubic
+from truth.rotary import at_positions
 
 f4 = np.float32
 
@@ -22,28 +27,13 @@ def found(answer):
 # ---- Scores ---------------------------------------------------------------------------------------------------------------------
 
 
-def turn(x, positions, layout):
-    d = x.shape[-1]
-    angle = np.asarray(positions, float)[:, None] * 10000.0 ** (-np.arange(0, d, 2) / d)
-    a, b = (np.arange(d // 2), np.arange(d // 2) + d // 2) if layout == "half" else (np.arange(0, d, 2), np.arange(1, d, 2))
-    out = x.copy()
-    out[..., a] = x[..., a] * np.cos(angle) - x[..., b] * np.sin(angle)
-    out[..., b] = x[..., a] * np.sin(angle) + x[..., b] * np.cos(angle)
-    return out
-
-
-def softmax(x):
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
 def map_of(q, k, layout="half", scale=None, by=0, q_still=False, k_still=False, tiled=False, cap=None, causal=True, kind="scores"):
     """Queries and keys at 0 … n-1, the queries' rotation `by` positions further on."""
     n, m = q.shape[2], k.shape[2]
     keys = np.tile(k, (1, q.shape[1] // k.shape[1], 1, 1)) if tiled else np.repeat(k, q.shape[1] // k.shape[1], 1)
     at = np.arange(m - n, m)
-    q = q if q_still else turn(q, at + by, layout)
-    s = q @ (keys if k_still else turn(keys, np.arange(m), layout)).swapaxes(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    q = q if q_still else at_positions(q, at + by, layout=layout)
+    s = q @ (keys if k_still else at_positions(keys, range(m), layout=layout)).swapaxes(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
     s = cap * np.tanh(s / cap) if cap else s
     s = np.where((np.arange(m) <= at[:, None]) | (not causal), s, -np.inf)
     return (softmax(s) if kind == "probs" else s).astype(f4)
@@ -86,7 +76,7 @@ def test_the_query_of_a_decoding_step(server):
     rng = np.random.default_rng(3)
     q, k = rng.standard_normal((1, 2, 1, 64)), rng.standard_normal((1, 2, 128, 64))
     kept = [*range(4), *range(40176, 40300)]
-    s = turn(q, [128], "half") @ turn(k, kept, "half").swapaxes(-1, -2) / 8
+    s = at_positions(q, [128], layout="half") @ at_positions(k, kept, layout="half").swapaxes(-1, -2) / 8
     answer = ask(server, {"scheme": "rope", "layout": "half", "q_positions": [40300], "k_positions": kept}, q=q, k=k, scores=s)
     assert found(answer) == {"alignment_other": 128}
     assert answer["findings"][0]["detail"] == "The first query is rotated to position 128; the configuration has it at 40300."
@@ -116,17 +106,12 @@ def test_scores_that_follow_no_rule(server, kind):
 
 
 def slopes_of(heads, bias_max=8):
-    n = 2 ** int(np.log2(heads))
-    return 2.0 ** -np.concatenate([bias_max * np.arange(1, n + 1) / n, bias_max * np.arange(1, 2 * (heads - n), 2) / (2 * n)])
+    return np.array([float(x) for x in truth.alibi_slopes(heads, bias_max)])
 
 
 def bucket_of(rel, both=True, count=32, far=128):
-    """T5's, exact where no logarithm is an integer."""
-    side = count // 2 if both else count
-    n, e = (np.abs(rel) if both else np.maximum(-rel, 0)), side // 2
-    with np.errstate(divide="ignore"):
-        big = np.minimum(side - 1, e + np.floor(np.log(n / e) / np.log(far / e) * (side - e) + 1e-12)).astype(int)
-    return np.where(n < e, n, big) + (side * (rel > 0) if both else 0)
+    known = {n: t5_bucket(n, count, far, both) for n in set(rel.astype(int).ravel().tolist())}
+    return np.vectorize(known.get)(rel.astype(int))
 
 
 @pytest.mark.parametrize("scheme", ["alibi", "t5", "kerple", "sandwich"])
@@ -134,7 +119,7 @@ def test_a_bias_is_shifted(server, scheme):
     """By any number of positions, also beside a mask that is missing."""
     rng = np.random.default_rng(5)
     table = rng.standard_normal((32, 4))
-    w = 10000.0 ** (-np.arange(0, 64, 2) / 64)
+    w = evidence.powers(1e4, 64)
     bias = {"alibi": lambda r: -slopes_of(4)[:, None, None] * abs(r), "t5": lambda r: table[bucket_of(r)].transpose(2, 0, 1),
             "kerple": lambda r: np.tile(-0.6 * np.log(1 + 1.3 * abs(r)), (4, 1, 1)),
             "sandwich": lambda r: (4 / (8 * np.arange(1, 5)))[:, None, None] * np.cos(r[..., None] * w).sum(-1)}[scheme]
@@ -197,35 +182,25 @@ def test_the_index_of_a_window(server, sent, scheme):
 # ---- Resized tables -------------------------------------------------------------------------------------------------------------
 
 
-def keys(t, a):
-    t = np.abs(t)
-    return np.where(t <= 1, (a + 2) * t**3 - (a + 3) * t**2 + 1, np.where(t < 2, a * t**3 - 5 * a * t**2 + 8 * a * t - 4 * a, 0))
-
-
-def weights(n, g, kind, a=-0.75, rule="half", wide=False, offset=0.0):
-    """[g, n]: how rows of g are read from n, as torch's interpolate has it; wide: antialias."""
-    step, out = n / (g + offset), np.zeros((g, n))
+def weights(n, g, kind, rule="half"):
+    """[g, n]: how rows of g are read from n, as torch's interpolate has it, and at other coordinates."""
+    step, out = n / g, np.zeros((g, n))
     for o in range(g):
         c = {"half": (o + 0.5) * step - 0.5, "corners": o * (n - 1) / max(g - 1, 1), "corner": o * step}[rule]
         if kind == "nearest":
             out[o, min(int(np.floor(c + (0.5 if rule == "half" else 0))), n - 1)] = 1
             continue
-        width = max(step, 1.0) if wide else 1.0
-        c = c if wide or kind == "cubic" else min(max(c, 0), n - 1)
-        for j in range(int(np.floor(c - 2 * width)), int(np.ceil(c + 2 * width)) + 1):
-            weight = max(1 - abs(j - c) / width, 0) if kind == "linear" else float(keys((j - c) / width, a))
-            if 0 <= j < n or not wide:
-                out[o, min(max(j, 0), n - 1)] += weight
-        out[o] /= out[o].sum()
+        c = c if kind == "cubic" else min(max(c, 0), n - 1)
+        for j in range(int(np.floor(c)) - 2, int(np.ceil(c)) + 3):
+            out[o, min(max(j, 0), n - 1)] += max(1 - abs(j - c), 0) if kind == "linear" else keys_cubic(j - c, -0.75)
     return out
 
 
-KERNELS = {
+KERNELS = {  # and the word of the configuration for it; the others that have one: test_diagnose_grids.py
     "bilinear": ({"kind": "linear"}, "bilinear"), "bicubic": ({"kind": "cubic"}, "bicubic"),
-    "torch's antialias": ({"kind": "cubic", "a": -0.5, "wide": True}, "bicubic_antialias"), "aligned": ({"kind": "linear", "rule": "corners"}, "bilinear_aligned"),
-    "a = -1/2": ({"kind": "cubic", "a": -0.5}, -0.5), "a = -0.6": ({"kind": "cubic", "a": -0.6}, -0.6), "wide": ({"kind": "linear", "wide": True}, None),
-    "nearest": ({"kind": "nearest", "rule": "corner"}, None), "exact": ({"kind": "nearest"}, None), "aligned cubic": ({"kind": "cubic", "rule": "corners"}, None),
-    "corner": ({"kind": "linear", "rule": "corner"}, None), "cubic corner": ({"kind": "cubic", "rule": "corner"}, None),
+    "nearest": ({"kind": "nearest", "rule": "corner"}, None), "exact": ({"kind": "nearest"}, None),
+    "aligned cubic": ({"kind": "cubic", "rule": "corners"}, None), "corner": ({"kind": "linear", "rule": "corner"}, None),
+    "cubic corner": ({"kind": "cubic", "rule": "corner"}, None),
 }
 
 
@@ -240,7 +215,6 @@ def resized(table, g, kernel, sides=(0, 1)):
 def test_a_table_is_resized_otherwise(server, name, believed):
     """By any kernel, to a larger grid and a smaller one, with height for width, and column by column."""
     kernel, word = KERNELS[name]
-    word = "bicubic" if isinstance(word, float) and believed != "bicubic" else word  # the kernel's a stands beside it
     rng = np.random.default_rng(len(name))
     for n, g in (((6, 6), (9, 11)), ((12, 8), (5, 6)), ((4, 7), (10, 3))):
         table, prefix = rng.standard_normal((*n, 8)), rng.standard_normal((1, 8))
@@ -299,7 +273,7 @@ def test_coordinates_of_sines_on_a_grid(server, style):
 def test_distances_without_sign(server):
     """Conformer's encoding, from the farthest key behind to the farthest before."""
     d = np.arange(8, -9, -1.0)
-    angle = d[:, None] * 10000.0 ** (-np.arange(0, 32, 2) / 32)
+    angle = d[:, None] * evidence.powers(1e4, 32)
     for sign in (1, -1):
         one = np.stack([np.sin(abs(angle) * sign), np.cos(angle)], -1).reshape(17, 32)
         answer = ask(server, {"scheme": "conformer", "num_heads": 2, "head_dim": 16, "len": 9}, encoding=one.astype(f4))

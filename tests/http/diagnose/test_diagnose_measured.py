@@ -7,12 +7,9 @@ import pytest
 
 from diagnosing import ask, check_form, codes_of
 from tensors import to_bf16
+from truth import evidence, rotary
 
 f4 = np.float32
-
-
-def rungs(base, width):
-    return base ** (-np.arange(0, width, 2) / width)
 
 
 def grid(*sides):
@@ -28,13 +25,13 @@ def segments():
 # The request, the coordinates [axes, n], the frequency and the axis of each pair.
 BELIEFS = {
     "mrope": ({"head_dim": 128, "base": 1e6, "channels": "mrope", "mrope_section": [16, 24, 24], "layout": "half", "positions": segments().tolist()},
-              segments(), rungs(1e6, 128), np.repeat([0, 1, 2], [16, 24, 24])),
+              segments(), evidence.powers(1e6, 128), np.repeat([0, 1, 2], [16, 24, 24])),
     "interleaved": ({"head_dim": 128, "base": 5e6, "channels": "mrope_interleaved", "mrope_section": [24, 20, 20], "layout": "half",
-                     "positions": segments().tolist()}, segments(), rungs(5e6, 128), np.where(np.arange(64) < 60, np.arange(64) % 3, 0)),
+                     "positions": segments().tolist()}, segments(), evidence.powers(5e6, 128), np.where(np.arange(64) < 60, np.arange(64) % 3, 0)),
     "video": ({"axes_dim": [44, 42, 42], "head_dim": 128, "layout": "interleaved", "grid": [4, 2, 3]}, grid(4, 2, 3),
-              np.concatenate([rungs(1e4, n) for n in (44, 42, 42)]), np.repeat([0, 1, 2], [22, 21, 21])),
+              np.concatenate([evidence.powers(1e4, n) for n in (44, 42, 42)]), np.repeat([0, 1, 2], [22, 21, 21])),
     "image": ({"axes_dim": [32, 32], "head_dim": 64, "base": 100, "layout": "interleaved", "grid": [5, 7]}, grid(5, 7),
-              np.concatenate([rungs(100, 32)] * 2), np.repeat([0, 1], [16, 16])),
+              np.concatenate([evidence.powers(100, 32)] * 2), np.repeat([0, 1], [16, 16])),
 }
 
 # How a coordinate is changed, and what that is called.
@@ -63,25 +60,20 @@ def tables(x, w, axis):
 
 
 def rotated(q, cos, sin, layout):
-    d = q.shape[-1]
-    a, b = (np.arange(d // 2), np.arange(d // 2) + d // 2) if layout == "half" else (np.arange(0, d, 2), np.arange(1, d, 2))
-    out = q.copy()
-    out[..., a] = q[..., a] * cos - q[..., b] * sin
-    out[..., b] = q[..., a] * sin + q[..., b] * cos
-    return out
+    return rotary.rotate(q, cos, sin, layout).astype(f4)
 
 
-def asked(server, belief, cos, sin, evidence):
+def asked(server, belief, cos, sin, sent):
     request = {"scheme": "rope", **belief}
-    if evidence == "tables":
+    if sent == "tables":
         return ask(server, {**request, "form": "pairs"}, cos=cos, sin=sin)
     q = np.random.default_rng(len(cos)).standard_normal((1, 2, len(cos), 2 * cos.shape[1])).astype(f4)
     return ask(server, request, q=q, q_out=rotated(q, cos, sin, belief["layout"]))
 
 
-@pytest.mark.parametrize("evidence", ["tables", "q"])
+@pytest.mark.parametrize("sent", ["tables", "q"])
 @pytest.mark.parametrize("name", BELIEFS)
-def test_one_axis_is_changed(server, name, evidence):
+def test_one_axis_is_changed(server, name, sent):
     """Each change of each axis is named, in both languages, with the coordinates of every row in the candidate."""
     belief, x, w, axis = BELIEFS[name]
     for a in range(len(x)):
@@ -90,7 +82,7 @@ def test_one_axis_is_changed(server, name, evidence):
             y[a] = rule(x[a])
             if np.array_equal(x, y):
                 continue
-            answer = asked(server, belief, *tables(y, w, axis), evidence)
+            answer = asked(server, belief, *tables(y, w, axis), sent)
             where = (name, a, change, answer["findings"])
             check_form(answer)
             assert answer["explained"], where
@@ -125,7 +117,7 @@ def test_other_mistakes_beside_it(server):
 
 def test_positions_and_frequencies_are_rounded(server):
     """The product of both is float32: not all angles are rounded."""
-    at, w = to_bf16(np.arange(600.0)), to_bf16(rungs(1e4, 32))
+    at, w = to_bf16(np.arange(600.0)), to_bf16(evidence.powers(1e4, 32))
     angles = np.outer(at, w).astype(f4)
     answer = ask(server, {"scheme": "rope", "head_dim": 32}, cos=np.cos(angles), sin=np.sin(angles))
     check_form(answer)

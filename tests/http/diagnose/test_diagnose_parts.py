@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from diagnosing import ask, check_form, codes_of
+from truth import evidence, rotary
 
 f4 = np.float32
 N, D, BASE = 48, 32, 500.0
-W = BASE ** (-2 * np.arange(D // 2) / D)
+W = evidence.powers(BASE, D)
 SLOPES = 2.0 ** -np.arange(1, 9)
 random = np.random.default_rng(7)
 Q = random.standard_normal((3, 4, N, D)).astype(f4)
@@ -17,18 +18,12 @@ ROPE = {"scheme": "rope", "head_dim": D, "base": BASE, "layout": "half"}
 
 def turned(q, x, layout="half", base=BASE):
     """q rotated to positions x, [..., n]."""
-    angles = np.asarray(x, float)[..., None] * base ** (-2 * np.arange(D // 2) / D)
-    a, b = (q[..., :D // 2], q[..., D // 2:]) if layout == "half" else (q[..., 0::2], q[..., 1::2])
-    out = np.empty(q.shape)
-    parts = a * np.cos(angles) - b * np.sin(angles), a * np.sin(angles) + b * np.cos(angles)
-    for i in range(2):
-        out[(..., slice(i * D // 2, (i + 1) * D // 2)) if layout == "half" else (..., slice(i, None, 2))] = parts[i]
-    return out.astype(f4)
+    return rotary.at_angles(q, np.asarray(x, float)[..., None] * evidence.powers(base, D), layout).astype(f4)
 
 
 def waves(x):
     """An encoding as the paper has it."""
-    angles = np.asarray(x, float)[..., None] * 1e4 ** (-2 * np.arange(D // 2) / D)
+    angles = np.asarray(x, float)[..., None] * evidence.powers(1e4, D)
     return np.stack([np.sin(angles), np.cos(angles)], -1).reshape(*angles.shape[:-1], D).astype(f4)
 
 
@@ -216,22 +211,14 @@ def test_channels(server):
     """The rotated part of a head alone is as believed; another width is a finding."""
     q = Q[:1, :, :, :16]
     part = ask(server, {"scheme": "rope", "head_dim": 48, "rotary_dim": 16, "rotary_offset": 32, "layout": "interleaved", "base": BASE}, q=q,
-               q_out=turned16(q))
+               q_out=rotary.at_positions(q, P, BASE).astype(f4))
     assert codes_of(part) == ["as_believed"], part["findings"]
-    other = ask(server, {"scheme": "rope", "head_dim": 32, "layout": "interleaved", "base": BASE}, q=q, q_out=turned16(q))
+    other = ask(server, {"scheme": "rope", "head_dim": 32, "layout": "interleaved", "base": BASE}, q=q, q_out=rotary.at_positions(q, P, BASE).astype(f4))
     assert other["explained"] and codes_of(other)[0] == "rows_missing" and other["findings"][0]["found"]["channels"] == [[16, 31]], other["findings"]
     config = {"model_type": "qwen3", "hidden_size": 1024, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "num_hidden_layers": 28,
               "max_position_embeddings": 40960, "rope_theta": 1000000}
-    answer = ask(server, {"hf_config": config}, inv_freq=(1e6 ** (-np.arange(0, 64, 2) / 64)).astype(f4))
+    answer = ask(server, {"hf_config": config}, inv_freq=evidence.powers(1e6, 64).astype(f4))
     assert answer["explained"] and "hidden_size / num_attention_heads" in answer["findings"][0]["detail"], answer["findings"]
-
-
-def turned16(q):
-    angles = P[:, None] * BASE ** (-2 * np.arange(8) / 16)
-    out = np.empty(q.shape)
-    out[..., 0::2] = q[..., 0::2] * np.cos(angles) - q[..., 1::2] * np.sin(angles)
-    out[..., 1::2] = q[..., 0::2] * np.sin(angles) + q[..., 1::2] * np.cos(angles)
-    return out.astype(f4)
 
 
 def test_an_encoding_along_the_batch(server):

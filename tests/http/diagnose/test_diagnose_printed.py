@@ -7,13 +7,14 @@ import pytest
 
 from diagnosing import codes_of, diagnose, finding
 from tensors import multipart
+from truth import evidence, rotary
 
 N, D = 24, 32
 random = np.random.default_rng(12)
 
 
 def ladder(base=10000.0, width=D):
-    return base ** (-np.arange(0, width, 2) / width)
+    return evidence.powers(base, width)
 
 
 def tables(w, positions=np.arange(N)):
@@ -86,10 +87,9 @@ RIGHT = {  # the belief, the tensors that it gives
     "sinusoidal": ({"scheme": "sinusoidal", "dim": D}, {"encoding": WAVES}),
     "rotated": (ROPE, None),
 }
-A, B = np.split(random.normal(size=(N, D)), 2, -1)
-TURNED = np.concatenate([A * EXPANDED["cos"][:, :D // 2] - B * EXPANDED["sin"][:, :D // 2],
-                         B * EXPANDED["cos"][:, :D // 2] + A * EXPANDED["sin"][:, :D // 2]], -1)
-RIGHT["rotated"] = (ROPE, {"q": np.concatenate([A, B], -1), "q_out": TURNED})
+Q = random.normal(size=(N, D))
+TURNED = rotary.at_positions(Q, range(N), layout="half")
+RIGHT["rotated"] = (ROPE, {"q": Q, "q_out": TURNED})
 WRONG = {  # the belief, the tensors of another configuration, the mistake
     "base": (ROPE, tables(ladder(500000.0)), "base_other"),
     "layout": ({**ROPE, "layout": "interleaved"}, EXPANDED, "layout_swapped"),
@@ -97,7 +97,7 @@ WRONG = {  # the belief, the tensors of another configuration, the mistake
     "scaling": ({**ROPE, "scaling": {"type": "linear", "factor": 4}}, tables(ladder()), "scaling_missing"),
     "next": (ROPE, tables(ladder(), np.arange(1, N + 1)), "off_by_one"),
     "far": (ROPE, tables(ladder(), np.arange(300, 300 + N)), "offset_other"),
-    "rotated": ({**ROPE, "layout": "interleaved"}, {"q": np.concatenate([A, B], -1), "q_out": TURNED}, "layout_swapped"),
+    "rotated": ({**ROPE, "layout": "interleaved"}, {"q": Q, "q_out": TURNED}, "layout_swapped"),
 }
 
 

@@ -7,19 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from diagnosing import codes_of
-from tensors import multipart, npy
+from diagnosing import ask, codes_of
 from believed import inline, rounded
+from truth import evidence, rotary
 
 U = 2.0**-24
 F = np.float32
-
-
-def ask(server, belief, **arrays):
-    body, headers = multipart(request=json.dumps(belief), **{name: npy(a) for name, a in arrays.items()})
-    answer = server.request("POST", "/diagnose", body, headers)
-    assert answer.status == 200, answer
-    return answer.json()
 
 
 def passes(answer):
@@ -114,7 +107,7 @@ def test_one_row_alone(server, kind, sign):
 @pytest.mark.parametrize("dtype, by", [("f4", 0.0234375), ("f2", 96.0)])
 def test_one_angle_alone(server, dtype, by):
     """The first pair's angle is the position, which float32 holds: a step of float32 is 0.0078 there, of float16 32."""
-    angle = np.outer(np.arange(64000, 64016), 1e4 ** (-np.arange(0, 16, 2) / 16)).astype(dtype)
+    angle = np.outer(np.arange(64000, 64016), evidence.powers(1e4, 16)).astype(dtype)
     belief = {"scheme": "rope", "head_dim": 16, "offset": 64000}
     assert passes(ask(server, belief, angles=angle))
     angle[7, 0] += by
@@ -123,7 +116,7 @@ def test_one_angle_alone(server, dtype, by):
 
 def test_small_numbers_of_few_bits(server):
     """A number of float16 is rounded by a share of itself: the smallest cosine of a table is not what another one is rounded to."""
-    angle = np.outer(np.arange(64), 1e4 ** (-np.arange(0, 64, 2) / 64))
+    angle = np.outer(np.arange(64), evidence.powers(1e4, 64))
     cos, sin, belief = np.cos(angle).astype("f2"), np.sin(angle).astype("f2"), {"scheme": "rope", "head_dim": 64}
     assert passes(ask(server, belief, cos=cos, sin=sin))
     cos.reshape(-1)[np.abs(cos).argmin()] += np.float16(0.0015)
@@ -134,36 +127,28 @@ def test_small_numbers_of_few_bits(server):
 def test_one_number_of_a_map_alone(server, name, dtype, by):
     """Positions 0 to 10 and 1000000: what float32 loses at the last, no score of the others may lose."""
     rng, positions = np.random.default_rng(1), np.array([*range(11), 1000000.0])
-    q, k = rng.standard_normal((2, 12, 16)).astype(dtype)
-    angle = np.concatenate(2 * [np.outer(positions, 1e4 ** (-np.arange(0, 16, 2) / 16))], -1)
-    turned = [x * np.cos(angle) + np.concatenate([-x[:, 8:], x[:, :8]], -1) * np.sin(angle) for x in (q.astype(float), k.astype(float))]
-    scores = np.where(np.tri(12), turned[0] @ turned[1].T / 4, -np.inf)
-    probs = np.exp(scores - scores.max(1, keepdims=True))
-    out = (scores if name == "scores" else probs / probs.sum(1, keepdims=True)).astype(dtype)
+    q, k = rng.standard_normal((2, 1, 1, 12, 16)).astype(dtype)
     belief = {"scheme": "rope", "layout": "half", "positions": positions.tolist(), "head_dim": 16, "causal": True}
-    send = lambda: ask(server, belief, **{"q": q[None, None], "k": k[None, None], name: out[None, None]})
+    out = evidence.tensor(name, belief, q=q, k=k).astype(dtype)
+    send = lambda: ask(server, belief, **{"q": q, "k": k, name: out})
     assert passes(send()) and send()["candidates"][0]["verdict"] == "exact"
-    out[10, out[10, :11].argmin()] += by
+    out[0, 0, 10, out[0, 0, 10, :11].argmin()] += by
     assert not passes(send())
 
 
 @pytest.mark.parametrize("times", [1, 20])
 def test_one_rounding_is_exact_and_twenty_are_not(server, times):
     """Keys in bf16, turned to a position at once, or in place from one to the next and rounded each time."""
-    w, k = 1e4 ** (-np.arange(0, 64, 2) / 64), rounded(np.random.default_rng(2).standard_normal((2, 4, 64)) * 3, "bf16")
-    out = k
+    out = k = rounded(np.random.default_rng(2).standard_normal((2, 4, 64)) * 3, "bf16")
     for _ in range(times):
-        c, s = (np.concatenate(2 * [f(w * 20 / times)], -1) for f in (np.cos, np.sin))
-        out = rounded(out * c + np.concatenate([-out[..., 32:], out[..., :32]], -1) * s, "bf16")
+        out = rounded(rotary.at_positions(out, [20 / times] * 4, layout="half"), "bf16")
     body = {"scheme": "rope", "layout": "half", "positions": [20] * 4, "k": inline(k, "bf16"), "k_out": inline(out, "bf16")}
     answer = server.post("/diagnose", body).json()
     assert (answer["candidates"][0]["verdict"] == "exact") is (times == 1), answer["candidates"][0]
 
 
 def alibi(heads, n=24):
-    """Press et al. 2021, with the heads a power of two."""
-    slopes = 2.0 ** (-8 * np.arange(1, heads + 1) / heads)
-    return -slopes[:, None, None] * np.abs(np.arange(n)[:, None] - np.arange(n))
+    return evidence.tensor("bias", {"scheme": "alibi", "num_heads": heads}, (heads, n, n))
 
 
 @pytest.mark.parametrize("heads, head, roundings, fits", [(16, 1, 2.8, True), (16, 1, 5.2, False), (16, 16, 14.8, True), (16, 16, 17.2, False),
@@ -254,9 +239,7 @@ def test_keys_that_are_rotated_again_are_right(server):
     w = F(5e5) ** (-np.arange(0, r, 2, dtype=F) / F(r))
 
     def turned(x, positions):
-        angle = positions.astype(F)[:, None] * w
-        c, s, a, b = np.cos(angle), np.sin(angle), x[..., : r // 2], x[..., r // 2 :]
-        return np.concatenate([a * c - b * s, b * c + a * s], -1).astype(F)
+        return rotary.at_angles(x, positions.astype(F)[:, None] * w).astype(F)
 
     k = rng.standard_normal((1, 2, 128, r)).astype(F)
     twice, belief = turned(turned(k, old), at - old), {"scheme": "rope", "head_dim": r, "base": 5e5, "layout": "half"}
@@ -271,10 +254,7 @@ def test_keys_that_are_rotated_again_are_right(server):
 @pytest.mark.parametrize("arith", ["exact", "float32"])
 def test_a_wrong_belief_is_no_rounding(server, wrong, arith):
     """256 rows from 7936 on, as float32 code computes them, and beliefs that are off by a little."""
-    w = 5e5 ** (-np.arange(0, 128, 2) / 128)
-    length = 2 * np.pi / w
-    t = (8192 / length - 1) / 3
-    w = np.where(length > 8192, w / 8, np.where(length < 2048, w, (1 - t) * w / 8 + t * w))
+    w, _ = evidence.frequencies(json.dumps(RIGHT["scaling"]), 5e5, 128, 8192)
     angle = np.arange(7936, 8192, dtype="f4")[:, None] * w.astype("f4")
     tables = {"cos": np.cos(angle), "sin": np.sin(angle)}
     if "form" in wrong:
@@ -301,7 +281,7 @@ def test_the_sentence_of_float32_angles(server, lang):
     tables, belief = {"cos": np.cos(angle), "sin": np.sin(angle)}, {"scheme": "rope", "head_dim": 64, "base": 5e5, "offset": 8000}
     answer = ask(server, {**belief, "lang": lang}, **tables)
     finding = one(answer, "angles_f32")
-    exact = np.arange(8000, 8064)[:, None] * 5e5 ** (-np.arange(0, 64, 2) / 64)
+    exact = np.arange(8000, 8064)[:, None] * evidence.powers(5e5, 64)
     error = np.maximum(*(np.abs(tables[name] - f(exact).astype("f4")) for name, f in (("cos", np.cos), ("sin", np.sin))))
     assert finding["pointer"] == "/arith" and (finding["found"], finding["believed"]) == ("float32", "exact")
     assert finding["row"] == error.max(1).argmax() and abs(finding["largest"] - error.max()) <= U
@@ -321,9 +301,7 @@ def test_posencs_own_float32_is_exact(server):
     answer = ask(server, fields, cos=arrays["cos"], sin=arrays["sin"])
     assert codes_of(answer) == ["as_believed"] and answer["candidates"][0]["verdict"] == "exact"
     q = np.random.default_rng(3).standard_normal((2, 40, 64)).astype("f4")
-    c, s = (np.repeat(arrays[name], 2, -1) for name in ("cos", "sin"))
-    out = q * c + np.stack([-q[..., 1::2], q[..., 0::2]], -1).reshape(q.shape) * s
-    answer = ask(server, {"scheme": "rope", **belief}, q=q, q_out=out)
+    answer = ask(server, {"scheme": "rope", **belief}, q=q, q_out=rotary.rotate(q, arrays["cos"], arrays["sin"]).astype("f4"))
     assert codes_of(answer) == ["as_believed"] and answer["candidates"][0]["verdict"] == "exact"
     angle = by_exp(64, range(100000, 100040), 5e5)
     answer = ask(server, fields, cos=np.cos(angle), sin=np.sin(angle))
@@ -348,7 +326,7 @@ def test_a_mistake_is_named_before_float32_angles(server):
 
 def test_nearly_what_is_believed(server):
     """A few wrong numbers: not a list of what was tried, but where the largest error is."""
-    angle = np.arange(64)[:, None] * 1e4 ** (-np.arange(0, 64, 2) / 64)
+    angle = np.arange(64)[:, None] * evidence.powers(1e4, 64)
     cos = np.cos(angle).astype("f4")
     cos[17, 5] += F(0.02)
     cos[30, 6] -= F(0.01)
@@ -357,25 +335,19 @@ def test_nearly_what_is_believed(server):
     assert finding["worst"]["index"] == [17, 5] and "cos[17, 5]" in finding["detail_zh"]
 
 
-def rotated(q):
-    angle = np.arange(q.shape[-2])[:, None] * 1e4 ** (-np.arange(0, 64, 2) / 64)
-    a, b = np.split(q, 2, -1)
-    return np.concatenate([a * np.cos(angle) - b * np.sin(angle), b * np.cos(angle) + a * np.sin(angle)], -1)
-
-
 @pytest.mark.parametrize("steps", [16, 64, 256, 1024])
 def test_numbers_of_few_steps_are_no_scheme_of_another_size(server, steps):
     """Numbers in fixed point are float16's too; the tolerance of xPos in 16 bits is not that of the largest number."""
     q = np.random.default_rng(7).normal(size=(2, 4, 96, 64)).astype("f4")
     belief = {"scheme": "rope", "head_dim": 64, "layout": "half"}
-    answer = ask(server, belief, q=q, q_out=(np.round(rotated(q) * steps) / steps).astype("f4"))
+    answer = ask(server, belief, q=q, q_out=(np.round(rotary.at_positions(q, range(96), layout="half") * steps) / steps).astype("f4"))
     assert not answer["explained"] and codes_of(answer) == ["unexplained"]
 
 
 def test_four_bits_are_no_single_numbers(server):
     """Every number of float8 (e4m3) is off: the sentence has the farthest, and not one that is right."""
     q = np.random.default_rng(7).normal(size=(2, 4, 96, 64)).astype("f4")
-    right = rotated(q)
+    right = rotary.at_positions(q, range(96), layout="half")
     step = 2.0 ** (np.floor(np.log2(np.maximum(abs(right), 2.0**-6))) - 3)
     said = one(ask(server, {"scheme": "rope", "head_dim": 64, "layout": "half"}, q=q, q_out=(np.round(right / step) * step).astype("f4")), "unexplained")
     assert "single numbers" not in said["detail"] and abs(said["worst"]["found"] - said["worst"]["expected"]) > 0.1, said
@@ -386,6 +358,6 @@ def test_four_bits_are_no_single_numbers(server):
 
 def test_turns_are_exact(server):
     """Positions in turns: a factor that is cut to six digits would leave an error, and call right angles float32's."""
-    angle = 2 * np.pi * np.arange(96)[:, None] * 1e4 ** (-np.arange(0, 64, 2) / 64)
+    angle = 2 * np.pi * np.arange(96)[:, None] * evidence.powers(1e4, 64)
     answer = ask(server, {"scheme": "rope", "head_dim": 64, "form": "pairs"}, cos=np.cos(angle).astype("f4"), sin=np.sin(angle).astype("f4"))
     assert codes_of(answer) == ["positions_scaled"] and answer["findings"][0]["found"] == 2 * np.pi

@@ -1,5 +1,5 @@
-"""/diagnose and sets of tensors that are drawn: mistakes in bfloat16, in few rows, three at once, scalings with random parameters, and what no
-configuration gives. A set has a share that must be named right; SETS=20 draws twenty times as many of each. Truth is NumPy by the papers' formulas,
+"""/diagnose and sets of tensors that are drawn: mistakes in bfloat16, in few rows, three at once, and what no configuration gives. Scalings that are
+drawn: test_diagnose_ladders.py. A set has a share that must be named right; SETS=20 draws twenty times as many of each. Truth is NumPy by the papers' formulas,
 angles in float32 as most code computes them."""
 import os
 
@@ -8,7 +8,7 @@ import pytest
 
 from diagnosing import ask, codes_of
 from tensors import to_bf16
-from truth import evidence
+from truth import evidence, rotary
 
 f4 = np.float32
 TIMES = int(os.environ.get("SETS", "1"))
@@ -17,14 +17,7 @@ BELIEF = {"scheme": "rope", "head_dim": HEAD, "layout": "half", "base": 10000}
 
 
 def rotated(q, at, w, layout="half", direction=1):
-    angles = np.outer(at, w).astype(f4)
-    cos, sin = np.cos(angles), direction * np.sin(angles)
-    j = np.arange(len(w))
-    a, b = (j, j + len(w)) if layout == "half" else (2 * j, 2 * j + 1)
-    out = q.copy()
-    out[..., a] = q[..., a] * cos - q[..., b] * sin
-    out[..., b] = q[..., a] * sin + q[..., b] * cos
-    return out
+    return rotary.at_angles(q, direction * np.outer(at, w).astype(f4), layout).astype(f4)
 
 
 def drawn(rng, n, heads=2, width=HEAD):
@@ -91,28 +84,6 @@ def test_three_mistakes_at_once(server):
         q, out = made(rng, 24, mistakes, 3)
         good, said = told(server, q, out, mistakes, offset=3)
         missed += [] if good else [([codes for codes, _ in mistakes], said)]
-    assert not missed, missed
-
-
-def scaling(rng):
-    kind = ["linear", "ntk", "yarn", "llama3"][rng.integers(4)]
-    factor = [2, 4, 8, 16, 32][rng.integers(5)]
-    length = [2048, 4096, 8192][rng.integers(3)]
-    more = {"yarn": {"original_max_position_embeddings": length},
-            "llama3": {"low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": length}}
-    return {"type": kind, "factor": factor, **more.get(kind, {})}
-
-
-def test_random_scalings(server):
-    """A plain ladder is believed: named, or the list of frequencies that the tensor has."""
-    rng, missed = np.random.default_rng(13), []
-    for _ in range(3 * TIMES):
-        right = {"scheme": "rope", "head_dim": 128, "scaling": scaling(rng)}
-        zeros = {name: np.zeros((256, 64)) for name in ("cos", "sin")}
-        tables = {name: values.astype(f4) for name, (values, _) in evidence.predicted({**right, "len": 256}, zeros).items()}
-        answer = ask(server, {"scheme": "rope", "head_dim": 128}, **tables)
-        if not answer["explained"] or not set(codes_of(answer)) & {"scaling_other", "positions_scaled", "base_other", "inv_freq_other"}:
-            missed.append((right, answer["explained"], codes_of(answer)))
     assert not missed, missed
 
 

@@ -2,9 +2,11 @@
 import numpy as np
 import pytest
 
+import truth
 from diagnosing import codes_of, diagnose
 from tensors import from_safetensors
 from believed import inline
+from truth.evidence import powers
 
 D, N, O, FACTOR = 16, 40, 24, 4.0
 AT = np.arange(N)
@@ -17,14 +19,10 @@ random = np.random.default_rng(3)
 K = random.standard_normal((1, 2, N, D)).astype("f4").astype(float)
 
 
-def ladder(base=1e4):
-    return base ** (-np.arange(0, D, 2) / D)
-
-
 def dynamic(n):
     """Base for a sequence of n positions (transformers)."""
     stretch = FACTOR * max(n, O) / O - (FACTOR - 1)
-    return ladder(1e4 * stretch ** (D / (D - 2)))
+    return powers(1e4 * stretch ** (D / (D - 2)), D)
 
 
 def switched(before, after, x):
@@ -41,10 +39,7 @@ def tables(angles, magnitude=1.0, dtype="f32"):
 
 
 def keys(angles, magnitude=1.0):
-    c, s = np.cos(angles) * magnitude, np.sin(angles) * magnitude
-    first, second = K[..., :D // 2], K[..., D // 2:]
-    out = np.concatenate([first * c - second * s, first * s + second * c], -1)
-    return {"k": inline(K, "f32"), "k_out": inline(out, "f32")}
+    return {"k": inline(K, "f32"), "k_out": inline(truth.turned(K, angles, factor=magnitude), "f32")}
 
 
 def belief(scaling, **more):
@@ -52,7 +47,7 @@ def belief(scaling, **more):
 
 
 def lists(x, first=SHORT, second=LONG):
-    return switched(ladder() / first, ladder() / second, x)
+    return switched(powers(1e4, D) / first, powers(1e4, D) / second, x)
 
 
 EVIDENCE = {"tables": tables, "keys": keys}
@@ -77,7 +72,7 @@ def test_the_long_list_first(server, what):
 
 @pytest.mark.parametrize("what", EVIDENCE)
 def test_dynamic_that_changed_once(server, what):
-    answer = diagnose(server, {**belief(DYNAMIC), **EVIDENCE[what](switched(ladder(), dynamic(N), 30))})
+    answer = diagnose(server, {**belief(DYNAMIC), **EVIDENCE[what](switched(powers(1e4, D), dynamic(N), 30))})
     assert answer["findings"][0]["code"] == "scaling_switch", answer["findings"]
     assert answer["findings"][0]["found"] == {"row": 30, "before": {"seq_len": O}, "after": {"seq_len": N}}
 
@@ -101,7 +96,7 @@ def test_each_piece_is_a_request(server):
 
 
 @pytest.mark.parametrize("scaling, angles, magnitude", [
-    (LONGROPE, np.outer(AT, ladder() / LONG), MAGNITUDE), (DYNAMIC, np.outer(AT, dynamic(N)), 1.0)])
+    (LONGROPE, np.outer(AT, powers(1e4, D) / LONG), MAGNITUDE), (DYNAMIC, np.outer(AT, dynamic(N)), 1.0)])
 def test_one_ladder_is_as_believed(server, scaling, angles, magnitude):
     answer = diagnose(server, {**belief(scaling), **tables(angles, magnitude)})
     assert codes_of(answer) == ["as_believed"] and "pieces" not in answer["candidates"][0]

@@ -1,5 +1,6 @@
 """`unseen`: the mistakes that a tensor which is as believed could not have shown. Each mistake is made here with NumPy: it is unseen if
-the tensor stays the same to float32 under all its alternatives, though a vector is rotated otherwise where the sequence goes on."""
+the tensor stays the same to float32 under all its alternatives, though a vector is rotated otherwise where the sequence goes on. Other schemes:
+../../cases/diagnose_unseen.jsonl."""
 import re
 
 import numpy as np
@@ -144,61 +145,3 @@ def test_work_that_ends_early_is_said_to(server):
     assert cut[0] == cut[1] and "used_all" not in whole
     assert cut[0]["findings"][0]["code"] == "as_believed" and set(cut[0]["unseen"]) <= set(whole["unseen"])
     assert cut[0].get("used_all") is True or cut[0]["unseen"] == whole["unseen"]
-
-
-# ---- Other schemes ------------------------------------------------------------------------------------------------------------
-
-
-def alibi(n_q, n_k, slopes=2.0 ** -np.arange(1, 9), causal=False):
-    q, k = np.arange(n_k - n_q, n_k)[:, None], np.arange(n_k)
-    bias = -slopes[:, None, None] * np.abs(q - k)
-    return np.where(causal & (k > q), -np.inf, bias)
-
-
-def test_the_last_query_alone_does_not_show_a_causal_mask(server):
-    """A step of decoding sees every key, so a mask that was forgotten, or is not believed, is the same there."""
-    for n_q, belief, code in ((1, True, "mask_missing"), (1, False, "mask_extra"), (6, True, "mask_missing"), (6, False, "mask_extra")):
-        bias = inline(alibi(n_q, 12, causal=belief), "f32")
-        bias["data"] = [x if np.isfinite(x) else "-Infinity" for x in bias["data"]]
-        answer = diagnose(server, {"scheme": "alibi", "causal": belief, "q_len": n_q, "k_len": 12, "bias": bias})
-        assert answer["findings"][0]["code"] == "as_believed"
-        same = np.array_equal(alibi(n_q, 12, causal=True), alibi(n_q, 12, causal=False))
-        assert (code in answer["unseen"]) == same == (n_q == 1), (n_q, belief, answer["unseen"])
-        assert "bias_max_other" not in answer["unseen"]  # slopes show in any row but that of distance 0
-
-
-def t5(n, buckets=32, longest=128):
-    """T5's published buckets of both directions."""
-    d = np.arange(n)[None] - np.arange(n)[:, None]
-    half = buckets // 2
-    exact, far = half // 2, np.maximum(np.abs(d), 1)
-    log = exact + (np.log(far / exact) / np.log(longest / exact) * (half - exact)).astype(int)
-    return (np.where(d > 0, half, 0) + np.where(np.abs(d) < exact, np.abs(d), np.minimum(log, half - 1))).astype("i4")
-
-
-def test_near_distances_do_not_show_the_longest(server):
-    for n in (8, 40):
-        answer = diagnose(server, {"scheme": "t5", "num_buckets": 32, "max_distance": 128, "bidirectional": True, "buckets": inline(t5(n), "i32")})
-        assert answer["findings"][0]["code"] == "as_believed", answer["findings"]
-        same = all(np.array_equal(t5(n), t5(n, longest=m)) for m in (64, 256, 512, 800))
-        assert ("max_distance_other" in answer["unseen"]) == same == (n == 8)
-        assert "bidirectional_other" not in answer["unseen"]
-
-
-def test_tables_of_xpos_do_not_show_its_scale(server):
-    angle = np.outer(np.arange(6), ladder(RIGHT))
-    sent = {"cos": inline(np.cos(angle).astype("f4"), "f32"), "sin": inline(np.sin(angle).astype("f4"), "f32")}
-    unseen = diagnose(server, {"scheme": "xpos", "head_dim": R, "base": 10000, **sent})["unseen"]
-    assert {"scale_base_other", "center_other", "scheme_other"} <= set(unseen)
-
-
-def test_a_sinusoidal_row_0_does_not_show_its_base(server):
-    def encoding(n, base):
-        angle = np.outer(np.arange(n), ladder({**RIGHT, "base": base}))
-        return np.stack([np.sin(angle), np.cos(angle)], -1).reshape(n, R).astype("f4")
-
-    for n in (1, 6):
-        answer = diagnose(server, {"scheme": "sinusoidal", "dim": R, "base": 10000, "encoding": inline(encoding(n, 1e4), "f32")})
-        same = all(np.array_equal(encoding(n, base), encoding(n, 1e4)) for base in BASES)
-        assert ("base_other" in answer["unseen"]) == same == (n == 1), answer["unseen"]
-        assert "off_by_one" not in answer["unseen"]

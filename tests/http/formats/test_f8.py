@@ -123,8 +123,8 @@ def test_formats(server, dtype):
     assert server.post("/encode", {**ask, "format": "png"}).status == 200
 
 
-def safetensors(dtype, **tensors):
-    head, body = {}, b""
+def safetensors(dtype, request="{}", **tensors):
+    head, body = {"__metadata__": {"request": request}}, b""
     for name, codes in tensors.items():
         head[name] = {"dtype": dtype, "shape": list(codes.shape), "data_offsets": [len(body), len(body) + codes.size]}
         body += codes.tobytes()
@@ -182,13 +182,7 @@ def test_diagnose(server, dtype):
         made = {"scheme": "rope", "head_dim": 32, "len": 128, "layout": "half", "base": base, "dtype": dtype}
         bits = {key: np.frombuffer(server.post("/encode", {**made, "outputs": [key], "format": "raw"}).body, "u1").reshape(128, 16) for key in ("cos", "sin")}
         belief = {"scheme": "rope", "head_dim": 32, "layout": "half", "base": 10000}
-        file = safetensors(name, **bits)
-        head_n = int.from_bytes(file[:8], "little")
-        head = json.loads(file[8 : 8 + head_n])
-        head["__metadata__"] = {"request": json.dumps(belief)}
-        head = json.dumps(head).encode()
-        file = len(head).to_bytes(8, "little") + head + file[8 + head_n :]
-        answer = server.request("POST", "/diagnose", file, {"Content-Type": MIME["safetensors"]})
+        answer = server.request("POST", "/diagnose", safetensors(name, json.dumps(belief), **bits), {"Content-Type": MIME["safetensors"]})
         assert answer.status == 200, answer.body
         return answer.json()
 

@@ -1,31 +1,24 @@
 """golden() and assert_matches() of posenc.py: functions that rotate right, and the line that names what is wrong with others."""
+import json
 import re
 
 import numpy as np
 import pytest
 
+from truth import evidence, rotary
 
-def llama3(base=500000.0, width=128, factor=8.0, original=8192):
-    """As in Meta's code."""
-    w = base ** (-np.arange(0, width, 2, dtype="f4") / np.float32(width))
-    wavelength = 2 * np.pi / w
-    smooth = (original / wavelength - 1) / (4 - 1)
-    return np.where(wavelength < original / 4, w, np.where(wavelength > original, w / factor, (1 - smooth) * w / factor + smooth * w)).astype("f4")
+
+def llama3(base=500000.0):
+    rule = {"type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 8192}
+    return evidence.frequencies(json.dumps(rule), base, 128, 1)[0].astype("f4")
 
 
 def rope(w, layout="half", delay=0):
-    """A port: angles in float32, halves exchanged with a sign; axis: of positions."""
+    """A port, whose angles are float32; axis: of positions."""
 
     def fn(q, positions, axis=-2):
         angles = np.outer((positions - delay).astype("f4"), w)
-        cos, sin = np.cos(angles), np.sin(angles)
-        if axis == -3:
-            cos, sin = cos[:, None], sin[:, None]
-        if layout == "interleaved":
-            a, b = q[..., 0::2], q[..., 1::2]
-            return np.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(q.shape)
-        a, b = np.split(q, 2, -1)
-        return np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+        return rotary.at_angles(q, angles[:, None] if axis == -3 else angles, layout).astype("f4")
 
     return fn
 

@@ -95,8 +95,7 @@ def test_https(tmp_path):
             within(10, lambda: a.request("PUT", "/weights/t", file(table=TABLE)).status in (200, 201))
             within(10, lambda: a.request("PUT", "/weights/large", file(x=np.zeros(3_000_000, "u1"))).status in (200, 201))
         with on(s3) as b:
-            assert b.get("/weights/t").status == 503
-            within(5, lambda: "certificate" in b.stderr_text())
+            within(20, lambda: b.get("/weights/t").status == 503 and "certificate" in b.stderr_text())  # asked again, as a slow handshake is
 
 
 # ---- What is wrong from the start --------------------------------------------------------------------------------------------------
