@@ -12,7 +12,7 @@ static const char lang_property[] = "\"lang\":{\"description\":\"language of det
 static void add_metric_names(struct api_text *text)
 {
     api_text_put_described(text, "\"metrics\":{\"description\":\"names of metrics, each once; default all that "
-                                 "apply\",\"type\":\"array\",\"items\":{\"enum\":[");
+                                 "apply, but independence\",\"type\":\"array\",\"items\":{\"enum\":[");
     for (size_t i = 0; i < pe_n_metrics(); i++)
         api_text_member(text, NULL, pe_metric_at(i)->name);
     api_text_put(text, "]}}");
