@@ -76,6 +76,7 @@ const LOOK = {
   cur: { read: cell, none: [0, 0] },
   red: { read: oneOf('mean', 'min', 'max', 'absmax', 'sample'), none: 'mean' },
   cmap: { read: matching(/^[A-Za-z0-9_-]+$/), none: null },
+  why: { read: oneOf(...SLOTS), none: null },
   lo: { read: real, none: null },
   hi: { read: real, none: null },
   lang: { read: oneOf('en', 'zh'), none: null },
