@@ -83,6 +83,7 @@ struct pe_metric_info {
     const struct pe_output_row *tensors; /* end with .name = NULL; NULL: none. Their dtype is f64. */
     const char *const *details;          /* patterns of its sentence, n_details of them */
     size_t n_details;
+    bool is_named_only; /* takes long: not computed where `metrics` is not given */
 };
 size_t pe_n_metrics(void);
 const struct pe_metric_info *pe_metric_at(size_t i); /* in the order of answers */
@@ -401,17 +402,19 @@ enum pe_experiment_event {
 struct pe_experiment_progress {
     size_t run; /* of which configuration */
     uint64_t step;
-    double loss; /* the mean of the step's batch, in nats */
+    double loss;      /* the mean of the step's batch, in nats */
+    double grad_norm; /* of all gradients, before they are clipped */
 };
 
 /* Does the next few milliseconds of work. *progress is written only for PE_EXPERIMENT_PROGRESS. Fails with PE_NO_MEMORY
  * only where the results are put together. */
 enum pe_status pe_experiment_advance(struct pe_experiment *experiment, enum pe_experiment_event *event,
                                      struct pe_experiment_progress *progress, struct pe_failure *err);
-/* Steps of training so far, of all runs. */
+/* Steps of training so far, of all runs; the run that is trained or evaluated now. */
 uint64_t pe_experiment_steps(const struct pe_experiment *experiment);
+size_t pe_experiment_run(const struct pe_experiment *experiment);
 
-/* Once done: a list of {"run","eval","floor","inside","outside","rise"}, and the tensors excess.0, excess.1 … in its
+/* Once done: a list of {"run","eval","floor","inside","outside","rise",…}, and the tensors excess.0, excess.1 … in its
  * order. Borrowed until pe_experiment_free. */
 const struct pe_value *pe_experiment_results(const struct pe_experiment *experiment);
 size_t pe_experiment_n_tensors(const struct pe_experiment *experiment);

@@ -25,9 +25,10 @@ struct experiment {
     bool is_begun, is_over, is_done;
     uint64_t n_events;
     uint64_t begun_ms, spoke_ms;
-    struct api_text text; /* of the last event */
-    char spare[320];      /* replaces an event for which there was no memory */
-    const char *bytes;    /* of the event; from `sent` on they are still to be sent */
+    uint64_t run_steps[PE_EXPERIMENT_CONFIGS_MAX], run_ms[PE_EXPERIMENT_CONFIGS_MAX]; /* of training */
+    struct api_text text;                                                             /* of the last event */
+    char spare[320];   /* replaces an event for which there was no memory */
+    const char *bytes; /* of the event; from `sent` on they are still to be sent */
     size_t n, sent;
 };
 
@@ -67,7 +68,16 @@ const struct pe_member api_live_members[] = {
     {.name = "run", .types = "integer", .summary = "of which configuration", .is_optional = true},
     {.name = "step", .types = "integer", .is_optional = true},
     {.name = "loss", .types = "number", .summary = "mean of the step's batch, nats", .is_optional = true},
+    {.name = "grad_norm",
+     .types = "number",
+     .summary = "norm of all gradients of the step, before they are clipped to 1",
+     .is_optional = true},
     {.name = "seconds", .types = "number", .is_optional = true},
+    {.name = "step_seconds",
+     .types = "array",
+     .items = "number",
+     .summary = "mean time of a step of each run, measured: it differs from answer to answer, as seconds does",
+     .is_optional = true},
     {.name = "results",
      .types = "array",
      .items = "object",
@@ -127,6 +137,12 @@ static void put_done(struct experiment *x)
     open_event(x, "done");
     api_text_name(&x->text, "seconds");
     api_text_real(&x->text, (double)(x->host->now_ms() - x->begun_ms) / 1000);
+    api_text_open(&x->text, "step_seconds", '[');
+    for (size_t run = 0; run < PE_EXPERIMENT_CONFIGS_MAX && x->run_steps[run]; run++) {
+        api_text_name(&x->text, NULL);
+        api_text_real(&x->text, (double)x->run_ms[run] / 1000 / (double)x->run_steps[run]);
+    }
+    api_text_close(&x->text, ']');
     api_text_name(&x->text, "results");
     api_text_value(&x->text, pe_experiment_results(x->core));
     api_text_open(&x->text, "tensors", '{');
@@ -185,7 +201,14 @@ static void work(struct experiment *x)
             close_event(x);
             return;
         }
-        if (pe_experiment_advance(x->core, &event, &progress, &err)) {
+        uint64_t steps = pe_experiment_steps(x->core);
+        enum pe_status status = pe_experiment_advance(x->core, &event, &progress, &err);
+        if (pe_experiment_steps(x->core) > steps) {
+            size_t run = pe_experiment_run(x->core);
+            x->run_steps[run]++;
+            x->run_ms[run] += x->host->now_ms() - now;
+        }
+        if (status) {
             struct api_problem problem;
             api_fail_core(&problem, &err);
             put_error(x, &problem);
@@ -197,6 +220,8 @@ static void work(struct experiment *x)
         api_text_format(&x->text, ",\"run\":%zu,\"step\":%llu,\"loss\":", progress.run,
                         (unsigned long long)progress.step);
         api_text_real(&x->text, progress.loss);
+        api_text_name(&x->text, "grad_norm");
+        api_text_real(&x->text, progress.grad_norm);
         close_event(x);
     }
     if (event == PE_EXPERIMENT_DONE && !pe_is_cancelled())

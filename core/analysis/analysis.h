@@ -29,7 +29,13 @@ void pe_difference_put_verdict(const struct pe_analysis *study, const struct pe_
 enum pe_status pe_least_squares(size_t m, size_t n, size_t n_rhs, double *a, double *b, double cut, double *x,
                                 struct pe_failure *err);
 
-/* Bytes that it allocates at most. */
+/* The singular values of A that are not 0 to rounding (above about 1e-15 of the largest), *rank of them, in no order
+ * that matters, and row by row their right singular vectors: vectors [min(m, n), n], values [min(m, n)]. a, by columns,
+ * is used up. Fails as above. */
+enum pe_status pe_singular_values(size_t m, size_t n, double *a, double *values, double *vectors, size_t *rank,
+                                  struct pe_failure *err);
+
+/* Bytes that either allocates at most. */
 double pe_least_squares_bytes(size_t m, size_t n);
 
 #endif

@@ -77,6 +77,7 @@ const struct pe_metric pe_metric_bounds = {
             .n_details = sizeof details / sizeof details[0],
         },
     .needs_rows = true,
+    .positions_max = PE_UNPAIRED_POSITIONS_MAX,
     .is_of_kernels = true,
     .applies = pe_has_rows,
     .cost = cost,

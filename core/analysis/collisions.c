@@ -201,6 +201,7 @@ const struct pe_metric pe_metric_collisions = {
             .n_details = sizeof details / sizeof details[0],
         },
     .needs_rows = true,
+    .positions_max = PE_UNPAIRED_POSITIONS_MAX,
     .applies = pe_has_rows,
     .check = check,
     .cost = cost,

@@ -1,4 +1,5 @@
-/* Least squares with the smallest norm. A = Q1 L Z Pᵀ, with a small triangle L of the numerical rank:
+/* Least squares with the smallest norm, and singular values. A = Q1 L Z Pᵀ, with a small triangle L of the numerical
+ * rank:
  *
  *     A = Q R0             if A is tall: blocks of reflections, nearly all of the work in matrix products
  *     R0 P = Q1 R          pivoted, so that rows of rounding noise (below 1e-15 of the first) are left out
@@ -368,8 +369,8 @@ static void invert_squares(const struct solver *s, double cut)
         s->norms[j] = s->norms[j] >= square(cut) * largest ? 1 / s->norms[j] : 0;
 }
 
-/* L = U S J, with U S in `turned` and J beside it: x = Jᵀ S⁻² (U S)ᵀ b. */
-static void solve_by_turns(const struct solver *s, double cut)
+/* L = U S J: U S in `turned` and J beside it, columns by column. */
+static void make_orthogonal(const struct solver *s)
 {
     bool goes_on = true;
     memset(s->turned, 0, 2 * s->rank * s->rank * sizeof(double));
@@ -380,6 +381,12 @@ static void solve_by_turns(const struct solver *s, double cut)
     }
     for (int i = 0; goes_on && i < SWEEPS_MAX && !pe_was_cancelled(); i++)
         goes_on = sweep(s);
+}
+
+/* x = Jᵀ S⁻² (U S)ᵀ b. */
+static void solve_by_turns(const struct solver *s, double cut)
+{
+    make_orthogonal(s);
     invert_squares(s, cut);
     for (size_t i = 0; i < s->b.n && !pe_is_cancelled(); i += RIGHT_SIDES) {
         size_t rows = least(s->b.n - i, RIGHT_SIDES);
@@ -420,20 +427,48 @@ static bool allocate(struct solver *s, size_t m)
     return true;
 }
 
+static void drop(struct solver *s, size_t m)
+{
+    size_t rank = least(m, s->n);
+    free(s->order);
+    free(s->tau);
+    free(s->rows.at);
+    pe_free_large(s->inverse, 3 * rank * rank * sizeof *s->inverse);
+}
+
+/* Down to L, and b to Q1ᵀ b. */
+static void make_triangle(struct solver *s, size_t m)
+{
+    make_small(s, m);
+    s->rank = qr_pivoted(&s->a, s->tau, s->order, s->norms, NEGLIGIBLE);
+    reflect(&s->a, s->tau, s->rank, TRANSPOSED, &s->b, s->scratch);
+    s->rows.n = s->rank;
+    for (size_t j = 0; j < s->rank && !pe_is_cancelled(); j++)
+        for (size_t c = 0; c < s->n; c++)
+            s->rows.at[j * s->n + c] = c < j ? 0 : s->a.at[c * s->a.stride + j];
+    qr(&s->rows, s->row_tau, NULL, s->scratch);
+}
+
+/* x = P Zᵀ x, of which the first numbers are known, as many as the rank. */
+static void turn_back(struct solver *s)
+{
+    for (size_t i = 0; i < s->x.n; i++)
+        memset(s->x.at + i * s->n + s->rank, 0, (s->n - s->rank) * sizeof(double));
+    reflect(&s->rows, s->row_tau, s->rank, AS_IS, &s->x, s->scratch);
+    for (size_t i = 0; i < s->x.n && !pe_is_cancelled(); i++) {
+        memcpy(s->scratch, s->x.at + i * s->n, s->n * sizeof(double));
+        for (size_t c = 0; c < s->n; c++)
+            s->x.at[i * s->n + s->order[c]] = s->scratch[c];
+    }
+}
+
 enum pe_status pe_least_squares(size_t m, size_t n, size_t n_rhs, double *a, double *b, double cut, double *x,
                                 struct pe_failure *err)
 {
     struct solver s = {.n = n, .a = {a, n, m, m}, .b = {b, n_rhs, m, m}, .x = {x, n_rhs, n, n}};
     enum pe_status status = allocate(&s, m) ? PE_OK : pe_no_memory(err);
     if (!status) {
-        make_small(&s, m);
-        s.rank = qr_pivoted(&s.a, s.tau, s.order, s.norms, NEGLIGIBLE);
-        reflect(&s.a, s.tau, s.rank, TRANSPOSED, &s.b, s.scratch);
-        s.rows.n = s.rank;
-        for (size_t j = 0; j < s.rank && !pe_is_cancelled(); j++)
-            for (size_t c = 0; c < s.n; c++)
-                s.rows.at[j * s.n + c] = c < j ? 0 : s.a.at[c * s.a.stride + j];
-        qr(&s.rows, s.row_tau, NULL, s.scratch);
+        make_triangle(&s, m);
         bool is_well_conditioned = invert(&s);
         if (s.rank > 0 && is_well_conditioned) {
             /* x = L⁻¹ b, for all right-hand sides. */
@@ -442,19 +477,28 @@ enum pe_status pe_least_squares(size_t m, size_t n, size_t n_rhs, double *a, dou
                                 s.inverse, s.rank, 0, s.x.at + i * s.n, s.n);
         } else if (s.rank > 0 && !pe_was_cancelled())
             solve_by_turns(&s, cut);
-        /* x = P Zᵀ x. */
-        for (size_t i = 0; i < s.x.n; i++)
-            memset(s.x.at + i * s.n + s.rank, 0, (s.n - s.rank) * sizeof(double));
-        reflect(&s.rows, s.row_tau, s.rank, AS_IS, &s.x, s.scratch);
-        for (size_t i = 0; i < s.x.n && !pe_is_cancelled(); i++) {
-            memcpy(s.scratch, s.x.at + i * s.n, s.n * sizeof(double));
-            for (size_t c = 0; c < s.n; c++)
-                s.x.at[i * s.n + s.order[c]] = s.scratch[c];
-        }
+        turn_back(&s);
     }
-    free(s.order);
-    free(s.tau);
-    free(s.rows.at);
-    pe_free_large(s.inverse, 3 * (m < n ? m : n) * (m < n ? m : n) * sizeof *s.inverse);
+    drop(&s, m);
+    return !status && pe_was_cancelled() ? pe_cancelled(err) : status;
+}
+
+enum pe_status pe_singular_values(size_t m, size_t n, double *a, double *values, double *vectors, size_t *rank,
+                                  struct pe_failure *err)
+{
+    struct solver s = {.n = n, .a = {a, n, m, m}, .b = {a, 0, m, m}, .x = {vectors, 0, n, n}};
+    enum pe_status status = allocate(&s, m) ? PE_OK : pe_no_memory(err);
+    *rank = 0;
+    if (!status) {
+        make_triangle(&s, m);
+        make_orthogonal(&s);
+        *rank = s.x.n = s.rank;
+        for (size_t j = 0; j < s.rank && !pe_is_cancelled(); j++) {
+            values[j] = sqrt(pe_kernels()->dot_f64(column_of(&s, j), column_of(&s, j), s.rank));
+            memcpy(vectors + j * n, column_of(&s, j) + s.rank, s.rank * sizeof *vectors);
+        }
+        turn_back(&s);
+    }
+    drop(&s, m);
     return !status && pe_was_cancelled() ? pe_cancelled(err) : status;
 }

@@ -2,6 +2,7 @@
  */
 METRIC(unique)
 METRIC(shift)
+METRIC(independence)
 METRIC(bounds)
 METRIC(step)
 METRIC(norms)

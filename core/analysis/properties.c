@@ -5,8 +5,13 @@
  * and a row is the same when only half of the positions are asked for. Linear: some matrix moves every row by one
  * position (metric `shift`), or a bias depends on the distance alone. Generalises: there are values at eight times the
  * length, and the largest is at most twice that of the length itself. Deterministic: no weights are learned. The answer
- * is yes, no or not defined, with the number that decided it. */
+ * is yes, no or not defined, with the number that decided it.
+ *
+ * On a grid, half and eight times as many positions are those of its first axis; linear asks for a matrix for one step
+ * along each axis, fitted to three quarters of the cells and judged on the others; n-dimensional is asked of the grid's
+ * own rows. */
 #include "core/analysis/analysis.h"
+#include "core/kernels/kernels.h"
 
 #include <stdlib.h>
 
@@ -14,6 +19,10 @@ struct wish {
     double value; /* NaN: null */
     bool holds;
     double length_change; /* only of `unique` */
+};
+
+struct span {
+    double least, most;
 };
 
 /* Each needs the rows of the subject. */
@@ -24,6 +33,24 @@ extern const struct pe_metric pe_metric_unique, pe_metric_shift;
 
 /* Numbers read at a time; fewer of a plan that takes long for each. */
 enum { BLOCK = 1 << 15, SLOW_BLOCK = 1 << 11 };
+
+static bool is_grid(const struct pe_subject *subject)
+{
+    const struct pe_sequence *seq = &subject->plan->seq;
+    uint64_t n = 1;
+    for (unsigned axis = 0; axis < seq->n_grid; axis++)
+        n *= seq->grid[axis];
+    return seq->n_axes > 1 && seq->n_grid == seq->n_axes && n == subject->n_rows && subject->family <= PE_ROTARY;
+}
+
+/* Its grid with another first axis. */
+static struct pe_run grid_run(const struct pe_subject *subject, uint64_t first, double sizes[PE_AXES_MAX])
+{
+    const struct pe_sequence *seq = &subject->plan->seq;
+    for (unsigned axis = 0; axis < seq->n_grid; axis++)
+        sizes[axis] = (double)(axis ? seq->grid[axis] : first);
+    return (struct pe_run){.n = subject->n / seq->grid[0] * first, .grid = sizes, .n_grid = seq->n_grid};
+}
 
 /* The position from which other lengths begin: `offset`, or the first of a list that is a run. */
 static int64_t offset_of(const struct pe_subject *subject)
@@ -43,11 +70,13 @@ static bool is_undefined(enum pe_status status) { return status == PE_INVALID ||
 static enum pe_status load_half(struct pe_analysis *study, const struct pe_subject *subject, struct pe_rows *rows,
                                 struct pe_failure *err)
 {
-    struct pe_run run = {.n = (subject->n + 1) / 2, .offset = offset_of(subject)};
+    double sizes[PE_AXES_MAX];
+    struct pe_run run = is_grid(subject) ? grid_run(subject, (subject->plan->seq.grid[0] + 1) / 2, sizes)
+                                         : (struct pe_run){.n = (subject->n + 1) / 2, .offset = offset_of(subject)};
     double *list = malloc(run.n * sizeof *list);
     struct pe_plan *plan = NULL;
     enum pe_status status = list ? PE_OK : pe_no_memory(err);
-    if (!status) {
+    if (!status && !run.grid) {
         /* The first half of the positions. Where they were given as a length, half the length: a scheme may turn a
          * length into coordinates of its own. */
         const struct pe_sequence *seq = &subject->plan->seq;
@@ -155,6 +184,70 @@ static enum pe_status move_map(const struct pe_plan *plan, double *most, struct 
     return PE_OK;
 }
 
+/* The cell one step along an axis from cell i; 0: there is none. Cells in row-major order. */
+static size_t next_cell(const struct pe_sequence *seq, unsigned axis, size_t i)
+{
+    size_t stride = 1;
+    for (unsigned a = axis + 1; a < seq->n_grid; a++)
+        stride *= (size_t)seq->grid[a];
+    return i / stride % seq->grid[axis] + 1 < seq->grid[axis] ? i + stride : 0;
+}
+
+/* One of four cells, in a pattern without gaps along any axis. */
+static bool is_judged(const struct pe_sequence *seq, size_t i)
+{
+    size_t sum = 0;
+    for (unsigned axis = seq->n_grid; axis-- > 0; i /= (size_t)seq->grid[axis])
+        sum += (axis + 1) * (i % (size_t)seq->grid[axis]);
+    return sum % 4 == 0;
+}
+
+enum { FITTED_DIM_MAX = 2048 };
+#define FIT_CUT 1e-12
+
+/* The largest residual, on the judged cells, of the matrix that moves the others by one along this axis. NaN: there are
+ * none. a, b: by columns, of at most all cells; m: [dim, dim], x by rows. */
+static enum pe_status fit_axis(const struct pe_subject *subject, unsigned axis, double *a, double *b, double *m,
+                               double *value, struct pe_failure *err)
+{
+    const struct pe_sequence *seq = &subject->plan->seq;
+    const struct pe_rows *rows = &subject->rows;
+    size_t dim = rows->dim, n_fitted = 0, at = 0, next;
+    for (size_t i = 0; i < rows->n; i++)
+        n_fitted += next_cell(seq, axis, i) && !is_judged(seq, i);
+    if (!n_fitted)
+        return PE_OK;
+    for (size_t i = 0; i < rows->n && (i % 64 || !pe_is_cancelled()); i++)
+        if ((next = next_cell(seq, axis, i)) && !is_judged(seq, i)) {
+            for (size_t c = 0; c < dim; c++) {
+                a[c * n_fitted + at] = rows->at[i * dim + c];
+                b[c * n_fitted + at] = rows->at[next * dim + c];
+            }
+            at++;
+        }
+    enum pe_status status = pe_least_squares(n_fitted, dim, dim, a, b, FIT_CUT, m, err);
+    for (size_t i = 0; !status && i < rows->n && (i % 16 || !pe_is_cancelled()); i++)
+        for (size_t c = 0; c < dim && (next = next_cell(seq, axis, i)) && is_judged(seq, i); c++)
+            *value = fmax(*value,
+                          fabs(rows->at[next * dim + c] - pe_kernels()->dot_f64(m + c * dim, rows->at + i * dim, dim)));
+    return status;
+}
+
+static enum pe_status fit_axes(const struct pe_subject *subject, double *value, struct pe_failure *err)
+{
+    size_t dim = subject->rows.dim, n = subject->rows.n;
+    enum pe_status status = PE_OK;
+    if (dim > FITTED_DIM_MAX)
+        return PE_OK;
+    double *a = malloc((2 * n + dim) * dim * sizeof *a);
+    if (!a)
+        return pe_no_memory(err);
+    for (unsigned axis = 0; !status && axis < subject->plan->seq.n_grid && !pe_was_cancelled(); axis++)
+        status = fit_axis(subject, axis, a, a + n * dim, a + 2 * n * dim, value, err);
+    pe_free_large(a, (2 * n + dim) * dim * sizeof *a);
+    return status;
+}
+
 /* The next row is a linear function of a row; a bias depends on distances only. Relative to S; a scheme of zeros moves
  * by nothing. */
 static enum pe_status wish_linear(struct pe_analysis *study, struct pe_subject *subject, struct wish *wish,
@@ -164,6 +257,8 @@ static enum pe_status wish_linear(struct pe_analysis *study, struct pe_subject *
     enum pe_status status = PE_OK;
     if (subject->family == PE_BIAS)
         status = move_map(subject->plan, &value, err);
+    else if (is_grid(subject))
+        status = fit_axes(subject, &value, err);
     else if (pe_metric_shift.applies(study, subject))
         status = pe_shift_of(subject, 1, &value, err);
     if (largest > 0)
@@ -221,7 +316,9 @@ enum { LONGER = 8 };
 static enum pe_status wish_generalises(struct pe_analysis *study, struct pe_subject *subject, struct wish *wish,
                                        struct pe_failure *err)
 {
-    struct pe_run run = {.n = LONGER * subject->n, .offset = offset_of(subject)};
+    double sizes[PE_AXES_MAX];
+    struct pe_run run = is_grid(subject) ? grid_run(subject, LONGER * subject->plan->seq.grid[0], sizes)
+                                         : (struct pe_run){.n = LONGER * subject->n, .offset = offset_of(subject)};
     double near = subject->rows.largest, *block = NULL;
     struct pe_plan *plan = NULL;
     enum pe_status status = pe_subject_plan_rows(study, subject, &run, &plan, err);
@@ -306,11 +403,18 @@ static void wishes_cost(const struct pe_analysis *study, const struct pe_subject
     cost->work += run_work(subject, (double)subject->n / 2) + run_work(subject, LONGER * (double)subject->n);
     cost->bytes = fmax(cost->bytes, numbers / 2 * sizeof(double) + (double)subject->n * 8 * sizeof(double));
     cost->bytes = fmax(cost->bytes, BLOCK * sizeof(double));
+    if (is_grid(subject)) {
+        double n = (double)subject->n, dim = (double)subject->dim, rank = fmin(n, dim);
+        cost->work += n * n * dim + subject->plan->seq.n_grid * (n * dim * dim + 4 * rank * rank * dim);
+        cost->bytes = fmax(cost->bytes, (2 * n + dim) * dim * sizeof(double) +
+                                            pe_least_squares_bytes(subject->n_rows, subject->dim));
+        cost->bytes = fmax(cost->bytes, n * (1 << PE_AXES_MAX) * sizeof(struct span));
+    }
 }
 
 /* ---- n_dimensional: do products of rows of a grid depend on the differences of coordinates only? ---- */
 
-enum { SIDE = 8, CELLS = SIDE * SIDE, LEAST_WIDTH = 8 };
+enum { SIDE = 8, LEAST_WIDTH = 8 };
 
 /* Rows of the scheme's plain form on a grid of 8 by 8, with the width, base and layout of the subject. */
 static size_t put_fields(const struct pe_subject *subject, struct pe_field *fields)
@@ -345,10 +449,6 @@ static enum pe_status load_grid(const struct pe_subject *subject, struct pe_rows
     return status;
 }
 
-struct span {
-    double least, most;
-};
-
 static double product(const struct pe_rows *rows, size_t i, size_t j)
 {
     double sum = 0;
@@ -357,47 +457,66 @@ static double product(const struct pe_rows *rows, size_t i, size_t j)
     return sum;
 }
 
-/* The number of the pair's difference of coordinates. */
-static size_t difference_of(size_t i, size_t j)
+/* The number of the difference of coordinates of cells i and j. */
+static size_t difference_of(const uint64_t *grid, unsigned n_grid, size_t i, size_t j)
 {
-    size_t y = SIDE + i / SIDE - j / SIDE, x = SIDE + i % SIDE - j % SIDE;
-    return y * 2 * SIDE + x;
+    size_t number = 0, base = 1;
+    for (unsigned axis = n_grid; axis-- > 0; i /= (size_t)grid[axis], j /= (size_t)grid[axis]) {
+        size_t n = (size_t)grid[axis];
+        number += (n + i % n - j % n) * base;
+        base *= 2 * n;
+    }
+    return number;
 }
 
 /* The largest spread at one difference, over the largest product. */
-static double spread_of(const struct pe_rows *rows)
+static enum pe_status spread_of(const struct pe_rows *rows, const uint64_t *grid, unsigned n_grid, double *value,
+                                struct pe_failure *err)
 {
-    struct span spans[4 * CELLS];
+    size_t n_spans = rows->n << n_grid;
+    struct span *spans = malloc(n_spans * sizeof *spans);
     double spread = 0, largest = 0;
-    for (size_t k = 0; k < sizeof spans / sizeof spans[0]; k++)
+    if (!spans)
+        return pe_no_memory(err);
+    for (size_t k = 0; k < n_spans; k++)
         spans[k] = (struct span){(double)INFINITY, -(double)INFINITY};
-    for (size_t i = 0; i < CELLS && !pe_is_cancelled(); i++)
-        for (size_t j = 0; j < CELLS; j++) {
+    for (size_t i = 0; i < rows->n && !pe_was_cancelled(); i++)
+        for (size_t j = 0; j < rows->n && (j % 64 || !pe_is_cancelled()); j++) {
             double p = product(rows, i, j);
-            struct span *span = &spans[difference_of(i, j)];
+            struct span *span = &spans[difference_of(grid, n_grid, i, j)];
             *span = (struct span){fmin(span->least, p), fmax(span->most, p)};
             spread = fmax(spread, span->most - span->least);
             largest = fmax(largest, fabs(p));
         }
-    return largest > 0 ? spread / largest : 0;
+    free(spans);
+    *value = largest > 0 ? spread / largest : 0;
+    return PE_OK;
 }
 
 static enum pe_status wish_n_dimensional(struct pe_analysis *study, struct pe_subject *subject, struct wish *wish,
                                          struct pe_failure *err)
 {
+    static const uint64_t eight[] = {SIDE, SIDE};
     const char *name = pe_plan_scheme(subject->plan)->name;
+    const struct pe_sequence *seq = &subject->plan->seq;
+    bool is_free = pe_is_among("learned|fourier", name);
     struct pe_rows rows;
     (void)study;
-    *wish = (struct wish){.value = (double)NAN, .holds = pe_is_among("learned|fourier", name)};
+    *wish = (struct wish){.value = (double)NAN, .holds = is_free};
+    if (is_grid(subject)) {
+        enum pe_status found = spread_of(&subject->rows, seq->grid, seq->n_grid, &wish->value, err);
+        wish->holds = is_free || wish->value < 1e-9;
+        return found;
+    }
     if (!pe_is_among("sinusoidal|rope", name) || subject->dim < LEAST_WIDTH)
         return PE_OK;
     enum pe_status status = load_grid(subject, &rows, err);
     if (status) /* a width that does not divide by two axes */
         return status == PE_INVALID ? PE_OK : status;
-    wish->value = spread_of(&rows);
+    status = spread_of(&rows, eight, 2, &wish->value, err);
     wish->holds = wish->value < 1e-9;
     pe_rows_drop(&rows);
-    return PE_OK;
+    return status;
 }
 
 /* ---- The metric ---- */
@@ -459,7 +578,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
 static bool applies(const struct pe_analysis *study, const struct pe_subject *subject)
 {
     (void)study;
-    return subject->n_rows > 0 && subject->plan->seq.n_axes == 1;
+    return subject->n_rows > 0 && (subject->plan->seq.n_axes == 1 || is_grid(subject));
 }
 
 const struct pe_metric pe_metric_properties = {
@@ -468,8 +587,9 @@ const struct pe_metric pe_metric_properties = {
             .name = "properties",
             .about = {"five wishes",
                       "unique, linear in shifts, generalises to longer sequences, deterministic, n-dimensional"},
-            .applies_to = "schemes with rows on one axis: absolute, rotary, and biases by distance",
-            .work = "that of unique and of shift, and 9 n D",
+            .applies_to = "schemes with rows on one axis: absolute, rotary, and biases by distance; absolute and "
+                          "rotary ones on grids",
+            .work = "that of unique and of shift, and 9 n D; on grids n^2 D and for each axis n D^2 more",
             .details = details,
             .n_details = sizeof details / sizeof details[0],
         },

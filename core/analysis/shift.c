@@ -129,6 +129,12 @@ static bool has_addition(const struct pe_subject *subject)
     return has;
 }
 
+bool pe_is_turned(const struct pe_subject *subject)
+{
+    return subject->is_run && subject->family <= PE_ROTARY && subject->plan->arith == PE_ARITH_EXACT &&
+           has_addition(subject);
+}
+
 /* cos and sin of k times the column's frequency. A product of k with a float's radians is exact in a double. */
 static void turn(const struct addition *a, const struct pe_wave *w, double k, double *cosine, double *sine)
 {

@@ -61,6 +61,8 @@ struct run {
     struct pe_plan *plan;    /* NULL: a learned table */
     struct pe_places places; /* of train_len positions */
     size_t n_evaluations;
+    double norm_max;    /* of the gradients of its steps, before they are clipped */
+    uint64_t n_clipped; /* steps whose gradients were longer than 1 */
 };
 
 struct pe_experiment {
@@ -328,6 +330,8 @@ const struct pe_value *pe_experiment_start(const struct pe_experiment *experimen
 
 uint64_t pe_experiment_steps(const struct pe_experiment *experiment) { return experiment->n_steps; }
 
+size_t pe_experiment_run(const struct pe_experiment *experiment) { return experiment->run; }
+
 /* ---- Training ---- */
 
 static double mean_loss(const struct pe_experiment *experiment)
@@ -343,7 +347,7 @@ static bool is_reported(uint64_t step) { return step == 1 || step == 10 || step 
 
 static enum pe_experiment_event train(struct pe_experiment *experiment, struct pe_experiment_progress *progress)
 {
-    const struct run *run = &experiment->runs[experiment->run];
+    struct run *run = &experiment->runs[experiment->run];
     struct pe_parameters *parameters = &experiment->parameters;
     size_t n = (size_t)experiment->fields.train_len;
     uint64_t step = ++experiment->step;
@@ -353,11 +357,14 @@ static enum pe_experiment_event train(struct pe_experiment *experiment, struct p
                            experiment->losses);
     pe_decoder_backward_f32(experiment->decoder, &parameters->at, parameters->values, &run->places, &batch,
                             experiment->gradients);
-    pe_adamw_step(&experiment->adamw, parameters, experiment->gradients, step, (size_t)experiment->fields.steps);
+    double norm =
+        pe_adamw_step(&experiment->adamw, parameters, experiment->gradients, step, (size_t)experiment->fields.steps);
+    run->norm_max = fmax(run->norm_max, norm);
+    run->n_clipped += norm > 1;
     experiment->n_steps++;
     if (!is_reported(step))
         return PE_EXPERIMENT_WORKED;
-    *progress = (struct pe_experiment_progress){experiment->run, step, mean_loss(experiment)};
+    *progress = (struct pe_experiment_progress){experiment->run, step, mean_loss(experiment), norm};
     return PE_EXPERIMENT_PROGRESS;
 }
 
@@ -370,6 +377,8 @@ const struct pe_member pe_experiment_result_members[] = {
     {.name = "inside", .summary = "mean excess over the second half of train_len"},
     {.name = "outside", .summary = "mean excess over the last train_len / 2 places"},
     {.name = "rise", .summary = "outside - inside"},
+    {.name = "grad_norm_max", .summary = "the largest norm of all gradients of a step of its run, before clipping"},
+    {.name = "clipped", .summary = "share of the steps of its run whose gradients were clipped to norm 1"},
     {.name = NULL},
 };
 
@@ -394,6 +403,9 @@ static enum pe_status put_results(struct pe_experiment *experiment, struct pe_fa
         pe_put_real(result, "inside", inside);
         pe_put_real(result, "outside", outside);
         pe_put_real(result, "rise", outside - inside);
+        const struct run *run = &experiment->runs[evaluation->run];
+        pe_put_real(result, "grad_norm_max", run->norm_max);
+        pe_put_real(result, "clipped", (double)run->n_clipped / (double)experiment->fields.steps);
         snprintf(experiment->names[i], sizeof experiment->names[i], "excess.%zu", i);
         experiment->tensors[i] = (struct pe_named_tensor){
             experiment->names[i],

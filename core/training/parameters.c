@@ -152,7 +152,8 @@ double pe_adamw_rate(size_t m, size_t n_steps)
     return RATE * 0.5 * (1 + cos(PI * (double)(m - WARM_UP) / (double)(n_steps - WARM_UP)));
 }
 
-void pe_adamw_step(struct pe_adamw *adamw, struct pe_parameters *parameters, float *gradients, size_t m, size_t n_steps)
+double pe_adamw_step(struct pe_adamw *adamw, struct pe_parameters *parameters, float *gradients, size_t m,
+                     size_t n_steps)
 {
     double rate = pe_adamw_rate(m, n_steps);
     /* 1, or what brings the gradients' norm down to 1. */
@@ -172,4 +173,5 @@ void pe_adamw_step(struct pe_adamw *adamw, struct pe_parameters *parameters, flo
         second[i] = beta_2 * second[i] + (1 - beta_2) * g * g;
         x[i] = x[i] * (decays[i] ? shrink : 1) - step * first[i] / (sqrtf(second[i]) * inverse + EPS);
     }
+    return norm;
 }

@@ -6,6 +6,7 @@ import truth.analysis_rows as rows
 import truth.analysis_waves as waves
 
 ON_REQUEST = ("shift_matrix", "gram")
+NAMED_ONLY = ("independence",)
 
 
 def has_rows(plan):
@@ -19,6 +20,7 @@ def is_vector_run(plan):
 METRICS = {  # name: (function, whether it applies to a plan), in the order of the answer
     "unique": (rows.unique, has_rows),
     "shift": (rows.shift, is_vector_run),
+    "independence": (rows.independence, has_rows),
     "bounds": (rows.bounds, has_rows),
     "step": (rows.step, has_rows),
     "norms": (waves.norms, lambda plan: plan.family == "rotary"),
@@ -29,7 +31,7 @@ METRICS = {  # name: (function, whether it applies to a plan), in the order of t
     "collisions": (rows.collisions, has_rows),
     "receptive": (lengths.receptive, lambda plan: plan.family == "bias"),
     "extrapolation": (lengths.extrapolation, lambda plan: True),
-    "properties": (lengths.properties, lambda plan: has_rows(plan) and plan.axes == 1),
+    "properties": (lengths.properties, lambda plan: has_rows(plan) and (plan.axes == 1 or lengths.is_grid(plan))),
     "difference": (lengths.difference, lambda plan: True),
 }
 
@@ -41,7 +43,7 @@ def analyze(configs, metrics=None, **ask):
     results, tensors = [], {}
     for i, plan in enumerate(made):
         results.append({})
-        for name in METRICS if metrics is None else [m for m in METRICS if m in metrics]:
+        for name in [m for m in METRICS if m not in NAMED_ONLY] if metrics is None else [m for m in METRICS if m in metrics]:
             function, applies = METRICS[name]
             if name == "difference":
                 if i == 0:

@@ -119,10 +119,19 @@ def extrapolation(plan, ask):
 # ---- properties ------------------------------------------------------------------------------------------------------------
 
 
+def is_grid(plan):
+    return "grid" in plan.config and plan.axes > 1 and plan.family in ("absolute", "rotary")
+
+
+def with_first_axis(plan, n):
+    """The same configuration on a grid with another first axis."""
+    return plan.with_sequence(grid=[n, *plan.config["grid"][1:]])
+
+
 def wish_unique(plan):
     rows = plan.rows()
     value, _ = by_rows.least_distance(rows)
-    half = plan.first(-(-plan.n // 2))
+    half = with_first_axis(plan, -(-plan.config["grid"][0] // 2)) if is_grid(plan) else plan.first(-(-plan.n // 2))
     if plan.family == "bias":
         whole = dict(zip(*plan.distance_rows()))
         change = max((size(row - whole[d]) for d, row in zip(*half.distance_rows()) if d in whole), default=0.0)
@@ -132,8 +141,26 @@ def wish_unique(plan):
     return {"value": value, "length_change": change, "holds": holds}
 
 
+def steps_of_grid(plan):
+    """The largest residual of a matrix for one step along an axis: fitted to the cells whose coordinates, weighted by 1, 2 …, do not
+    sum to a multiple of 4, and judged on the others."""
+    rows, grid = plan.rows(), plan.config["grid"]
+    cells, worst = np.indices(grid).reshape(len(grid), -1), []
+    judged = (cells * np.arange(1, len(grid) + 1)[:, None]).sum(0) % 4 == 0
+    for axis, n in enumerate(grid):
+        stride, inside = int(np.prod(grid[axis + 1:])), cells[axis] + 1 < n
+        fit, judge = np.nonzero(inside & ~judged)[0], np.nonzero(inside & judged)[0]
+        if len(fit) and len(judge):
+            m = np.linalg.lstsq(rows[fit], rows[fit + stride], rcond=1e-12)[0]
+            worst.append(np.abs(rows[judge] @ m - rows[judge + stride]).max())
+    return max(worst, default=None)
+
+
 def wish_linear(plan):
-    if plan.family == "bias":
+    if is_grid(plan):
+        value, scale = steps_of_grid(plan), size(plan.rows())
+        value = value / scale if value is not None and scale else value
+    elif plan.family == "bias":
         bias = plan.bias()
         with np.errstate(invalid="ignore"):
             moved = np.abs(bias[:, 1:, 1:] - bias[:, :-1, :-1])
@@ -141,13 +168,14 @@ def wish_linear(plan):
         value = None if not moved.size else size(moved) / scale if scale else 0.0
     else:
         value = by_rows.shift(plan, {"k": [1]})[0]["by_k"][0]["relative"] if plan.is_run and plan.n > 1 else None
-    return {"value": value, "holds": value is not None and value < 1e-6}
+    return {"value": value, "holds": bool(value is not None and value < 1e-6)}
 
 
 def wish_generalises(plan):
     try:
         start = int(plan.positions[0]) if plan.is_run else plan.get("offset", 0)
-        near, far = size(plan.rows()), size(plan.on(8 * plan.n, start).rows())
+        longer = with_first_axis(plan, 8 * plan.config["grid"][0]) if is_grid(plan) else plan.on(8 * plan.n, start)
+        near, far = size(plan.rows()), size(longer.rows())
     except plans.Undefined:
         return {"value": None, "holds": False}
     ratio = far / near if near else 1.0
@@ -158,7 +186,21 @@ def wish_deterministic(plan):
     return {"value": plan.weights(), "holds": plan.weights() == 0}
 
 
+def spread_on_grid(plan):
+    """The largest difference of products whose rows have the same difference of coordinates, over the largest product."""
+    rows, grid = plan.rows(), plan.config["grid"]
+    gram, cells, worst = rows @ rows.T, np.indices(grid).reshape(len(grid), -1), 0.0
+    apart = cells[:, :, None] - cells[:, None, :]
+    number = np.ravel_multi_index([a + n for a, n in zip(apart, grid)], [2 * n for n in grid])
+    for each in np.unique(number):
+        worst = max(worst, np.ptp(gram[number == each]))
+    return worst / np.abs(gram).max()
+
+
 def wish_n_dimensional(plan):
+    if is_grid(plan):
+        value = spread_on_grid(plan)
+        return {"value": value, "holds": bool(value < 1e-9) or plan.scheme in ("learned", "fourier")}
     if plan.scheme not in ("sinusoidal", "rope") or plan.width < 8:
         return {"value": None, "holds": plan.scheme in ("learned", "fourier")}
     size_name = "dim" if plan.scheme == "sinusoidal" else "head_dim"

@@ -84,6 +84,27 @@ def bounds(plan, ask):
             "min": rows.min(), "max": rows.max(), "norm_min": norms.min(), "norm_max": norms.max()}, {}
 
 
+def independence(plan, ask):
+    """By NumPy's singular values; the distance of a column to the span of the others by least squares, column by column."""
+    rows = plan.rows()
+    n, dim = rows.shape
+    s = np.zeros(dim)
+    s[:min(n, dim)] = np.linalg.svd(rows, compute_uv=False)
+    tolerance = max(n, dim) * 2.0 ** -52
+    rank = int((s > tolerance * s[0]).sum())
+    s[rank:] = 0
+    fields = {"value": s[-1] / s[0], "columns": dim, "rank": rank, "tolerance": tolerance, "largest": s[0]}
+    apart = []
+    for c in range(dim):
+        others, column = np.delete(rows, c, 1), rows[:, c]
+        rest = column - others @ np.linalg.lstsq(others, column, rcond=tolerance)[0] if dim > 1 else column
+        apart.append(np.linalg.norm(rest) / np.linalg.norm(column) if column.any() else 0.0)
+    if s[-1] > 1e-5 * s[0]:
+        _, (nearest,) = first_extreme(apart, 0, True)
+        fields |= {"condition": s[0] / s[-1], "witness": {"column": nearest, "apart": apart[nearest]}}
+    return fields, {"singular": s, "apart": np.array(apart)}
+
+
 def neighbours(plan):
     """Pairs (row, neighbour), or (row, None): the next one; on a grid along the last axis; of a distance, the next nearer to 0."""
     if plan.family == "bias":

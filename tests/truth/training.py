@@ -323,21 +323,22 @@ class AdamW:
             self.mean[name] = a * self.mean[name] + (1 - a) * g
             self.square[name] = b * self.square[name] + (1 - b) * g * g
             w -= lr * (self.mean[name] / (1 - a ** step)) / (np.sqrt(self.square[name] / (1 - b ** step)) + EPS)
+        return length
 
 
 # ---- An experiment -----------------------------------------------------------------------------------------------------
 
 
 def train(config, task, steps, train_len, eval_len, seed):
-    """The weights, and the loss of every step before its update."""
+    """The weights, and of every step the loss before its update, and the norm of its gradients."""
     weights = first_weights(config, eval_len, seed)
-    positions, optimizer, losses = Positions(config, train_len), AdamW(weights), []
+    positions, optimizer, losses, norms = Positions(config, train_len), AdamW(weights), [], []
     for step in range(1, steps + 1):
         tokens = sequences(task, "train", BATCH * (step - 1), BATCH, train_len + 1, seed)
         loss, gradients = loss_and_gradients(weights, tokens, positions)
-        optimizer.step(gradients, step, rate(step, steps))
+        norms.append(optimizer.step(gradients, step, rate(step, steps)))
         losses.append(loss)
-    return weights, losses
+    return weights, losses, norms
 
 
 def evaluate(weights, config, task, train_len, eval_len, seed):
@@ -352,8 +353,8 @@ def evaluate(weights, config, task, train_len, eval_len, seed):
 
 
 def experiment(config, task="local", steps=600, train_len=128, eval_len=None, seed=0):
-    """The losses, and the evaluations: of the configuration, then of each override in `eval`."""
+    """The losses, the norms of gradients, and the evaluations: of the configuration, then of each override in `eval`."""
     eval_len = eval_len or 2 * train_len
-    weights, losses = train(config, task, steps, train_len, eval_len, seed)
+    weights, losses, norms = train(config, task, steps, train_len, eval_len, seed)
     overrides = [{}] + config.get("eval", [])
-    return losses, [evaluate(weights, {**config, **fields}, task, train_len, eval_len, seed) for fields in overrides]
+    return losses, norms, [evaluate(weights, {**config, **fields}, task, train_len, eval_len, seed) for fields in overrides]

@@ -102,7 +102,7 @@ void api_openapi_studies(struct api_text *text)
               "scheme's\",\"properties\":{\"configs\":{\"description\":\"configurations, each with the "
               "request's other fields as defaults\",\"type\":\"array\",\"items\":{\"type\":"
               "\"object\"}}," LANG ",\"metrics\":{\"description\":\"names of metrics, each once; default all that "
-              "apply\",\"type\":\"array\",\"items\":{\"enum\":[");
+              "apply, but independence\",\"type\":\"array\",\"items\":{\"enum\":[");
     for (size_t i = 0; i < pe_n_metrics(); i++)
         api_text_member(text, NULL, pe_metric_at(i)->name);
     api_text_put(text, "]}}");

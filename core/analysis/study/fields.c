@@ -7,7 +7,8 @@
 static const char *const pairings[] = {"paired", "sin", "cos", "mismatched", "repeated", "flipped", "shifted", NULL};
 
 static const struct pe_param rows[] = {
-    PE_P_VALUE(pe_analysis_fields, metrics, "metrics", "names of metrics, each once; default all that apply"),
+    PE_P_VALUE(pe_analysis_fields, metrics, "metrics",
+               "names of metrics, each once; default all that apply, but independence"),
     PE_P_REALS(pe_analysis_fields, k, 1, PE_ANALYSED_POSITIONS_MAX, "shifts",
                "shift: the distances, integers below the number of positions; default [1]"),
     PE_P_INT(pe_analysis_fields, train_len, PE_UNSET, 1, PE_POSITION_MAX, "training length",
@@ -100,7 +101,8 @@ enum pe_status pe_study_choose(struct pe_analysis *study, struct pe_failure *err
     enum pe_status status = PE_OK;
     if (!metrics) {
         for (size_t m = 0; m < pe_n_metrics(); m++)
-            add_metric(study, m);
+            if (!pe_metric_at(m)->is_named_only)
+                add_metric(study, m);
         return PE_OK;
     }
     if (metrics->kind != PE_LIST || metrics->list.n == 0)
@@ -157,11 +159,26 @@ static enum pe_status check_used(const struct pe_analysis *study, struct pe_fail
 
 /* ---- The whole ---- */
 
+static uint64_t positions_max(const struct pe_analysis *study)
+{
+    const struct pe_value *metrics = study->fields.metrics;
+    uint64_t most = metrics && metrics->kind == PE_LIST && metrics->list.n ? PE_UNPAIRED_POSITIONS_MAX : 0;
+    for (size_t i = 0; most && i < metrics->list.n; i++) {
+        const struct pe_value *item = &metrics->list.items[i];
+        size_t m = item->kind == PE_STRING ? find_metric(item->string) : pe_n_metrics();
+        most = m < pe_n_metrics() && pe_metric_get(m)->positions_max < most ? pe_metric_get(m)->positions_max : most;
+    }
+    return most ? most : PE_ANALYSED_POSITIONS_MAX;
+}
+
 enum pe_status pe_study_read(struct pe_analysis *study, struct pe_failure *err)
 {
     const struct pe_analysis_request *request = study->request;
     bool taken[PE_FIELDS_MAX] = {false};
-    return pe_params_read(rows, &study->fields, request->fields, request->n_fields, taken, "", err);
+    enum pe_status status = pe_params_read(rows, &study->fields, request->fields, request->n_fields, taken, "", err);
+    if (!status)
+        study->positions_max = positions_max(study);
+    return status;
 }
 
 enum pe_status pe_study_check(const struct pe_analysis *study, struct pe_failure *err)

@@ -12,6 +12,8 @@
 
 /* Positions of one configuration: a matrix of all pairs of rows takes 2^27 sums, about a minute for wide rows. */
 enum { PE_ANALYSED_POSITIONS_MAX = 16384 };
+/* The same where only metrics are asked for that need not compare all pairs. */
+enum { PE_UNPAIRED_POSITIONS_MAX = 131072 };
 /* Longest length that `extrapolation` looks at. */
 enum { PE_EVAL_LEN_MAX = 65536 };
 
@@ -82,6 +84,7 @@ struct pe_analysis {
     struct pe_analysis_fields fields;
     struct pe_subject subjects[PE_ENTRIES_MAX];
     size_t n_subjects;
+    uint64_t positions_max;           /* of each configuration, by the metrics that are named */
     uint32_t metrics[PE_ENTRIES_MAX]; /* bit m: metric m is computed for this entry */
     struct pe_study_tensor *tensors;
     struct pe_named_tensor *answered;
@@ -99,8 +102,9 @@ struct pe_metric_cost {
 
 struct pe_metric {
     struct pe_metric_info info;
-    bool needs_rows;    /* compute() reads subject->rows */
-    bool is_of_kernels; /* compute() reads fused sums: dot_f64, apart_f64, products_f64 and others of compare.c */
+    bool needs_rows;        /* compute() reads subject->rows */
+    bool is_of_kernels;     /* compute() reads fused sums: dot_f64, apart_f64, products_f64 and others of compare.c */
+    uint64_t positions_max; /* 0: PE_ANALYSED_POSITIONS_MAX */
     bool (*applies)(const struct pe_analysis *study, const struct pe_subject *subject);
     /* The rules of its fields (k < n). Pointers as for fields at the top, "/k". NULL: none. */
     enum pe_status (*check)(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_failure *err);
@@ -188,6 +192,9 @@ enum pe_status pe_unique_of(const struct pe_rows *rows, double *value, struct pe
  * none. In core/analysis/shift.c. */
 enum pe_status pe_shift_of(const struct pe_subject *subject, int64_t k, double *value, struct pe_failure *err);
 
+/* Does a rotation (or the identity) turn each row of this run into the next, to rounding? In core/analysis/shift.c. */
+bool pe_is_turned(const struct pe_subject *subject);
+
 /* ---- Steps of an analysis ---- */
 
 const struct pe_metric *pe_metric_get(size_t m);
@@ -231,6 +238,8 @@ struct pe_run {
     uint64_t n;
     int64_t offset;          /* positions offset, offset + 1 … */
     const double *positions; /* [n], borrowed until the plan is freed; NULL: from offset on */
+    const double *grid;      /* [n_grid], borrowed as well; NULL: no grid */
+    size_t n_grid;
     const struct pe_field *overrides;
     size_t n_overrides;
     const char *const *outputs;

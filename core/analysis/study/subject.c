@@ -141,7 +141,7 @@ enum pe_status pe_subject_init(struct pe_analysis *study, size_t i, struct pe_fa
 {
     struct pe_subject *subject = &study->subjects[i];
     *subject = (struct pe_subject){.index = i, .entry = &study->request->entries[i]};
-    struct pe_variant variant = {.operation = PE_ENCODE, .dtype = PE_F64, .positions_max = PE_ANALYSED_POSITIONS_MAX};
+    struct pe_variant variant = {.operation = PE_ENCODE, .dtype = PE_F64, .positions_max = study->positions_max};
     enum pe_status status = pe_subject_plan(study, subject, &variant, &subject->plan, err);
     if (status)
         return status;
@@ -253,6 +253,10 @@ static size_t put_list(const struct pe_run *run, struct pe_field *fields)
 
 static size_t put_run(const struct pe_run *run, struct pe_field *fields)
 {
+    struct pe_tensor grid = {.dtype = PE_F64, .rank = 1, .shape = {run->n_grid}, .data = run->grid};
+    fields[0] = (struct pe_field){"grid", {.kind = PE_ARRAY, .array = grid}};
+    if (run->grid)
+        return 1;
     fields[0] = (struct pe_field){"len", {.kind = PE_INTEGER, .integer = (int64_t)run->n}};
     fields[1] = (struct pe_field){"offset", {.kind = PE_INTEGER, .integer = run->offset}};
     return run->offset ? 2 : 1;

@@ -30,7 +30,7 @@ def events(body):
 
 
 def without_time(event):
-    return {name: value for name, value in event.items() if name != "seconds"}
+    return {name: value for name, value in event.items() if name not in ("seconds", "step_seconds")}
 
 
 def test_lines(server):
@@ -44,6 +44,7 @@ def test_lines(server):
     progress = [event for event in told[1:-1] if event["event"] != "alive"]
     assert [(e["event"], e["run"], e["step"]) for e in progress] == [("progress", run, step) for run in range(3) for step in STEPS]
     assert done["event"] == "done" and done["seconds"] > 0
+    assert len(done["step_seconds"]) == 3 and 0 < sum(done["step_seconds"]) * SMALL["steps"] <= done["seconds"] + 0.01
     assert [(r["run"], r["eval"]) for r in done["results"]] == [(0, None), (1, None), (1, 0), (1, 1), (2, None)]
     assert list(done["tensors"]) == [f"excess.{i}" for i in range(5)]
     for i, result in enumerate(done["results"]):

@@ -11,7 +11,7 @@ import pytest
 
 import truth.training as training
 
-LOSS, EXCESS, FLOOR = 3e-6, 1e-5, 1e-9
+LOSS, EXCESS, FLOOR, NORM = 3e-6, 1e-5, 1e-9, 1e-4
 SCHEMES = ["none", "sinusoidal", "learned", "rope", "alibi", "t5", "kerple", "sandwich"]
 TASKS = ["local", "lag"]
 
@@ -22,12 +22,15 @@ def compare(server, configs, **body):
     done, results = events[-1], iter(events[-1]["results"])
     assert done["event"] == "done", done
     for run, config in enumerate(configs):
-        losses, evaluations = training.experiment(config, **body)
+        losses, norms, evaluations = training.experiment(config, **body)
         progress = {e["step"]: e["loss"] for e in events if e["event"] == "progress" and e["run"] == run}
         assert {1, 10, 20} <= progress.keys()
         assert progress == pytest.approx({step: losses[step - 1] for step in progress}, abs=LOSS), config
+        told = {e["step"]: e["grad_norm"] for e in events if e["event"] == "progress" and e["run"] == run}
+        assert told == pytest.approx({step: norms[step - 1] for step in told}, rel=NORM), config
         for at, expected in enumerate(evaluations):
             result = next(results)
+            assert result["grad_norm_max"] == pytest.approx(max(norms), rel=NORM) and abs(result["clipped"] - np.mean(np.array(norms) > 1)) < 1e-9
             assert result["run"] == run and result["eval"] == (at - 1 if at else None)
             check(result, np.array(done["tensors"][f"excess.{done['results'].index(result)}"]["data"]), expected)
     assert next(results, None) is None
