@@ -56,6 +56,7 @@ bool api_fail_core(struct api_problem *problem, const struct pe_failure *err)
         [PE_STORE_WEIGHTS] = " after PUT /weights/NAME",
         [PE_RAISE_ANALYSIS] = " (the limit --max-analysis of this server)",
         [PE_RAISE_DIAGNOSIS] = " (--max-analysis)",
+        [PE_RAISE_WORK] = " (the limit --max-work of this server)",
     };
     if (err->advice == PE_LIST_FIELDS)
         snprintf(advice, sizeof advice, pe_text("; GET /schemes/%s lists the fields of %s"), err->about, err->about);

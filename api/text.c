@@ -316,6 +316,14 @@ void api_text_pair(struct api_text *text, const char *name, const char *english,
     api_text_member(text, name_zh, chinese);
 }
 
+int api_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* The rows of api/zh.po. */
 extern const struct pe_translation api_zh_rows[];
 extern const size_t api_n_zh_rows;

@@ -24,6 +24,8 @@ void api_text_format(struct api_text *text, const char *format, ...) __attribute
 /* Room for n more bytes, which the caller writes and then counts with text->n += …; NULL if there is no room. */
 char *api_text_room(struct api_text *text, size_t n);
 
+int api_hex_digit(char c); /* its value; -1: it is none */
+
 /* JSON. Strings are escaped, and bytes that are not UTF-8 become U+FFFD, because a string may quote a client's
  * bytes. */
 void api_text_string(struct api_text *text, const char *string);

@@ -196,7 +196,6 @@ static bool set_up_process(struct server *server)
     signal(SIGXFSZ,
            SIG_IGN); /* a write beyond the process's file size limit then fails instead of killing the process */
     pe_gemm_setup();
-    api_setup();
     experiments_allow(options->experiments);
     limit_connections(options);
     if (!choose_kernels(options->kernels) || !has_room(options) || !set_up_page(server))

@@ -132,7 +132,6 @@ int main(int argc, char **argv)
     process_start_without_blas_threads(argv);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of file sizes then fails, as one to a full disk does */
-    api_setup();
     pe_gemm_setup();
     pe_speak_in(listing_lang());
     int status = run(argc, argv);

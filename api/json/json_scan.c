@@ -10,9 +10,11 @@
 #include "core/outside.h"
 
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 enum { ASK_BYTES = 1 << 20 };
 
@@ -333,9 +335,13 @@ static void *allocate_for(struct load *load, size_t n)
     return place;
 }
 
+/* The functions that the program had set for itself before ours. */
+static _Atomic(json_malloc_t) malloc_of_program = malloc;
+static _Atomic(json_free_t) free_of_program = free;
+
 static void *allocate(size_t n)
 {
-    void *place = current ? allocate_for(current, n) : malloc(n);
+    void *place = current ? allocate_for(current, n) : malloc_of_program(n);
     if (place)
         pe_outside_wrote(place, n);
     return place;
@@ -344,17 +350,37 @@ static void *allocate(size_t n)
 static void release(void *place)
 {
     if (!current)
-        free(place);
+        free_of_program(place);
 }
 
-/* Runs at the start of every program that reads JSON, tests included: trees from another allocator would never be
- * freed. */
-__attribute__((constructor)) static void set_allocator(void) { json_set_alloc_funcs(allocate, release); }
-
-void api_json_setup(void)
+/* The program that has called us may use jansson too, so this waits until there is something to read, and passes on
+ * what is not ours. Threads may do it at the same time: each writes the same pointers, ours never among them.
+ *
+ * Hash seeds are random, so that a client cannot prepare names that collide; members keep the order of the text anyway.
+ * jansson would read its seed from a file. Where the system gives none, the place of the stack is one. */
+static void prepare(void)
 {
-    json_object_seed(
-        0); /* random, so that a client cannot prepare names that collide; members keep the order of the text anyway */
+    json_malloc_t of_malloc;
+    json_free_t of_free;
+    json_get_alloc_funcs(&of_malloc, &of_free);
+    if (of_malloc == allocate && of_free == release)
+        return;
+    if (of_malloc != allocate)
+        malloc_of_program = of_malloc;
+    if (of_free != release)
+        free_of_program = of_free;
+    size_t seed;
+    json_object_seed(getentropy(&seed, sizeof seed) == 0 && seed ? seed : (uintptr_t)&seed);
+    json_set_alloc_funcs(allocate, release);
+}
+
+char *api_json_text(const json_t *value, size_t flags)
+{
+    size_t n = json_dumpb(value, NULL, 0, flags);
+    char *text = n ? malloc(n + 1) : NULL;
+    if (text)
+        text[json_dumpb(value, text, n, flags)] = '\0';
+    return text;
 }
 
 /* jansson asks for a kibibyte at a time: there a long text gives up its turn, and ends if the client has disconnected.
@@ -383,6 +409,7 @@ json_t *api_json_load(struct api_arena *arena, const char *text, size_t n, size_
         .arena = arena, .n_max = arena->n_bytes + API_TREE_FACTOR * n + API_TREE_MIN, .p = text, .end = text + n};
     json_error_t *library = &error->library;
     /* The caller owns load: variables that the function of setjmp keeps in registers would be lost. */
+    prepare();
     current = &load;
     pe_outside_reads(load.p, (size_t)(load.end - load.p));
     pe_outside_begins();

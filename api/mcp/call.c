@@ -391,6 +391,9 @@ static void put_summary(struct api_text *text, const struct api_mcp_call *call, 
         put_presets(text, answer);
     else if (detail)
         api_text_put(text, detail);
+    else if (json_object_get(answer, "numbers"))
+        api_text_format(text, pe_text("%zu numbers, each with its steps."),
+                        json_array_size(json_object_get(answer, "numbers")));
     else
         put_findings(text, answer);
 }

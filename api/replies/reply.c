@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <zlib.h>
 
 const char api_json_type[] = "application/json";
@@ -356,7 +357,7 @@ struct api_reply *api_reply_header(struct api_reply *reply, const char *name, co
 static struct api_header *find_header(const struct api_reply *reply, const char *name)
 {
     size_t i = 0;
-    while (i < reply->n_headers && strcmp(reply->headers[i].name, name) != 0)
+    while (i < reply->n_headers && strcasecmp(reply->headers[i].name, name) != 0)
         i++;
     return i < reply->n_headers ? (struct api_header *)(uintptr_t)&reply->headers[i] : NULL;
 }

@@ -131,14 +131,6 @@ static bool put_value(struct api_request *request, struct api_text *text, enum m
 
 /* ---- Pairs ---- */
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decodes n bytes into out (room for n + 1). False: a broken or zero percent code. */
 static bool decode(const char *in, size_t n, char *out)
 {
@@ -147,7 +139,7 @@ static bool decode(const char *in, size_t n, char *out)
             *out++ = in[i] == '+' ? ' ' : in[i];
             continue;
         }
-        int high = n - i > 2 ? hex_digit(in[i + 1]) : -1, low = n - i > 2 ? hex_digit(in[i + 2]) : -1;
+        int high = n - i > 2 ? api_hex_digit(in[i + 1]) : -1, low = n - i > 2 ? api_hex_digit(in[i + 2]) : -1;
         if (high < 0 || low < 0 || high + low == 0)
             return false;
         *out++ = (char)(16 * high + low);

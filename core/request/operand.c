@@ -22,6 +22,10 @@ static const char *const layout_axes[] = {
     [PE_FLAT] = "[tokens, heads*head_dim] with head_dim given",
     [PE_BFLAT] = "[batch, n, heads*head_dim], where batch may be missing, with head_dim given"};
 
+/* Scores are a map, whose rows are as long as there are keys. */
+static bool is_map(const char *name) { return strcmp(name, "scores") == 0; }
+static const char map_axes[] = "[batch, heads, queries, keys], where leading axes may be missing";
+
 void pe_shape_print(const uint64_t *shape, unsigned rank, char *out, size_t room)
 {
     size_t used = (size_t)snprintf(out, room, "[");
@@ -39,7 +43,7 @@ static enum pe_status wrong_shape(const struct pe_operand *op, const char *point
     pe_shape_print(t->shape, t->rank, shape, sizeof shape);
     if (layout == PE_BHND)
         return pe_fail(err, pointer, "%s has the shape %s, %u dimensions; allowed: %s", op->name, shape, t->rank,
-                       layout_axes[layout]);
+                       is_map(op->name) ? map_axes : layout_axes[layout]);
     return pe_fail(err, pointer, "%s has the shape %s, %u dimensions; allowed in the tensor_layout %s: %s", op->name,
                    shape, t->rank, pe_tensor_layout_words[layout], layout_axes[layout]);
 }
@@ -126,7 +130,7 @@ enum pe_status pe_operand_take(struct pe_operand *op, const struct pe_request *r
                            pe_tensor_layout_words[layout], name);
         if (!pe_operand_place(op, layout, head_dim))
             return wrong_shape(op, pointer, layout, err);
-        if (op->width > PE_HEAD_DIM_MAX)
+        if (op->width > PE_HEAD_DIM_MAX && !is_map(name))
             return pe_fail(err, pointer, "%s has head_dim %llu; allowed: up to %d", name, (unsigned long long)op->width,
                            PE_HEAD_DIM_MAX);
         return field->value.from_text ? text_to_f32(op, err) : PE_OK;

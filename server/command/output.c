@@ -35,7 +35,7 @@ int output_choose(struct line *line)
 {
     static const char *const endings[][2] = {{".npy", "npy"},   {".npz", "npz"}, {".safetensors", "safetensors"},
                                              {".json", "json"}, {".raw", "raw"}, {".png", "png"},
-                                             {".txt", "text"}};
+                                             {".txt", "text"},  {".tex", "tex"}};
     if (line->format)
         return DONE;
     for (size_t i = 0; line->output && i < sizeof endings / sizeof *endings; i++)
@@ -171,7 +171,8 @@ static const struct api_host host = {.max_body = UINT64_C(1) << 40,
                                      .max_pictures = UINT64_C(1) << 30,
                                      .max_work = UINT64_C(10000000000000),
                                      .max_analysis = UINT64_C(1000000000000),
-                                     .commit = ""};
+                                     .commit = "",
+                                     .is_in_process = true};
 
 /* What is sent. */
 struct sending {
@@ -204,11 +205,7 @@ static struct api_reply *ask(struct sending *s, const char *outputs, const char 
                             .body_bytes = s->body.n,
                             .body_is_ours = !is_split(s->line), /* it is sent again then */
                             .is_completed = true};
-    api_speak(&call);
-    struct api_reply *reply = api_head(&host, &call, s->body.n);
-    reply = reply ? reply : api_answer(&host, &call);
-    api_speak(NULL);
-    return reply;
+    return api_ask(&host, &call);
 }
 
 /* The words of a shell for the service's: the field is an option here, or the member of an object is, whose name is

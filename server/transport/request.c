@@ -120,7 +120,8 @@ void transport_head(struct http_connection *connection, const char *method, cons
     head->has_origin = forwarded_client(&forwarded, &head->origin) || connection->has_address;
     authenticate(connection, fields, head);
     const char *host = NULL;
-    struct http_refusal refusal = http_target_split(target, &host, &head->path, &head->query);
+    const char *wrong = api_target_split(target, &host, &head->path, &head->query);
+    struct http_refusal refusal = {wrong ? 400 : 0, wrong};
     if (host)
         fields->first[HTTP_HOST] = host; /* the target's wins (RFC 9112, 3.2.2) */
     head->is_foreign = http_head_is_foreign(fields);

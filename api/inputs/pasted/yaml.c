@@ -218,8 +218,8 @@ static void take(struct said *s, const char *name, const char *key, const json_t
 {
     const json_t *before = given(s, name);
     if (before && !json_equal(before, value) && !s->is_refused) {
-        char *a = json_dumps(before, JSON_ENCODE_ANY | JSON_COMPACT),
-             *b = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        char *a = api_json_text(before, JSON_ENCODE_ANY | JSON_COMPACT),
+             *b = api_json_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
         pasted_fail(s->p, "the text has %s twice: as %.60s and as %.60s", key, a ? a : "", b ? b : "");
         free(a);
         free(b);
@@ -265,7 +265,7 @@ static void walk(struct said *s, const json_t *object, unsigned depth)
 
 static void put(struct api_text *json, const char *name, const json_t *value)
 {
-    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    char *text = value ? api_json_text(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
     if (value && !text)
         json->state = API_TEXT_NO_MEMORY;
     if (!text)
@@ -365,8 +365,8 @@ static bool check_documents(struct pasting *p, const json_t *documents)
     const json_t *first = json_array_get(documents, 0);
     for (size_t i = 1; i < json_array_size(documents); i++) {
         const json_t *other = json_array_get(documents, i);
-        char *a = json_equal(first, other) ? NULL : json_dumps(first, JSON_ENCODE_ANY | JSON_COMPACT),
-             *b = a ? json_dumps(other, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+        char *a = json_equal(first, other) ? NULL : api_json_text(first, JSON_ENCODE_ANY | JSON_COMPACT),
+             *b = a ? api_json_text(other, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
         if (a)
             pasted_fail(p, "the YAML has two documents that differ: %.160s and %.160s; paste one of them", a,
                         b ? b : "");

@@ -261,6 +261,19 @@ void pe_recurrence_drop(struct pe_plan *plan)
     pe_network_free(r->network);
 }
 
+double *pe_recurrence_row(const struct pe_plan *plan, uint64_t k)
+{
+    struct pe_recurrence *r = plan->tables;
+    struct pe_positions at = {.n = 1, .start = (double)k};
+    struct pe_block row = {.n_rows = 1, .n_cols = r->dim};
+    double *out = malloc((r->dim + r->stepping->steps.scratch) * sizeof *out);
+    if (out) {
+        pe_network_load(r->network, false);
+        stepping_fill(r->stepping, &at, PE_F64, &row, out);
+    }
+    return out;
+}
+
 void pe_recurrence_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
                         void *dst)
 {

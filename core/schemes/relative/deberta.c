@@ -154,6 +154,63 @@ static int32_t row(const struct pe_plan *plan, int64_t rel)
     return (int32_t)(r < 0 ? 0 : r < 2 * t->span ? r : 2 * t->span - 1);
 }
 
+/* ---- One number ---- */
+
+/* The place of a far distance among the buckets, as a logarithm: ⌈l⌉ behind mid. What agrees with a whole number as far
+ * as has_passed() looks is one. */
+static struct pe_dd state_bucket(const struct pe_plan *plan, double n, struct pe_derivation *d)
+{
+    const struct ladder *s = &((const struct tables *)plan->tables)->ladder;
+    long long mid = s->mid, most = ((const struct deberta *)plan->config)->max_relative_positions - 1;
+    struct pe_dd mid_ = dd((double)mid), ratio = pe_derived_round(d, PE_F32, dd_div(dd(n), mid_)),
+                 far = pe_derived_round(d, PE_F32, dd_div(dd((double)most), mid_)),
+                 whole = d->recipe == PE_RECIPE_EXACT ? s->log_m : pe_derived_round(d, PE_F32, pe_dd_log(far));
+    struct pe_dd x =
+        pe_derived(d, "x", pe_derived_round(d, PE_F32, pe_dd_log(ratio)), "ln(n/mid) = ln(%.0f/%lld)", n, mid);
+    struct pe_dd share = pe_derived_round(d, PE_F32, dd_div(x, whole)),
+                 l = pe_derived_round(d, PE_F32, dd_mul_d(share, (double)(mid - 1)));
+    double k = nearbyint(l.hi);
+    l = fabs(dd_sub(l, dd(k)).hi) <= k * 0x1p-88 ? dd(k) : l;
+    return pe_derived(d, "l", l, "x/ln((M − 1)/mid)·(mid − 1) = x/ln(%lld/%lld)·%lld", most, mid, mid - 1);
+}
+
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct deberta *c = plan->config;
+    const struct tables *t = plan->tables;
+    double q = pe_position_at(plan->seq.q, at->row), k = pe_position_at(plan->seq.k, at->col), delta = q - k,
+           n = fabs(delta), most = (double)c->max_relative_positions - 1, mid = (double)t->ladder.mid;
+    (void)id, (void)err;
+    pe_derived(d, "d", dd(delta), "%s − %s", pe_shown(q).text, pe_shown(k).text);
+    pe_derived_says(d, "query minus key");
+    if (c->clamp_first && n > most) {
+        n = most;
+        pe_derived(d, "n", dd(n), "min(|d|, M − 1), M = %lld", (long long)c->max_relative_positions);
+        pe_derived_says(d, "clamp_first: the distance is clamped before it gets a bucket");
+    } else
+        pe_derived(d, "n", dd(n), "|d|");
+    double b = n;
+    if (mid > 0) {
+        pe_derived_case(d, n > mid ? "n > mid = %s" : "n ≤ mid = %s", pe_shown(mid).text);
+        pe_derived_says(d, n > mid ? "long distances share buckets" : "short distances have a bucket each");
+    }
+    if (mid > 0 && n > mid) {
+        struct pe_dd l = state_bucket(plan, n, d);
+        b = mid + ceil(l.hi) + (l.hi == ceil(l.hi) && l.lo > 0);
+        b = pe_derived(d, "b", dd(delta < 0 ? -b : b), delta < 0 ? "−(mid + ⌈l⌉)" : "mid + ⌈l⌉").hi;
+    } else
+        b = pe_derived(d, "b", dd(delta < 0 ? -b : b), delta < 0 ? "−n" : "n").hi;
+    pe_derived(d, "index", dd(fmin(fmax(b + (double)t->span, 0), 2 * (double)t->span - 1)),
+               "min(max(b + span, 0), 2·span − 1), span = %lld", (long long)t->span);
+    pe_derived_says(d, t->has[C2P] && t->has[P2C]
+                           ? "the row of pos_key, which the query meets (c2p), and of pos_query, "
+                             "which the key meets (p2c)"
+                       : t->has[C2P] ? "the row of pos_key, which the query meets (c2p)"
+                                     : "the row of pos_query, which the key meets (p2c)");
+    return PE_OK;
+}
+
 /* ---- What the request states ---- */
 
 static bool set_term(struct tables *t, const char *name, size_t n)
@@ -599,6 +656,7 @@ const struct pe_scheme pe_scheme_deberta = {
     .drop = deberta_drop,
     .fill = pe_relative_fill,
     .line = pe_relative_line,
+    .derive = derive,
     .table_row = row,
     .attend = &attend,
 };

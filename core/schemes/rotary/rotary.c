@@ -207,8 +207,7 @@ static struct pe_dd state_angle(const struct pe_plan *plan, size_t c, double p, 
         pe_derived_says(d, "the coordinate of this position");
     }
     enum pe_rungs rungs = pe_recipes[d->recipe].rungs;
-    struct pe_dd angle =
-        d->recipe == PE_RECIPE_EXACT ? dd_mul(w, x) : dd(pe_recipe_angle(d->recipe, x.hi, w.hi, (uint32_t)c, 1));
+    struct pe_dd angle = pe_derived_angle(d, x, w, c);
     if (r->direction < 0)
         angle = dd_neg(angle);
     if (rungs == PE_RUNGS_DIVISOR)
