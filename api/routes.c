@@ -109,6 +109,9 @@ static const struct api_route routes[] = {
      .example = EXAMPLE_TRANSLATE, .component = "Translation", .answer = "TranslationAnswer"},
     {"/derive", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_derive, .is_slow = true,
      .summary = "the steps of one number with 20 digits, what float32 makes of each, and where its error arises",
+     .tool = "derive", .title = "Derive a number",
+     .description = "Why a number is what it is: the steps of its formula with 20 digits, the same steps in float32, "
+                    "and the step that costs most. Use it when one number differs, or to teach a formula.",
      .example = EXAMPLE_DERIVE, .component = "Derivation", .answer = "DerivationAnswer"},
     {"/golden", POST | QUERY, NULL, API_COMPUTES, .steps = &api_golden, .is_slow = true,
      .summary = "a few exact tensors of a configuration in a file of at most 64 KiB, for the tests of a port",
@@ -219,17 +222,11 @@ static const struct step {
 } all_steps[] = {STEP(name, "/"), STEP(preset, ""), STEP(version, "/"), STEP(build, "/"),
                  STEP(file, ""),  STEP(query, "/"), STEP(key, "")};
 
-static const struct step *step_at(const char *pattern)
+static const char *take_step(const char *pattern, const char **path, struct api_path *parts)
 {
     const struct step *step = all_steps;
     while (strncmp(pattern, step->word, strlen(step->word)) != 0)
         step++;
-    return step;
-}
-
-static const char *take_step(const char *pattern, const char **path, struct api_path *parts)
-{
-    const struct step *step = step_at(pattern);
     size_t n = strcspn(*path, step->ends);
     snprintf((char *)parts + step->offset, step->room, "%.*s", (int)(n < step->room ? n : step->room), *path);
     *path += n;
@@ -294,15 +291,6 @@ void api_print_allowed(const struct api_route *route, char *allowed)
             strcat(strcat(allowed, *allowed ? ", " : ""), row->name);
     if (route->kind == API_MESSAGES) /* whose clients try GET and DELETE, and read this */
         strcat(allowed, ", OPTIONS");
-}
-
-static bool fail_method(const struct api_route *route, const char *method, struct api_problem *problem)
-{
-    char allowed[API_ALLOWED_BYTES];
-    api_print_allowed(route, allowed);
-    api_fail(problem, 405, "", "%s does not take %.16s; allowed: %s", route->pattern, method, allowed);
-    api_problem_header(problem, "Allow", allowed);
-    return false;
 }
 
 /* In process there are the steps of a request, and nothing of what a server has around them. */
@@ -410,8 +398,13 @@ bool api_check_head(const struct api_host *host, const struct api_call *call, co
         return false;
     if (!route)
         return fail_path(call->path, problem);
-    if (!allows(route, call->method) && !api_is_options(call))
-        return fail_method(route, call->method, problem);
+    if (!allows(route, call->method) && !api_is_options(call)) {
+        char allowed[API_ALLOWED_BYTES];
+        api_print_allowed(route, allowed);
+        api_fail(problem, 405, "", "%s does not take %.16s; allowed: %s", route->pattern, call->method, allowed);
+        api_problem_header(problem, "Allow", allowed);
+        return false;
+    }
     return check_process(host, call, route, problem) && check_page(host, call, route, problem) &&
            check_coding(call->content_encoding, problem) && check_length(host, n, problem) &&
            check_json(host, call, route, n, problem);

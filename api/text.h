@@ -36,7 +36,7 @@ void api_text_integer(struct api_text *text, int64_t x);
 void api_text_real(struct api_text *text, double x); /* always with a point or an exponent; non-finite in quotes */
 void api_text_shape(struct api_text *text, const uint64_t *shape, unsigned rank);
 /* Each begins one more member of an object, or with name NULL one more item of a list, after a comma unless it is the
- * first: an object or list, which api_text_close ends; the name alone, whose value follows; a value. */
+ * first, or the value of a name: an object or list, which api_text_close ends; the name alone, whose value follows; a value. */
 void api_text_open(struct api_text *text, const char *name, char bracket);
 void api_text_close(struct api_text *text, char bracket);
 void api_text_name(struct api_text *text, const char *name);

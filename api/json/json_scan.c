@@ -149,26 +149,6 @@ static bool lifted_grow(struct api_scan *scan)
     return true;
 }
 
-static bool record(struct scanner *s, struct api_lifted lifted, const char *behind, struct api_problem *problem)
-{
-    struct api_scan *scan = s->scan;
-    if (scan->n_lifted == API_ARRAYS_MAX)
-        return fail_here(s, 413, "too many lists of numbers in one request", problem);
-    if (scan->n_lifted == scan->lifted_room && !lifted_grow(scan))
-        return api_fail_memory(problem);
-    char stand_in[24];
-    lifted.skeleton_at = s->n;
-    lifted.skeleton_bytes = (size_t)snprintf(stand_in, sizeof stand_in, "[%zu]", scan->n_lifted);
-    scan->lifted[scan->n_lifted++] = lifted;
-    count(s, lifted.skeleton_bytes);
-    /* Copies the text before an extracted list, and writes the stand-in. */
-    struct api_text *replaced = &s->scan->replaced;
-    api_text_add(replaced, s->kept, (size_t)(s->p - s->kept));
-    api_text_put(replaced, stand_in);
-    s->kept = behind;
-    return true;
-}
-
 /* ---- The pass ---- */
 
 static bool open_bracket(struct scanner *s, struct api_problem *problem)
@@ -210,8 +190,21 @@ static bool take_list(struct scanner *s, struct api_problem *problem)
         s->scan->numbers.n = lifted.first;
         return open_bracket(s, problem);
     }
-    if (!record(s, lifted, p, problem))
-        return false;
+    struct api_scan *scan = s->scan;
+    if (scan->n_lifted == API_ARRAYS_MAX)
+        return fail_here(s, 413, "too many lists of numbers in one request", problem);
+    if (scan->n_lifted == scan->lifted_room && !lifted_grow(scan))
+        return api_fail_memory(problem);
+    char stand_in[24];
+    lifted.skeleton_at = s->n;
+    lifted.skeleton_bytes = (size_t)snprintf(stand_in, sizeof stand_in, "[%zu]", scan->n_lifted);
+    scan->lifted[scan->n_lifted++] = lifted;
+    count(s, lifted.skeleton_bytes);
+    /* Copies the text before an extracted list, and writes the stand-in. */
+    struct api_text *replaced = &s->scan->replaced;
+    api_text_add(replaced, s->kept, (size_t)(s->p - s->kept));
+    api_text_put(replaced, stand_in);
+    s->kept = p;
     s->p = p;
     return true;
 }

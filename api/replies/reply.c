@@ -326,8 +326,7 @@ struct api_reply *api_reply_stream(struct api_request *request)
     const struct api_format *format = stream->format;
     const char *header = request->opening.header;
     api_request_hold(request);
-    struct api_reply *reply = api_reply_of(200, format->content_type ? format->content_type : format->media_type,
-                                           &stream->body, request->n_taken);
+    struct api_reply *reply = api_reply_of(200, api_format_type(format), &stream->body, request->n_taken);
     if (reply->status != 200)
         return reply;
     bool is_quick = api_source_pace(&stream->source) == PE_QUICK;

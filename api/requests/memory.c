@@ -79,18 +79,13 @@ static bool may_grow(void *self, size_t n)
     return true;
 }
 
-/* Tensors drawn from seeds may be as large as those that a body can hold, and take as long as an answer. */
-static struct api_drawing drawing_of(const struct api_request *request)
-{
-    uint64_t of_body = request->host->max_body / sizeof(float), of_work = request->host->max_work / API_DRAWN_WORK;
-    return (struct api_drawing){.max = of_body < of_work ? of_body : of_work,
-                                .max_at_once = request->must_not_block ? API_DRAWN_AT_ONCE : UINT64_MAX};
-}
-
 static bool begin(struct api_request *request, double bytes)
 {
     request->body_bytes = request->call->body_bytes;
-    request->drawing = drawing_of(request);
+    /* Tensors drawn from seeds may be as large as those that a body can hold, and take as long as an answer. */
+    uint64_t of_body = request->host->max_body / sizeof(float), of_work = request->host->max_work / API_DRAWN_WORK;
+    request->drawing = (struct api_drawing){.max = of_body < of_work ? of_body : of_work,
+                                            .max_at_once = request->must_not_block ? API_DRAWN_AT_ONCE : UINT64_MAX};
     if (!take(request, "reading the body", bytes, &request->problem))
         return false;
     request->n_read = request->n_taken;

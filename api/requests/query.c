@@ -97,15 +97,6 @@ static void put_list(struct api_text *text, const char *value, enum meaning mean
     api_text_put(text, "]");
 }
 
-static bool put_json(struct api_request *request, struct api_text *text, const char *name, const char *value,
-                     struct api_problem *problem)
-{
-    char where[96];
-    snprintf(where, sizeof where, "\"%.64s\" in the query is ", name);
-    api_text_put(text, value);
-    return api_json_check(&request->arena, value, strlen(value), where, problem);
-}
-
 /* Where the value's list or object begins, which a file may begin with a byte order mark and blanks; else the value. */
 static const char *skip_to_json(const char *value)
 {
@@ -126,9 +117,12 @@ static bool put_value(struct api_request *request, struct api_text *text, enum m
     bool is_text = meaning == TEXT && (*value != '{' || api_pasted_is_dict(value, strlen(value)));
     if (meaning == WORD || (meaning == NAME && !looks_json) || is_text)
         api_text_string(text, value);
-    else if (meaning == JSON || looks_json)
-        return put_json(request, text, name, value, problem);
-    else if (meaning == SCALAR)
+    else if (meaning == JSON || looks_json) {
+        char where[96];
+        snprintf(where, sizeof where, "\"%.64s\" in the query is ", name);
+        api_text_put(text, value);
+        return api_json_check(&request->arena, value, strlen(value), where, problem);
+    } else if (meaning == SCALAR)
         put_scalar(text, value, strlen(value));
     else
         put_list(text, value, meaning);

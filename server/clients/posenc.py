@@ -265,6 +265,27 @@ class Translation(dict):
         return _html("translations", [(one["to"], one["text"] or "") for one in self["targets"]])
 
 
+class Derivation(dict):
+    """The answer of /derive; str() is the number, a step of its formula on each line, and what a recipe of rounding makes of each."""
+
+    def __str__(self):
+        return "\n\n".join(self._in_lines(one) for one in self.get("numbers", [self]))
+
+    @staticmethod
+    def _in_lines(one):
+        number, lines = one["number"], []
+        for steps, beside in (one["steps"], "text"), (one["float32"] or [], "error"):
+            rows = [[step["symbol"], step.get("value", ""), step.get(beside, "")] for step in steps]
+            widths = [max(map(len, column)) for column in zip(*rows)]
+            lines.append(["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows])
+        head = f"{number['tensor']}{_brief(number['index']).replace(' ', '')} = {number['value']}  {number['bits']}"
+        return "\n".join([head, *lines[0], *([f"{one['recipe']}:", *lines[1]] if lines[1] else []), one["detail"]])
+
+    def _repr_html_(self):
+        return _html("steps", [(step["symbol"], f"{step.get('value', '')} {step.get('text', '')}") for one in self.get("numbers", [self])
+                               for step in one["steps"]])
+
+
 # ---- answers to look at ----
 
 
@@ -675,6 +696,12 @@ class Client:
         them, or "all". fields: layer_type, architecture (of gguf), length, lang. The answer prints as a table; translation["vllm"] is
         an entry, whose value every request takes as said={"to": "vllm", "value": value} beside its needs."""
         return Translation(self._json("/translate", {**_source(x), "to": to, **fields}))
+
+    def derive(self, **request):
+        """Why a number is what it is: the steps of its formula with 20 digits, and what float32, or recipe=, makes of each. A
+        configuration as for encode, and which number: position and channel or pair; head, query and key; or tensor and index. Lists
+        are several numbers. The answer prints as lines."""
+        return Derivation(self._json("/derive", *_divided(request)))
 
     def check_conversion(self, hf_dir, gguf_path, length=None):
         """Raises AssertionError, in one sentence, unless a .gguf file says the positions of the config.json that it was made from:

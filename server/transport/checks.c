@@ -165,15 +165,6 @@ static bool is_host_name(const char *name, size_t n)
     return true;
 }
 
-/* Browsers resolve names under .localhost without asking a DNS server (RFC 6761, 6.3). */
-static bool is_localhost(const struct authority *a)
-{
-    static const char end[] = ".localhost";
-    size_t n = sizeof end - 1;
-    return is_named(a, end + 1, n - 1) ||
-           (a->n > n && strncasecmp(a->name + a->n - n, end, n) == 0 && is_host_name(a->name, a->n));
-}
-
 static bool is_listed(const struct authority *a, const char *names)
 {
     for (const char *p = names; *p;) {
@@ -192,7 +183,12 @@ bool http_head_names_us(const struct http_head *head, const char *own, const cha
     if (!host || !*host)
         return true;
     struct authority a = authority_parse(host);
-    return is_localhost(&a) || is_own_address(&a) || is_named(&a, own, strlen(own)) || is_listed(&a, names);
+    /* Browsers resolve names under .localhost without asking a DNS server (RFC 6761, 6.3). */
+    static const char end[] = ".localhost";
+    size_t n = sizeof end - 1;
+    return is_named(&a, end + 1, n - 1) ||
+           (a.n > n && strncasecmp(a.name + a.n - n, end, n) == 0 && is_host_name(a.name, a.n)) || is_own_address(&a) ||
+           is_named(&a, own, strlen(own)) || is_listed(&a, names);
 }
 
 bool http_head_is_foreign(const struct http_head *head)
