@@ -104,7 +104,7 @@ FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all libraries tests msan-tests programs run serve test test-one check arm64 c-tests replay http page asan tsan test-slow slow scale \
-        bench bench-quick bench-against bench-readme bench-one soak fuzz lint abi format docs image install uninstall deb help clean FORCE
+        bench bench-quick bench-against bench-readme bench-one soak fuzz lint abi format docs image install uninstall deb wheel help clean FORCE
 
 # A shared library would need the sanitizers' own.
 all: $(BUILD)/posencd $(BUILD)/posenc $(LIB_CORE) $(if $(SANITIZE),,$(SHARED) $(STATIC)) ## the server build/posencd, the command build/posenc, the libraries build/libposenc.a and .so (the default)
@@ -520,6 +520,11 @@ install: all $(filter $(BUILD)/gen/%,$(subst :, ,$(INSTALLED) $(INSTALLED_LIB)))
 uninstall: ## remove what install has copied there
 	$(foreach row,$(INSTALLED),$(call remove,$(row),$(PREFIX)))
 	$(foreach row,$(INSTALLED_LIB) $(LINKS_LIB),$(call remove,$(row),$(LIBDIR)))
+
+wheel: all ## a Python wheel with libposenc in build/wheel, for this kind of machine (python3 -m pip install build/wheel/*.whl)
+	@mkdir -p $(BUILD)/wheel && rm -f $(BUILD)/wheel/*
+	$(Q)cp $(SHARED) $(BUILD)/gen/wheel.so && strip -g $(BUILD)/gen/wheel.so
+	$(Q)$(PYTHON) server/clients/wheel.py $(BUILD)/gen/server/clients/posenc.py $(BUILD)/gen/wheel.so $(BUILD)/wheel
 
 # The tracked files in a folder of their own, with the packaging where Debian's tools look for it.
 DEB := build/deb/posenc-$(VERSION)

@@ -46,6 +46,7 @@ import warnings
 import numpy as np
 
 __version__ = "VERSION"
+__tracebackhide__ = True  # pytest shows the line of the test that failed, and the sentence
 __all__ = ["Client", "Tensors", "Diagnosis", "Explanation", "Entry", "Translation", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "probe", "watch", "check_conversion", "check_rows", "explain", "translate", "read_gguf", "schemes", "presets", "where"]
 
 SAFETENSORS = "application/vnd.safetensors"

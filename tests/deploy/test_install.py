@@ -221,3 +221,42 @@ def test_uninstall_keeps_the_files_of_others(prefix, tmp_path):
     (tmp_path / "p q/lib/other.so").touch()
     make("uninstall", f"PREFIX={tmp_path}/p q")
     assert set(files(tmp_path / "p q")) == {"lib/other.so"}
+
+
+PORT = """
+import numpy as np
+import pytest
+
+q = np.random.default_rng(0).standard_normal((1, 2, 9, 128)).astype("f4")
+
+@pytest.mark.preset("llama-3.1")
+def test_right(posenc):
+    assert posenc.check(q=q, q_out=posenc.rotate(q=q).q).fits and "in this process" in posenc.where()
+
+@pytest.mark.preset("gemma-3-27b")
+@pytest.mark.layer_type("sliding_attention")
+def test_layer_type(posenc):
+    assert posenc.encode(len=2).config["base"] == 10000
+
+@pytest.mark.preset("llama-3.1")
+def test_wrong(posenc):
+    posenc.check(q=q, q_out=posenc.rotate(q=q, layout="interleaved").q)
+"""
+
+
+def test_the_wheel_in_a_fresh_environment(tmp_path):
+    """Its NumPy and pytest are the system's: nothing is downloaded. The failure is a sentence at the test's own line."""
+    for name in "numpy", "pip", "pytest", "ensurepip":
+        if run("/usr/bin/python3", "-c", f"import {name}").returncode:
+            pytest.skip(f"{name} is not installed")
+    make("wheel")
+    [wheel] = (BUILD / "wheel").glob("posenc-*-py3-none-linux_*.whl")
+    assert run("/usr/bin/python3", "-m", "venv", "--system-site-packages", tmp_path / "env").returncode == 0
+    python, env = tmp_path / "env/bin/python", {name: value for name, value in os.environ.items() if not name.startswith(("POSENC_", "LD_", "PYTHON"))}
+    done = run(python, "-m", "pip", "install", "--no-index", "--no-deps", wheel, env=env)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "test_port.py").write_text(PORT)
+    done = run(python, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", "-p", "no:randomly", "test_port.py", cwd=tmp_path, env=env)
+    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    assert "E   posenc.Mismatch: The tensor has the layout interleaved; the configuration has half." in done.stdout.replace("E           ", "E   ").replace("E       ", "E   ")
+    assert "posenc.py:" not in done.stdout and "test_port.py:18: Mismatch" in done.stdout

@@ -2,6 +2,7 @@
  * only one interpretation: one host, one length or one coding, a path without a NUL; request names are plain words, and
  * X-Request-Timeout is a number. */
 #include "tests/fuzz/laws.h"
+#include "api/api.h"
 #include "server/transport/heads.h"
 
 #include <math.h>

@@ -275,4 +275,4 @@ def test_python_3_8_reads_the_module(folder):
 
 def test_sources_stay_sources():
     """What is handed out is made of these files and the page's own."""
-    assert {path.name for path in pathlib.Path(ROOT / "server/clients").iterdir()} == {"README.md", "assemble.sh", "posenc.py", "posenc.js"}
+    assert {path.name for path in pathlib.Path(ROOT / "server/clients").iterdir()} == {"README.md", "assemble.sh", "posenc.py", "posenc.js", "posenc_pytest.py", "wheel.py"}

@@ -1,6 +1,7 @@
 /* Heads and chunks, whole and cut anywhere: the verdict must not depend on how the bytes came, and bytes nobody chose
  * must not be read beyond their end. What is refused with which status is the table tests/cases/heads.jsonl, which
  * tests/http/transport/test_hostile_heads.py sends over a socket. */
+#include "api/api.h"
 #include "server/transport/heads.h"
 #include "tests/support/rows.h"
 
