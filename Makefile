@@ -26,8 +26,8 @@ BASE     := -std=gnu11 -I. $(WARNINGS) -pthread -MMD -MP
 OPTIMISE := -O2
 # Contraction would make values depend on the instruction set; the code does not check errno or floating-point traps.
 CORE     := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
-# Objects of core/ are compiled once for both libraries. Only functions that posenc.h marks PE_API are visible in the shared one.
-CORE     += -fPIC -fvisibility=hidden -fno-semantic-interposition
+# Objects of core/ and api/ are compiled once for all libraries. Only functions that posenc.h marks PE_API are visible in the shared one.
+LIBRARY  := -fPIC -fvisibility=hidden -fno-semantic-interposition
 ifneq ($(SANITIZE),)
 BASE     += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
@@ -78,6 +78,7 @@ LIB_CORE  := $(BUILD)/libposenc.a
 ABI       := 0
 VERSION   := $(shell sed -n 's/^\#define PE_VERSION "\(.*\)"/\1/p' core/posenc.h)
 SHARED    := $(BUILD)/libposenc.so.$(VERSION)
+STATIC    := $(BUILD)/gen/libposenc.a
 LIB_API   := $(BUILD)/libposenc-api.a
 LIB_SERVER:= $(BUILD)/libposenc-server.a
 SUPPORT   := $(call objects,$(SUPPORT_C))
@@ -106,7 +107,7 @@ FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)
         bench bench-quick bench-against bench-readme bench-one soak fuzz lint abi format docs image install uninstall deb help clean FORCE
 
 # A shared library would need the sanitizers' own.
-all: $(BUILD)/posencd $(BUILD)/posenc $(LIB_CORE) $(if $(SANITIZE),,$(SHARED)) ## the server build/posencd, the command build/posenc, the libraries build/libposenc.a and .so (the default)
+all: $(BUILD)/posencd $(BUILD)/posenc $(LIB_CORE) $(if $(SANITIZE),,$(SHARED) $(STATIC)) ## the server build/posencd, the command build/posenc, the libraries build/libposenc.a and .so (the default)
 tests: $(TESTS) $(REPLAYS) $(CORPORA) $(FAULTS)
 # Without those that call jansson, libuv, libyaml or nettle themselves.
 msan-tests: $(TESTS_CORE) $(filter-out $(patsubst %,$(BUILD)/tests/fuzz/fuzz_%.replay,config http mcp numbers pasted request tokens),$(REPLAYS)) $(CORPORA)
@@ -123,14 +124,15 @@ libraries:
 # A change of flags rebuilds all objects.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(BASE) $(HARDEN) $(CORE)' | cmp -s - $@ || echo '$(BASE) $(HARDEN) $(CORE)' >$@
+	@echo '$(BASE) $(HARDEN) $(CORE) $(LIBRARY)' | cmp -s - $@ || echo '$(BASE) $(HARDEN) $(CORE) $(LIBRARY)' >$@
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(HARDEN) $(OPTIMISE) $(CFLAGS) -c $< -o $@
 
-$(BUILD)/obj/core/%.o: OPTIMISE := $(CORE)
+$(BUILD)/obj/core/%.o: OPTIMISE := $(CORE) $(LIBRARY)
+$(BUILD)/obj/api/%.o: OPTIMISE += $(LIBRARY)
 # A test of cmocka has a parameter that few use.
 $(BUILD)/obj/tests/%.o: private BASE += -Wno-unused-parameter
 # Coverage of comparisons costs up to two thirds of the executions. It pays off in readers of binary files; text formats are
@@ -249,9 +251,19 @@ $(BUILD)/gen/posenc.map: Makefile
 	@mkdir -p $(@D)
 	$(Q)echo 'POSENC_$(ABI) { global: pe_*; local: *; };' >$@
 
-$(SHARED): $(LIB_CORE) $(BUILD)/gen/posenc.map
+# Never unloaded: jansson keeps pointers to its functions.
+$(SHARED): $(LIB_API) $(LIB_CORE) $(BUILD)/gen/posenc.map
 	$(Q)$(if $(V),,echo "  LD    $@" &&) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libposenc.so.$(ABI) -Wl,--version-script=$(BUILD)/gen/posenc.map \
-	    -Wl,-z,defs,-z,text,-z,relro,-z,now,-z,noexecstack -Wl,--whole-archive $(LIB_CORE) -Wl,--no-whole-archive $(LIB_BLAS) -o $@
+	    -Wl,-z,defs,-z,text,-z,relro,-z,now,-z,noexecstack,-z,nodelete -Wl,--whole-archive $(LIB_API) $(LIB_CORE) -Wl,--no-whole-archive \
+	    $(LIB_WIRE) $(LIB_BLAS) -o $@
+
+# What is installed as libposenc.a: core, and api/ as one member whose own names are hidden. A program that does not use
+# pe_call links core alone, without jansson, libyaml, libpng and zlib.
+$(STATIC): $(LIB_API) $(LIB_CORE)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -r -nostdlib -Wl,--whole-archive $(LIB_API) -o $(@D)/posenc-api.o
+	$(Q)objcopy --wildcard --keep-global-symbol='pe_*' $(@D)/posenc-api.o
+	$(Q)cp $(LIB_CORE) $@.part && $(AR) qs $@.part $(@D)/posenc-api.o && mv $@.part $@
 
 # ---- Tests: each sees its own layer and those below, nothing above. ----------------------------------------------------
 
@@ -463,7 +475,7 @@ image: ## the container image posenc (needs Docker)
 # What names the places where it is installed, renewed when these change.
 $(BUILD)/gen/posenc.pc $(BUILD)/gen/posenc.service: $(BUILD)/gen/%: deploy/% FORCE
 	@mkdir -p $(@D)
-	@sed -e 's|^prefix=.*|prefix=$(PREFIX)|; s|^libdir=.*|libdir=$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@BLAS@|$(LIB_BLAS)|' \
+	@sed -e 's|^prefix=.*|prefix=$(PREFIX)|; s|^libdir=.*|libdir=$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@LIBRARIES@|$(LIB_WIRE) $(LIB_BLAS)|' \
 	    -e 's|/usr/local/|$(PREFIX)/|' $< >$@.new && { cmp -s $@.new $@ || cp $@.new $@; } && rm $@.new
 
 # The programs print their manual pages and completions from their rows.
@@ -483,8 +495,8 @@ INSTALLED     := 755:$(BUILD)/posencd:bin/posencd 755:$(BUILD)/posenc:bin/posenc
                  644:$(BUILD)/gen/posenc.fish:share/fish/vendor_completions.d/posenc.fish 644:core/posenc.h:include/posenc.h \
                  644:$(BUILD)/gen/posenc.service:lib/systemd/system/posenc.service \
                  644:deploy/debian/posenc.sysusers:lib/sysusers.d/posenc.conf \
-                 644:deploy/examples/table.c:$(EXAMPLES)/table.c 644:deploy/examples/table.py:$(EXAMPLES)/table.py
-INSTALLED_LIB := 644:$(LIB_CORE):libposenc.a 644:$(SHARED):$(notdir $(SHARED)) 644:$(BUILD)/gen/posenc.pc:pkgconfig/posenc.pc
+                 $(foreach file,$(notdir $(wildcard deploy/examples/*)),644:deploy/examples/$(file):$(EXAMPLES)/$(file))
+INSTALLED_LIB := 644:$(STATIC):libposenc.a 644:$(SHARED):$(notdir $(SHARED)) 644:$(BUILD)/gen/posenc.pc:pkgconfig/posenc.pc
 # Debugging information names the source folder, and is not installed (STRIP=: keeps it).
 STRIP         ?= strip -g
 LINKS_LIB     := $(notdir $(SHARED)):libposenc.so.$(ABI) libposenc.so.$(ABI):libposenc.so

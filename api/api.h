@@ -148,19 +148,20 @@ enum { API_TIME_BYTES = 32 }; /* "2026-03-01T12:00:00Z" */
 /* Limits, settings and callbacks that the server gives to api/. One per process, owned by the server; its fields never
  * change. Callbacks may be called from any thread. */
 struct api_host {
-    uint64_t max_body;               /* bytes of a request body; named in the 413 together with its flag --max-body */
-    uint64_t max_json;               /* bytes of a request's JSON; --max-json; 0: the same as max_body */
-    uint64_t max_answer;             /* bytes of the tensors of one answer; --max-answer */
-    uint64_t max_pictures;           /* bytes of all complete pictures that are not read yet; --buffer-memory */
-    uint64_t max_work;               /* multiply-adds of one answer, or other work of the same time; --max-work */
-    uint64_t max_analysis;           /* multiply-adds of one analysis or diagnosis; --max-analysis */
-    uint64_t max_memory;             /* bytes that all running requests may use together; --max-memory */
-    bool (*take_memory)(uint64_t n); /* reserves n of them; NULL: no limit */
-    void (*give_memory)(uint64_t n);
+    uint64_t max_body;     /* bytes of a request body; named in the 413 together with its flag --max-body */
+    uint64_t max_json;     /* bytes of a request's JSON; --max-json; 0: the same as max_body */
+    uint64_t max_answer;   /* bytes of the tensors of one answer; --max-answer */
+    uint64_t max_pictures; /* bytes of all complete pictures that are not read yet; --buffer-memory */
+    uint64_t max_work;     /* multiply-adds of one answer, or other work of the same time; --max-work */
+    uint64_t max_analysis; /* multiply-adds of one analysis or diagnosis; --max-analysis */
+    uint64_t max_memory;   /* bytes that all running requests may use together; --max-memory */
+    bool (*take_memory)(const struct api_host *host, uint64_t n); /* reserves n of them; NULL: no limit */
+    void (*give_memory)(const struct api_host *host, uint64_t n);
     const char *cors_origins;                      /* separated by spaces or commas, or "*"; NULL or "": none */
     const char *frame_origins;                     /* that may frame /?embed; as cors_origins */
     const char *commit;                            /* for /version */
     bool has_mcp;                                  /* /mcp is answered; --mcp */
+    bool is_in_process;                            /* no server runs: what needs one is refused */
     bool is_tls;                                   /* clients reach it by HTTPS, without a proxy */
     const char *public_url;                        /* where clients reach it; --public-url; NULL: Host names it */
     const struct api_store *store;                 /* stored weights; NULL: none are stored */
@@ -333,8 +334,16 @@ enum api_outcome api_read(const struct api_host *host, const struct api_call *ca
 struct api_reply *api_build(struct api_request *request); /* takes the request; never NULL */
 void api_request_free(struct api_request *request);       /* of one that is given up; NULL is accepted */
 
+/* Splits the target of a request ("/encode?len=4", "http://host/encode") in place: *host becomes the host and port, or
+ * NULL, *path the decoded path, and *query the text after the ?, still encoded, or NULL. Returns NULL, or what is wrong
+ * with the target: a 400. */
+const char *api_target_split(char *target, const char **host, const char **path, const char **query);
+
 /* Both steps, in the language of the call. NULL: a worker should take them (only if call->must_not_block). */
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call);
+
+/* The same with the check of the head before it: all that a call in process takes. Never NULL. */
+struct api_reply *api_ask(const struct api_host *host, struct api_call *call);
 
 /* Returns the 429 for a client that has used up its quota; retry_s: seconds until the client may try again. detail is
  * copied. */
@@ -396,8 +405,5 @@ void api_refusal_print(const struct api_reply *reply, char *sentence, size_t n_b
 /* The names of the tensors that the answer has, at most n_max of them; borrowed until the reply is freed. Returns how
  * many there are; 0: it is no answer with tensors. */
 size_t api_reply_tensors(const struct api_reply *reply, const char **names, size_t n_max);
-
-/* Call once before any other thread runs: fixes hash seeds that would otherwise differ from run to run. */
-void api_setup(void);
 
 #endif

@@ -72,6 +72,7 @@ struct api_route {
     bool takes_text;               /* a body of plain text is a text in the field said (inputs/pasted) */
     bool takes_prints;             /* tensors may be texts, as programs print them (inputs/pasted/numbers.c) */
     bool is_open;                  /* open to everybody, even if the server requires tokens */
+    bool needs_server;             /* the machine answers it, or a clock or the page, which a call in process has not */
     enum pe_operation_id operation;
 };
 

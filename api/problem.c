@@ -40,9 +40,14 @@ bool api_fail_left(struct api_problem *problem)
     return api_fail(problem, 503, "", "cancelled: the client left before its answer was ready");
 }
 
-/* The half of a sentence that core leaves to its caller: endpoints, and flags of the server. */
-static void print_advice(const struct pe_failure *err, char *out, size_t room)
+bool api_fail_core(struct api_problem *problem, const struct pe_failure *err)
 {
+    if (err->status == PE_NO_MEMORY)
+        return api_fail_memory(problem);
+    if (err->status == PE_CANCELLED)
+        return api_fail(problem, 503, "", "%s", err->detail);
+    char advice[160];
+    /* The half of a sentence that core leaves to its caller: endpoints, and flags of the server. */
     static const char *const plain[PE_N_ADVICES] = {
         [PE_LIST_PRESETS] = "; GET /presets lists them",
         [PE_LIST_METRICS] = "; GET /schemes lists the metrics",
@@ -51,23 +56,14 @@ static void print_advice(const struct pe_failure *err, char *out, size_t room)
         [PE_STORE_WEIGHTS] = " after PUT /weights/NAME",
         [PE_RAISE_ANALYSIS] = " (the limit --max-analysis of this server)",
         [PE_RAISE_DIAGNOSIS] = " (--max-analysis)",
+        [PE_RAISE_WORK] = " (the limit --max-work of this server)",
     };
     if (err->advice == PE_LIST_FIELDS)
-        snprintf(out, room, pe_text("; GET /schemes/%s lists the fields of %s"), err->about, err->about);
+        snprintf(advice, sizeof advice, pe_text("; GET /schemes/%s lists the fields of %s"), err->about, err->about);
     else if (err->advice == PE_ASK_OTHER)
-        snprintf(out, room, pe_text(" to this endpoint; POST /%s accepts it"), err->about);
+        snprintf(advice, sizeof advice, pe_text(" to this endpoint; POST /%s accepts it"), err->about);
     else
-        snprintf(out, room, "%s", plain[err->advice] ? pe_text(plain[err->advice]) : "");
-}
-
-bool api_fail_core(struct api_problem *problem, const struct pe_failure *err)
-{
-    if (err->status == PE_NO_MEMORY)
-        return api_fail_memory(problem);
-    if (err->status == PE_CANCELLED)
-        return api_fail(problem, 503, "", "%s", err->detail);
-    char advice[160];
-    print_advice(err, advice, sizeof advice);
+        snprintf(advice, sizeof advice, "%s", plain[err->advice] ? pe_text(plain[err->advice]) : "");
     size_t n = strlen(err->detail), at = err->advice && err->advice_at < n ? err->advice_at : n;
     api_fail(problem, err->status == PE_TOO_LARGE ? 413 : 422, err->pointer, "%.*s%s%s", (int)at, err->detail, advice,
              err->detail + at);

@@ -109,6 +109,9 @@ static const struct api_route routes[] = {
      .example = EXAMPLE_TRANSLATE, .component = "Translation", .answer = "TranslationAnswer"},
     {"/derive", GET | POST | QUERY, NULL, API_COMPUTES, .steps = &api_derive, .is_slow = true,
      .summary = "the steps of one number with 20 digits, what float32 makes of each, and where its error arises",
+     .tool = "derive", .title = "Derive a number",
+     .description = "Why a number is what it is: the steps of its formula with 20 digits, the same steps in float32, "
+                    "and the step that costs most. Use it when one number differs, or to teach a formula.",
      .example = EXAMPLE_DERIVE, .component = "Derivation", .answer = "DerivationAnswer"},
     {"/golden", POST | QUERY, NULL, API_COMPUTES, .steps = &api_golden, .is_slow = true,
      .summary = "a few exact tensors of a configuration in a file of at most 64 KiB, for the tests of a port",
@@ -122,7 +125,7 @@ static const struct api_route routes[] = {
                     "up to some minutes. Use it to compare how "
                     "encodings extrapolate; 300 steps are enough.",
      .example = EXAMPLE_EXPERIMENT, .component = "Experiment", .answer = "ExperimentAnswer", .instead = "configs",
-     .media_type = "application/x-ndjson"},
+     .media_type = "application/x-ndjson", .needs_server = true},
     {"/zarr/{query}/{key}", GET, NULL, API_STORE, .steps = &api_zarr,
      .summary = "an answer of /encode as a Zarr store, for readers in parallel: a text about its arrays, or a chunk",
      .name = "scheme=rope&len=8", .media_type = "*/*"},
@@ -151,21 +154,22 @@ static const struct api_route routes[] = {
      .summary = "one stored file of weights, safetensors", .name = "t5-small"},
     {"/openapi.json", GET, api_openapi, API_CATALOGUE, .summary = "this description",
      .lang = "language of summaries and descriptions; default from Accept-Language, else en"},
-    {"/healthz", GET, api_healthz, API_STATE, .summary = "is the loop turning?", .is_open = true},
-    {"/readyz", GET, api_readyz, API_STATE, .summary = "does it take work?", .is_open = true},
+    {"/healthz", GET, api_healthz, API_STATE, .summary = "is the loop turning?", .is_open = true, .needs_server = true},
+    {"/readyz", GET, api_readyz, API_STATE, .summary = "does it take work?", .is_open = true, .needs_server = true},
     {"/metrics", GET, api_metrics, API_STATE, .summary = "figures for Prometheus", .media_type = "text/plain",
-     .is_open = true},
+     .is_open = true, .needs_server = true},
     {"/version", GET, api_version, API_STATE, .summary = "version, commit, instruction set"},
     {"/limits", GET, api_limits, API_STATE,
      .summary = "what this server allows, what this token may do, which endpoints there are", .is_open = true},
-    {"/", GET, api_front, API_PAGE, .summary = "the web page", .media_type = "text/html", .is_open = true},
+    {"/", GET, api_front, API_PAGE, .summary = "the web page", .media_type = "text/html", .is_open = true,
+     .needs_server = true},
     {"/docs", GET, api_front, API_PAGE, .summary = "the web page, opened at this description",
-     .media_type = "text/html", .is_open = true},
+     .media_type = "text/html", .is_open = true, .needs_server = true},
     {"/ui/{build}/{file}", GET, api_page_file, API_PAGE, .summary = "a file of the web page", .media_type = "*/*",
-     .name = "index.html", .is_open = true},
+     .name = "index.html", .is_open = true, .needs_server = true},
     {"/clients/{file}", GET, api_client_file, API_STATE,
      .summary = "the client library posenc.py (Python, NumPy) or posenc.js (a module for pages and node)",
-     .media_type = "*/*", .name = "posenc.py", .is_open = true},
+     .media_type = "*/*", .name = "posenc.py", .is_open = true, .needs_server = true},
     {"/mcp", POST, NULL, API_MESSAGES, .steps = &api_mcp, .is_slow = true,
      .summary = "Model Context Protocol: these endpoints as tools of a language model, with resources and prompts",
      .example = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}"},
@@ -204,8 +208,6 @@ const char *api_mcp_tool_name(size_t i)
     return api_mcp_tool_at(&request, i, &tool) ? tool.name : NULL;
 }
 
-void api_setup(void) { api_json_setup(); }
-
 /* ---- Finding ---- */
 
 #define STEP(field, ends)                                                                                              \
@@ -220,17 +222,11 @@ static const struct step {
 } all_steps[] = {STEP(name, "/"), STEP(preset, ""), STEP(version, "/"), STEP(build, "/"),
                  STEP(file, ""),  STEP(query, "/"), STEP(key, "")};
 
-static const struct step *step_at(const char *pattern)
+static const char *take_step(const char *pattern, const char **path, struct api_path *parts)
 {
     const struct step *step = all_steps;
     while (strncmp(pattern, step->word, strlen(step->word)) != 0)
         step++;
-    return step;
-}
-
-static const char *take_step(const char *pattern, const char **path, struct api_path *parts)
-{
-    const struct step *step = step_at(pattern);
     size_t n = strcspn(*path, step->ends);
     snprintf((char *)parts + step->offset, step->room, "%.*s", (int)(n < step->room ? n : step->room), *path);
     *path += n;
@@ -297,13 +293,15 @@ void api_print_allowed(const struct api_route *route, char *allowed)
         strcat(allowed, ", OPTIONS");
 }
 
-static bool fail_method(const struct api_route *route, const char *method, struct api_problem *problem)
+/* In process there are the steps of a request, and nothing of what a server has around them. */
+static bool check_process(const struct api_host *host, const struct api_call *call, const struct api_route *route,
+                          struct api_problem *problem)
 {
-    char allowed[API_ALLOWED_BYTES];
-    api_print_allowed(route, allowed);
-    api_fail(problem, 405, "", "%s does not take %.16s; allowed: %s", route->pattern, method, allowed);
-    api_problem_header(problem, "Allow", allowed);
-    return false;
+    if (!host->is_in_process || !(route->needs_server || api_changes(call)))
+        return true;
+    return api_fail(problem, 404, "",
+                    "%.16s %s needs a server (posencd): in process a request stores nothing and reads no clock",
+                    call->method, route->pattern);
 }
 
 static bool check_coding(const char *coding, struct api_problem *problem)
@@ -400,8 +398,14 @@ bool api_check_head(const struct api_host *host, const struct api_call *call, co
         return false;
     if (!route)
         return fail_path(call->path, problem);
-    if (!allows(route, call->method) && !api_is_options(call))
-        return fail_method(route, call->method, problem);
-    return check_page(host, call, route, problem) && check_coding(call->content_encoding, problem) &&
-           check_length(host, n, problem) && check_json(host, call, route, n, problem);
+    if (!allows(route, call->method) && !api_is_options(call)) {
+        char allowed[API_ALLOWED_BYTES];
+        api_print_allowed(route, allowed);
+        api_fail(problem, 405, "", "%s does not take %.16s; allowed: %s", route->pattern, call->method, allowed);
+        api_problem_header(problem, "Allow", allowed);
+        return false;
+    }
+    return check_process(host, call, route, problem) && check_page(host, call, route, problem) &&
+           check_coding(call->content_encoding, problem) && check_length(host, n, problem) &&
+           check_json(host, call, route, n, problem);
 }

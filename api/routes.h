@@ -49,8 +49,8 @@ void api_print_allowed(const struct api_route *route, char *allowed);
 /* Those that answer at once. */
 struct api_reply *api_schemes(struct api_request *request); /* catalogue.c */
 struct api_reply *api_scheme(struct api_request *request);
-struct api_reply *api_presets(struct api_request *request); /* presets.c */
-struct api_reply *api_preset(struct api_request *request);
+struct api_reply *api_presets(struct api_request *request);      /* preset_search.c */
+struct api_reply *api_preset(struct api_request *request);       /* presets.c */
 struct api_reply *api_cmaps(struct api_request *request);        /* catalogue.c */
 struct api_reply *api_limits(struct api_request *request);       /* status.c */
 struct api_reply *api_openapi(struct api_request *request);      /* openapi.c */

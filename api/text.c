@@ -239,7 +239,7 @@ static void add_array(struct api_text *text, const struct pe_tensor *array)
 void api_text_name(struct api_text *text, const char *name)
 {
     char last = text->n ? text->bytes[text->n - 1] : '{';
-    if (last != '{' && last != '[')
+    if (last != '{' && last != '[' && last != ':')
         add_char(text, ',');
     if (!name)
         return;
@@ -316,6 +316,14 @@ void api_text_pair(struct api_text *text, const char *name, const char *english,
     api_text_member(text, name_zh, chinese);
 }
 
+int api_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* The rows of api/zh.po. */
 extern const struct pe_translation api_zh_rows[];
 extern const size_t api_n_zh_rows;
@@ -328,26 +336,6 @@ void api_text_about(struct api_text *text, const struct pe_about *about, enum pe
     api_text_pair(text, "summary", about->summary, pe_summary_in(PE_ZH, about), lang);
 }
 
-static void add_list(struct api_text *text, const struct pe_value *items, size_t n)
-{
-    api_text_add(text, "[", 1);
-    for (size_t i = 0; i < n; i++) {
-        api_text_name(text, NULL);
-        api_text_value(text, &items[i]);
-    }
-    api_text_add(text, "]", 1);
-}
-
-static void add_object(struct api_text *text, const struct pe_field *fields, size_t n)
-{
-    add_char(text, '{');
-    for (size_t i = 0; i < n; i++) {
-        api_text_name(text, fields[i].name);
-        api_text_value(text, &fields[i].value);
-    }
-    add_char(text, '}');
-}
-
 void api_text_value(struct api_text *text, const struct pe_value *value)
 {
     switch (value->kind) {
@@ -356,8 +344,22 @@ void api_text_value(struct api_text *text, const struct pe_value *value)
     case PE_INTEGER: api_text_integer(text, value->integer); break;
     case PE_REAL: api_text_real(text, value->real); break;
     case PE_STRING: api_text_string(text, value->string); break;
-    case PE_LIST: add_list(text, value->list.items, value->list.n); break;
-    case PE_OBJECT: add_object(text, value->object.fields, value->object.n); break;
+    case PE_LIST:
+        api_text_add(text, "[", 1);
+        for (size_t i = 0; i < value->list.n; i++) {
+            api_text_name(text, NULL);
+            api_text_value(text, &value->list.items[i]);
+        }
+        api_text_add(text, "]", 1);
+        break;
+    case PE_OBJECT:
+        add_char(text, '{');
+        for (size_t i = 0; i < value->object.n; i++) {
+            api_text_name(text, value->object.fields[i].name);
+            api_text_value(text, &value->object.fields[i].value);
+        }
+        add_char(text, '}');
+        break;
     case PE_ARRAY: add_array(text, &value->array); break;
     case PE_PRESET: api_text_string(text, value->preset->name); break;
     }

@@ -24,6 +24,8 @@ void api_text_format(struct api_text *text, const char *format, ...) __attribute
 /* Room for n more bytes, which the caller writes and then counts with text->n += …; NULL if there is no room. */
 char *api_text_room(struct api_text *text, size_t n);
 
+int api_hex_digit(char c); /* its value; -1: it is none */
+
 /* JSON. Strings are escaped, and bytes that are not UTF-8 become U+FFFD, because a string may quote a client's
  * bytes. */
 void api_text_string(struct api_text *text, const char *string);
@@ -34,7 +36,7 @@ void api_text_integer(struct api_text *text, int64_t x);
 void api_text_real(struct api_text *text, double x); /* always with a point or an exponent; non-finite in quotes */
 void api_text_shape(struct api_text *text, const uint64_t *shape, unsigned rank);
 /* Each begins one more member of an object, or with name NULL one more item of a list, after a comma unless it is the
- * first: an object or list, which api_text_close ends; the name alone, whose value follows; a value. */
+ * first, or the value of a name: an object or list, which api_text_close ends; the name alone, whose value follows; a value. */
 void api_text_open(struct api_text *text, const char *name, char bracket);
 void api_text_close(struct api_text *text, char bracket);
 void api_text_name(struct api_text *text, const char *name);

@@ -302,21 +302,6 @@ static enum pe_status check_work(const struct pe_ask *ask, const struct pe_plan 
     return err->status = PE_TOO_LARGE;
 }
 
-/* As many names as there are dots and commas, and as many bytes as there are in paths and texts, are enough. */
-static void measure(const struct pe_ask *ask, size_t *n_names, size_t *n_bytes)
-{
-    *n_names = *n_bytes = 0;
-    for (const struct item *item = ask->items; item; item = item->next) {
-        size_t n_here = 1;
-        for (const char *p = item->path; *p; p++)
-            n_here += *p == '.';
-        for (const char *p = item->text; p && *p; p++)
-            n_here += *p == ',';
-        *n_names += n_here;
-        *n_bytes += (n_here + 1) * (strlen(item->path) + 1) + (item->text ? strlen(item->text) + 1 : 0);
-    }
-}
-
 static enum pe_status plan_in(struct pe_ask *ask, struct block *b, const char **outputs, struct pe_plan **plan,
                               struct pe_failure *err)
 {
@@ -340,8 +325,17 @@ static enum pe_status plan_asked(struct pe_ask *ask, struct pe_plan **out, struc
         *err = ask->first;
         return err->status;
     }
-    size_t n_names, n_bytes;
-    measure(ask, &n_names, &n_bytes);
+    /* As many names as there are dots and commas, and as many bytes as there are in paths and texts, are enough. */
+    size_t n_names = 0, n_bytes = 0;
+    for (const struct item *item = ask->items; item; item = item->next) {
+        size_t n_here = 1;
+        for (const char *p = item->path; *p; p++)
+            n_here += *p == '.';
+        for (const char *p = item->text; p && *p; p++)
+            n_here += *p == ',';
+        n_names += n_here;
+        n_bytes += (n_here + 1) * (strlen(item->path) + 1) + (item->text ? strlen(item->text) + 1 : 0);
+    }
     struct pe_field *fields = malloc(n_names * (sizeof *fields + sizeof(char *)) + n_bytes + 1);
     if (!fields)
         return pe_no_memory(err);

@@ -126,15 +126,6 @@ static enum pe_status add_operands(struct trial *t, struct pe_failure *err)
     return PE_OK;
 }
 
-static enum pe_status try(const struct trial *t, struct pe_failure *err)
-{
-    struct pe_plan *plan = NULL;
-    enum pe_status status = pe_plan_new(&t->request, &plan, err);
-    if (!status)
-        pe_plan_free(plan);
-    return status;
-}
-
 /* Whether it is about what the configuration itself states. */
 static bool is_own_error(const struct trial *t, const struct pe_failure *err)
 {
@@ -146,7 +137,10 @@ static bool is_own_error(const struct trial *t, const struct pe_failure *err)
 static enum pe_status try_again(const struct trial *t, struct pe_failure *err)
 {
     struct pe_failure before = *err;
-    enum pe_status status = try(t, err);
+    struct pe_plan *plan = NULL;
+    enum pe_status status = pe_plan_new(&t->request, &plan, err);
+    if (!status)
+        pe_plan_free(plan);
     if (status == PE_INVALID && is_own_error(t, &before))
         *err = before;
     return status;

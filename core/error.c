@@ -84,13 +84,6 @@ struct word {
     uint64_t places[256];
 };
 
-static void word_init(struct word *word, const char *text, size_t n)
-{
-    *word = (struct word){.n = n};
-    for (size_t i = 0; i < n; i++)
-        word->places[(unsigned char)text[i]] |= UINT64_C(1) << i;
-}
-
 /* Edit distance (insert, delete, replace: 1 each) if it is less than `least`, else any number that is at least
  * `least`. The usual dynamic programme, one column for each letter of the name: neighbouring cells of a column
  * differ by at most one, so two sets of bits describe a column, one where the next cell is one more and one where it
@@ -117,8 +110,9 @@ static size_t edit_distance(const struct word *word, const char *name, size_t n_
 static const char *nearest(const char *text, size_t n, const char *const *names, size_t least)
 {
     const char *best = NULL;
-    struct word word;
-    word_init(&word, text, n);
+    struct word word = {.n = n};
+    for (size_t i = 0; i < n; i++)
+        word.places[(unsigned char)text[i]] |= UINT64_C(1) << i;
     for (; *names; names++) {
         size_t n_name = strlen(*names), n_more = n > n_name ? n - n_name : n_name - n;
         if (n_name > WORD_MAX || n_more >= least)

@@ -125,16 +125,6 @@ static int add(struct tree *t, enum kind kind, int first, int second)
 
 static int read_term(struct tree *t, int least);
 
-/* Terms until the word that ends them. */
-static int read_terms(struct tree *t, const char *end)
-{
-    int first = read_term(t, 0);
-    for (int last = first; !t->wrong && takes(t, ","); last = t->nodes[last].next)
-        t->nodes[last].next = read_term(t, 0);
-    expect(t, end);
-    return first;
-}
-
 static int read_choice(struct tree *t)
 {
     int choice = 0, last = 0, condition;
@@ -164,7 +154,12 @@ static int read_name(struct tree *t)
     enum kind kind = is_number ? NUMBER : *t->at == '[' ? ELEMENT : *t->at == '(' ? CALL : NAME;
     if (kind == ELEMENT || kind == CALL) {
         t->at++;
-        arguments = read_terms(t, kind == ELEMENT ? "]" : ")");
+        /* Terms until the word that ends them. */
+        int first = read_term(t, 0);
+        for (int last = first; !t->wrong && takes(t, ","); last = t->nodes[last].next)
+            t->nodes[last].next = read_term(t, 0);
+        expect(t, kind == ELEMENT ? "]" : ")");
+        arguments = first;
     }
     int at = add(t, kind, arguments, 0);
     t->nodes[at].name = name;

@@ -26,6 +26,7 @@ enum pe_advice {
     PE_STORE_WEIGHTS,
     PE_RAISE_ANALYSIS,
     PE_RAISE_DIAGNOSIS, /* the request's max_work */
+    PE_RAISE_WORK,      /* of attention maps */
     PE_N_ADVICES
 };
 

@@ -144,18 +144,6 @@ static bool read_integer(const struct pe_param *row, const struct pe_value *v, i
     return true;
 }
 
-static bool read_word(const struct pe_param *row, const struct pe_value *v, int *field)
-{
-    if (v->kind != PE_STRING)
-        return false;
-    for (int i = 0; row->words[i]; i++)
-        if (pe_same(row->words[i], v->string)) {
-            *field = i;
-            return true;
-        }
-    return false;
-}
-
 const struct pe_value *pe_field_find(const struct pe_field *fields, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
@@ -218,7 +206,15 @@ static bool read_scalar(const struct pe_param *row, void *config, const struct p
         if (v->kind == PE_BOOLEAN)
             *(bool *)field = v->boolean;
         return v->kind == PE_BOOLEAN;
-    case PE_T_WORD: return read_word(row, v, field);
+    case PE_T_WORD:
+        if (v->kind != PE_STRING)
+            return false;
+        for (int i = 0; row->words[i]; i++)
+            if (pe_same(row->words[i], v->string)) {
+                *(int *)field = i;
+                return true;
+            }
+        return false;
     case PE_T_VALUE: *(const struct pe_value **)field = v; return true;
     case PE_T_REALS:
     case PE_T_OBJECT: break;
@@ -251,13 +247,6 @@ void pe_pointer_join(char *out, size_t room, const char *prefix, const char *nam
         }
     }
     out[used < room ? used : room - 1] = '\0';
-}
-
-static enum pe_status fail_when(const struct pe_param *row, const char *pointer, struct pe_failure *err)
-{
-    size_t n = strlen(row->when); /* without the empty alternative, which means "unset" */
-    n -= row->when[n - 1] == '|';
-    return pe_fail(err, pointer, "%s is not used here: it needs %.*s", row->name, (int)n, row->when);
 }
 
 static enum pe_status read_object(const struct pe_param *row, void *config, const struct pe_value *v,
@@ -343,8 +332,11 @@ static enum pe_status check_field(const struct pe_param *rows, const struct pe_p
                                   const void *config, const struct pe_field *fields, size_t n_fields,
                                   const char *pointer, struct pe_failure *err)
 {
-    if (!is_shared && !pe_when_holds(row->when, rows, config))
-        return fail_when(row, pointer, err);
+    if (!is_shared && !pe_when_holds(row->when, rows, config)) {
+        size_t n = strlen(row->when); /* without the empty alternative, which means "unset" */
+        n -= row->when[n - 1] == '|';
+        return pe_fail(err, pointer, "%s is not used here: it needs %.*s", row->name, (int)n, row->when);
+    }
     for (size_t i = 0; row->excludes && i < n_fields; i++) {
         const struct pe_param *other = pe_param_find(rows, fields[i].name);
         if (other && pe_is_among(row->excludes, other->name))

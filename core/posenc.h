@@ -16,7 +16,7 @@
  * Three steps: put a request together by calls, plan it, fill from the plan. Planning checks the request and fixes
  * everything that a number depends on; it may fail. Filling writes any elements of any output and cannot fail. The
  * fields of a request are those of the service's endpoints: `posenc schemes` lists the schemes, `posenc schemes rope`
- * the fields of one.
+ * the fields of one. What the service answers beside tables, e.g. a diagnosis, is one call: pe_call.
  *
  * Three words state ownership: "makes" (the caller frees it with the named function), "borrowed until …" (the
  * pointed-to memory must stay valid until then) and "takes" (the callee frees it). A function that fails leaves its
@@ -27,6 +27,8 @@
  * at a time; a plan never changes, and any number of threads may fill from it at once, also after fork().
  * - pe_watch() is of the calling thread. pe_isa_use(), pe_on_wait() and pe_gemm_setup() are of the process; they are
  * for the beginning of main().
+ * - pe_call() reads JSON with jansson, whose allocation functions it replaces (json_set_alloc_funcs) by its own; they
+ *   pass every call of the program on to those that were set before.
  * - There is no other state. The library reads no locale, environment, file or clock; it sets no signal handler, never
  *   exits and prints nothing. It expects rounding to nearest, and leaves the caller's floating-point flags as they
  * were.
@@ -169,6 +171,43 @@ PE_API uint64_t pe_output_bytes(const struct pe_plan *plan, size_t i);        /*
  * "rotate" with the dtype of the tensor sent, dst may be the place of these elements in that tensor, if they are whole
  * rows. */
 PE_API void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst);
+
+/* ---- The whole service in this process -------------------------------------------------------------------------- */
+
+/* Every request of the service (api/USING.md), answered here with the bytes that the service gives: diagnoses, checks,
+ * explanations of a config.json, analyses, golden files, pictures, the catalogue.
+ *
+ *     struct pe_reply *reply = pe_call("POST", "/check", "application/json", json, strlen(json), 0, 0);
+ *     for (ptrdiff_t n; (n = pe_reply_read(reply, piece, sizeof piece)) > 0;)
+ *         fwrite(piece, 1, (size_t)n, stdout);
+ *     pe_reply_free(reply);
+ *
+ * What stores something (PUT, DELETE) or needs a clock or the server itself (/experiments, /metrics, /healthz, the
+ * page) is 404, and no weights and presets are stored. A refusal is a reply too: its status is 400 or more, its body a
+ * problem (RFC 9457) whose member detail is the sentence. */
+struct pe_reply; /* used by one thread at a time; any number of threads may call */
+
+/* Makes a reply (free with pe_reply_free). method is "GET" or "POST"; target a path with its query, percent-encoded
+ * ("/encode?scheme=rope&len=8"); content_type that of the body: application/json, a .npy or .safetensors file, a form
+ * (NULL: none). These are copied; body, of n_body bytes, is borrowed until pe_reply_free, and NULL if n_body is 0.
+ * Requests that need more memory than max_bytes beside their body, or whose answer takes more multiply-adds than
+ * max_work, are refused with 413, as by --max-memory and --max-analysis; 0: no limit. NULL: no memory; an allocation
+ * that fails on the way is a reply with status 503. */
+PE_API struct pe_reply *pe_call(const char *method, const char *target, const char *content_type, const void *body,
+                                size_t n_body, double max_bytes, double max_work);
+
+/* Of a reply, which is not NULL. Texts are borrowed until pe_reply_free. */
+PE_API int pe_reply_status(const struct pe_reply *reply);       /* 200; 422 … for a refusal */
+PE_API const char *pe_reply_type(const struct pe_reply *reply); /* "application/json" … */
+/* "Content-Length" (of the whole body), "Posenc-Fits", "ETag" … in any case. NULL: it has none of this name. */
+PE_API const char *pe_reply_header(const struct pe_reply *reply, const char *name);
+
+/* Writes the next bytes of the body to dst, at most n, and returns how many; 0: the body has ended. They are computed
+ * now, in memory that does not grow with the answer; where n is a megabyte or more and dst is aligned to 8 bytes,
+ * without a copy. Less than 0: the work was cancelled (pe_watch), and no more bytes come. Nothing else can fail. */
+PE_API ptrdiff_t pe_reply_read(struct pe_reply *reply, void *dst, size_t n);
+
+PE_API void pe_reply_free(struct pe_reply *reply); /* NULL is accepted */
 
 /* ---- Advanced: work that is cancelled, waiting threads ---------------------------------------------------------- */
 

@@ -227,22 +227,6 @@ PE_INLINED void join_finite(enum pe_reduce how, struct tallies t, uint64_t skipp
     }
 }
 
-/* Some numbers are not finite: those are ignored, except that the first number of a block is remembered. */
-static void join_any(enum pe_reduce how, struct tallies t, uint64_t skipped, uint64_t step, const double *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        size_t j = (size_t)((skipped + i) / step);
-        bool has_one = t.counts[j] > 0, is_first = t.counts[j] <= 1;
-        if (isfinite(x[i])) {
-            t.values[j] = joined(how, t.values[j], x[i], is_first);
-            t.counts[j] = is_first ? 2 : t.counts[j] + 1;
-        } else if (!has_one) {
-            t.values[j] = x[i];
-            t.counts[j] = 1;
-        }
-    }
-}
-
 /* Adding one to an exponent of all ones carries into the sign bit, so a loop without branches can test all numbers. */
 static bool are_finite(const double *x, size_t n)
 {
@@ -263,7 +247,18 @@ static void join(enum pe_reduce how, struct tallies t, uint64_t col, uint64_t st
     t.values += col / step;
     t.counts += col / step;
     if (!are_finite(x, n)) {
-        join_any(how, t, skipped, step, x, n);
+        /* Some numbers are not finite: those are ignored, except that the first number of a block is remembered. */
+        for (size_t i = 0; i < n; i++) {
+            size_t j = (size_t)((skipped + i) / step);
+            bool has_one = t.counts[j] > 0, is_first = t.counts[j] <= 1;
+            if (isfinite(x[i])) {
+                t.values[j] = joined(how, t.values[j], x[i], is_first);
+                t.counts[j] = is_first ? 2 : t.counts[j] + 1;
+            } else if (!has_one) {
+                t.values[j] = x[i];
+                t.counts[j] = 1;
+            }
+        }
         return;
     }
     switch (how) {

@@ -173,7 +173,7 @@ struct pe_scheme {
     const struct pe_attend *attend;
 
     /* The steps of one element of output id, stated to d, the last of them its value. Runs exactly or by the recipe of
-     * d (core/waves/waves.h), which it may refuse at /recipe. NULL: /derive does not have the scheme yet. */
+     * d (core/waves/waves.h), which it may refuse at /recipe. NULL: it has no outputs. */
     enum pe_status (*derive)(const struct pe_plan *plan, size_t id, const struct pe_address *at,
                              struct pe_derivation *d, struct pe_failure *err);
 

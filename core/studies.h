@@ -346,6 +346,7 @@ struct pe_derive_request {
                                       pe_derive_free */
     size_t n_fields;
     enum pe_dtype dtype;              /* PE_DTYPE_NONE: f32 */
+    double max_work;                  /* multiply-adds of the numbers of an attention map; the limit --max-work */
     enum pe_lang lang;                /* of `detail`; words beside a step are in the language of pe_speak_in */
     const char *const *caller_fields; /* as in struct pe_request, as are the two below */
     enum pe_status (*admit)(void *caller, double bytes, struct pe_failure *err);

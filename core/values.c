@@ -91,16 +91,6 @@ const char *pe_config_word(const struct pe_value *config, const char *path)
 
 /* ---- Are two values the same? ---- */
 
-static bool same_fields(const struct pe_field *a, size_t n_a, const struct pe_field *b, size_t n_b)
-{
-    for (size_t i = 0; i < n_a; i++) {
-        const struct pe_value *value = pe_field_find(b, n_b, a[i].name);
-        if (!value || !pe_value_same(&a[i].value, value))
-            return false;
-    }
-    return n_a == n_b;
-}
-
 static bool same_lists(const struct pe_value *a, const struct pe_value *b)
 {
     if (a->kind != b->kind)
@@ -148,7 +138,14 @@ bool pe_value_same(const struct pe_value *a, const struct pe_value *b)
     case PE_BOOLEAN: return b->kind == PE_BOOLEAN && a->boolean == b->boolean;
     case PE_STRING: return b->kind == PE_STRING && strcmp(a->string, b->string) == 0;
     case PE_OBJECT:
-        return b->kind == PE_OBJECT && same_fields(a->object.fields, a->object.n, b->object.fields, b->object.n);
+        if (b->kind != PE_OBJECT)
+            return false;
+        for (size_t i = 0; i < a->object.n; i++) {
+            const struct pe_value *value = pe_field_find(b->object.fields, b->object.n, a->object.fields[i].name);
+            if (!value || !pe_value_same(&a->object.fields[i].value, value))
+                return false;
+        }
+        return a->object.n == b->object.n;
     case PE_LIST:
     case PE_ARRAY: return same_lists(a, b);
     case PE_INTEGER:

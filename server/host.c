@@ -11,6 +11,18 @@
 
 static void count_hypotheses(uint64_t n) { metrics_add(METRICS_HYPOTHESES, (int64_t)n); }
 
+static bool take_memory(const struct api_host *host, uint64_t n)
+{
+    (void)host;
+    return admission_take_counted(n);
+}
+
+static void give_memory(const struct api_host *host, uint64_t n)
+{
+    (void)host;
+    admission_give(n);
+}
+
 static bool begin_experiment(uint64_t turn) { return experiments_begin(turn, clock_now() / CLOCK_MS); }
 
 static uint64_t now_ms(void) { return clock_now() / CLOCK_MS; }
@@ -47,8 +59,8 @@ void host_init(struct api_host *host, const struct options *options, const struc
         .max_work = options->max_work,
         .max_analysis = options->max_analysis,
         .max_memory = options->max_memory,
-        .take_memory = admission_take_counted,
-        .give_memory = admission_give,
+        .take_memory = take_memory,
+        .give_memory = give_memory,
         .cors_origins = options->cors_origin,
         .frame_origins = options->frame_origin,
         .has_mcp = options->mcp == SWITCH_ON,

@@ -128,10 +128,12 @@ static uint64_t choose(const char *flag, const char *part, uint64_t n, uint64_t 
     return chosen;
 }
 
-/* --max-memory and --max-weights where they are 0: half and a quarter of what the control group allows; less if the
- * other one is given, or if the group is so small that these would leave less than the program needs. */
-static void choose_memory(struct options *options, uint64_t allowed, uint64_t left)
+/* With more than the group allows, the kernel would end the process in the middle of its work: it does not start. */
+static bool set_up_memory(struct options *options)
 {
+    uint64_t allowed = process_memory_limit(""), left = allowed - at_most(PROGRAM_BYTES, allowed);
+    /* --max-memory and --max-weights where they are 0: half and a quarter of what the control group allows; less if the
+     * other one is given, or if the group is so small that these would leave less than the program needs. */
     bool has_memory = options->max_memory, has_weights = options->max_weights;
     uint64_t for_memory = has_weights ? left - at_most(options->max_weights, left) : left / 3 * 2;
     if (!has_memory && at_most(allowed / 2, for_memory) >= MEMORY_MAX)
@@ -145,13 +147,6 @@ static void choose_memory(struct options *options, uint64_t allowed, uint64_t le
     else if (!has_weights)
         options->max_weights = choose("--max-weights", "a quarter", allowed / 4,
                                       for_weights < WEIGHTS_MIN ? WEIGHTS_MIN : for_weights, allowed);
-}
-
-/* With more than the group allows, the kernel would end the process in the middle of its work: it does not start. */
-static bool set_up_memory(struct options *options)
-{
-    uint64_t allowed = process_memory_limit(""), left = allowed - at_most(PROGRAM_BYTES, allowed);
-    choose_memory(options, allowed, left);
     if (options->max_memory <= left && options->max_weights <= left - options->max_memory)
         return true;
     log_error("--max-memory (%" PRIu64 ") + --max-weights (%" PRIu64 ") + 64 MiB for the program are more than the "
@@ -201,7 +196,6 @@ static bool set_up_process(struct server *server)
     signal(SIGXFSZ,
            SIG_IGN); /* a write beyond the process's file size limit then fails instead of killing the process */
     pe_gemm_setup();
-    api_setup();
     experiments_allow(options->experiments);
     limit_connections(options);
     if (!choose_kernels(options->kernels) || !has_room(options) || !set_up_page(server))

@@ -52,19 +52,6 @@ static int schemes(struct line *line)
     return scheme ? listing_scheme(scheme) : listing_schemes();
 }
 
-static int presets(struct line *line)
-{
-    struct bytes words = {NULL, 0, 0};
-    for (size_t i = 0; i < line->n_operands; i++) {
-        bytes_add(&words, i ? " " : "");
-        bytes_add(&words, line->operands[i]);
-    }
-    if (words.n)
-        line_add(&line->query, "query", words.p);
-    free(words.p);
-    return output_ask(line, "GET", "/presets");
-}
-
 static int answer(struct line *line)
 {
     const struct command *command = line->command;
@@ -81,8 +68,17 @@ static int answer(struct line *line)
         return of_model(line);
     if (command->kind == SCHEMES)
         return schemes(line);
-    if (command->kind == PRESETS)
-        return presets(line);
+    if (command->kind == PRESETS) {
+        struct bytes words = {NULL, 0, 0};
+        for (size_t i = 0; i < line->n_operands; i++) {
+            bytes_add(&words, i ? " " : "");
+            bytes_add(&words, line->operands[i]);
+        }
+        if (words.n)
+            line_add(&line->query, "query", words.p);
+        free(words.p);
+        return output_ask(line, "GET", "/presets");
+    }
     char path[32];
     snprintf(path, sizeof path, "/%s", command->name);
     return output_ask(line, "POST", path);
@@ -103,16 +99,6 @@ static int check_room(const struct command *command)
     return DONE;
 }
 
-static int no_command(const char *name)
-{
-    const char *names[32] = {NULL};
-    for (size_t i = 0; commands[i].name && i + 1 < sizeof names / sizeof *names; i++)
-        names[i] = commands[i].name;
-    const char *nearest = pe_nearest(name, names);
-    return trouble("unknown command %s%s%s", name, nearest ? "; nearest: " : "; posenc --help lists them",
-                   nearest ? nearest : "");
-}
-
 static int run(int argc, char **argv)
 {
     static struct line line;
@@ -126,8 +112,14 @@ static int run(int argc, char **argv)
         return listing_man();
     if (strcmp(argv[1], "--complete") == 0)
         return listing_complete(argc - 2, argv + 2);
-    if (!(line.command = command_find(argv[1])))
-        return no_command(argv[1]);
+    if (!(line.command = command_find(argv[1]))) {
+        const char *names[32] = {NULL};
+        for (size_t i = 0; commands[i].name && i + 1 < sizeof names / sizeof *names; i++)
+            names[i] = commands[i].name;
+        const char *nearest = pe_nearest(argv[1], names);
+        return trouble("unknown command %s%s%s", argv[1], nearest ? "; nearest: " : "; posenc --help lists them",
+                       nearest ? nearest : "");
+    }
     int status = line_read(&line, argc - 2, argv + 2);
     status = status ? status : check_room(line.command);
     status = status ? status : answer(&line);
@@ -140,7 +132,6 @@ int main(int argc, char **argv)
     process_start_without_blas_threads(argv);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of file sizes then fails, as one to a full disk does */
-    api_setup();
     pe_gemm_setup();
     pe_speak_in(listing_lang());
     int status = run(argc, argv);

@@ -121,23 +121,6 @@ static bool open_answer(struct api_request *request, struct pe_analysis *analysi
     return fine;
 }
 
-/* The answer as sentences, which has no tensors: a line for each metric; of several configurations the number of each
- * is before it. */
-static void print_sentences(struct api_text *text, const struct pe_value *answer)
-{
-    const struct pe_value *results = api_member_find(answer, "results");
-    for (size_t i = 0; i < results->list.n; i++) {
-        const struct pe_value *result = &results->list.items[i];
-        for (size_t k = 0; k < result->object.n; k++) {
-            const struct pe_field *metric = &result->object.fields[k];
-            const struct pe_value *detail = api_member_find(&metric->value, "detail");
-            if (results->list.n > 1)
-                api_text_format(text, "%zu ", i);
-            api_text_format(text, "%s: %s\n", metric->name, detail ? detail->string : "");
-        }
-    }
-}
-
 static struct api_reply *analyze_build(struct api_request *request)
 {
     struct pe_analysis *analysis = ((const struct analyzing *)request->own)->analysis;
@@ -155,8 +138,20 @@ static struct api_reply *analyze_build(struct api_request *request)
                    ? api_reply_set_language(api_compute_reply(request), request->lang)
                    : NULL;
     api_text_init(&text, API_TEXT_MAX);
-    print_sentences(&text, pe_analysis_answer(analysis));
-    return api_study_reply(request, request->format->content_type, &text, true);
+    /* The answer as sentences, which has no tensors: a line for each metric; of several configurations the number of
+     * each is before it. */
+    const struct pe_value *results = api_member_find(pe_analysis_answer(analysis), "results");
+    for (size_t i = 0; i < results->list.n; i++) {
+        const struct pe_value *result = &results->list.items[i];
+        for (size_t k = 0; k < result->object.n; k++) {
+            const struct pe_field *metric = &result->object.fields[k];
+            const struct pe_value *detail = api_member_find(&metric->value, "detail");
+            if (results->list.n > 1)
+                api_text_format(&text, "%zu ", i);
+            api_text_format(&text, "%s: %s\n", metric->name, detail ? detail->string : "");
+        }
+    }
+    return api_study_reply(request, &text, true);
 }
 
 const struct api_steps api_analyze = {{analyze_read}, analyze_check, analyze_build, sizeof(struct analyzing)};

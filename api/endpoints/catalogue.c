@@ -18,15 +18,6 @@
 
 /* ---- Schemes ---- */
 
-static void add_endpoints(struct api_text *text, const struct pe_scheme_info *info)
-{
-    api_text_open(text, "endpoints", '[');
-    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
-        if (pe_scheme_can(info, id))
-            api_text_member(text, NULL, api_operations[id].route.pattern);
-    api_text_close(text, ']');
-}
-
 static void add_input(struct api_text *text, const struct pe_input_row *row, struct api_wording wording)
 {
     api_text_open(text, NULL, '{');
@@ -58,34 +49,16 @@ static void add_operation(struct api_text *text, const struct pe_scheme_info *in
     api_text_close(text, '}');
 }
 
-static void add_operations(struct api_text *text, const struct pe_scheme_info *info, struct api_wording wording)
+static void add_output(struct api_text *text, const struct pe_output_row *row, const char *dtype,
+                       struct api_wording wording)
 {
-    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
-        const struct pe_operation_info *operation = pe_operation_at(id);
-        bool has_rows = operation->params || operation->inputs || operation->outputs;
-        if (has_rows && pe_scheme_can(info, id))
-            add_operation(text, info, operation, wording);
-    }
-}
-
-static void add_inputs(struct api_text *text, const struct pe_scheme_info *info, struct api_wording wording)
-{
-    static const struct pe_input_row x = {.name = "x",
-                                          .shape = "...,n,dim",
-                                          .operation = PE_ENCODE,
-                                          .is_operand = true,
-                                          .about = {"embeddings", "embeddings; the output is then `combined`"}};
-    api_text_open(text, "inputs", '[');
-    if (info->is_additive)
-        add_input(text, &x, wording);
-    for (const struct pe_input_row *row = info->inputs; row && row->name; row++)
-        add_input(text, row, wording);
-    api_text_close(text, ']');
-}
-
-/* null: the values have no bounds that hold for every request. */
-static void add_axes_and_range(struct api_text *text, const struct pe_output_row *row)
-{
+    api_text_open(text, NULL, '{');
+    api_text_member(text, "name", row->name);
+    api_text_member(text, "shape", row->shape);
+    api_text_member(text, "dtype", dtype);
+    api_text_flag(text, "default", !row->on_request);
+    api_put_optional(text, "when", row->when);
+    /* null: the values have no bounds that hold for every request. */
     const char *name;
     size_t n;
     api_text_open(text, "axes", '[');
@@ -98,18 +71,6 @@ static void add_axes_and_range(struct api_text *text, const struct pe_output_row
         api_put_interval(text, "range", PE_T_REAL, &row->range);
     else
         api_text_put(text, ",\"range\":null");
-}
-
-static void add_output(struct api_text *text, const struct pe_output_row *row, const char *dtype,
-                       struct api_wording wording)
-{
-    api_text_open(text, NULL, '{');
-    api_text_member(text, "name", row->name);
-    api_text_member(text, "shape", row->shape);
-    api_text_member(text, "dtype", dtype);
-    api_text_flag(text, "default", !row->on_request);
-    api_put_optional(text, "when", row->when);
-    add_axes_and_range(text, row);
     api_put_about(text, &row->about, wording);
     api_text_close(text, '}');
 }
@@ -122,17 +83,6 @@ static void add_outputs(struct api_text *text, const struct pe_scheme_info *info
         if (pe_output_suits(row, info))
             add_output(text, row, row->dtype == PE_DTYPE_NONE ? "as asked" : pe_dtype_name(row->dtype), wording);
     api_text_close(text, ']');
-}
-
-/* A GET whose answer shows the scheme. */
-static void add_picture(struct api_text *text, const struct pe_scheme_info *info)
-{
-    api_text_name(text, "picture");
-    if (info->picture)
-        api_text_format(text, "\"%s?scheme=%s&%s&format=png\"", api_operations[PE_ENCODE].route.pattern, info->name,
-                        info->picture);
-    else
-        api_text_put(text, "null");
 }
 
 /* ---- Formulas ---- */
@@ -258,14 +208,39 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info,
     api_text_member(text, "family", info->family);
     api_text_about(text, &info->about, wording.lang);
     api_put_optional(text, "paper", info->paper);
-    add_endpoints(text, info);
+    api_text_open(text, "endpoints", '[');
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
+        if (pe_scheme_can(info, id))
+            api_text_member(text, NULL, api_operations[id].route.pattern);
+    api_text_close(text, ']');
     api_put_params(text, info->params, info->is_additive ? pe_absolute_params() : NULL, wording);
-    add_inputs(text, info, wording);
+    static const struct pe_input_row x = {.name = "x",
+                                          .shape = "...,n,dim",
+                                          .operation = PE_ENCODE,
+                                          .is_operand = true,
+                                          .about = {"embeddings", "embeddings; the output is then `combined`"}};
+    api_text_open(text, "inputs", '[');
+    if (info->is_additive)
+        add_input(text, &x, wording);
+    for (const struct pe_input_row *row = info->inputs; row && row->name; row++)
+        add_input(text, row, wording);
+    api_text_close(text, ']');
     add_outputs(text, info, info->outputs, wording);
-    add_operations(text, info, wording);
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
+        const struct pe_operation_info *operation = pe_operation_at(id);
+        bool has_rows = operation->params || operation->inputs || operation->outputs;
+        if (has_rows && pe_scheme_can(info, id))
+            add_operation(text, info, operation, wording);
+    }
     api_text_name(text, "example");
     api_text_put(text, info->example);
-    add_picture(text, info);
+    /* A GET whose answer shows the scheme. */
+    api_text_name(text, "picture");
+    if (info->picture)
+        api_text_format(text, "\"%s?scheme=%s&%s&format=png\"", api_operations[PE_ENCODE].route.pattern, info->name,
+                        info->picture);
+    else
+        api_text_put(text, "null");
 }
 
 /* ---- Metrics and faults ---- */
@@ -280,15 +255,6 @@ static bool uses(const struct pe_metric_info *metric, const char *name)
     return false;
 }
 
-static void add_metric_params(struct api_text *text, const struct pe_metric_info *metric, struct api_wording wording)
-{
-    api_text_open(text, "parameters", '[');
-    for (const struct pe_param *row = pe_analysis_params(); row->name; row++)
-        if (uses(metric, row->name))
-            api_put_param(text, row, wording);
-    api_text_close(text, ']');
-}
-
 /* Curves of an analysis are f64. The index of the configuration follows their names, "step.0". */
 static void add_metric(struct api_text *text, const struct pe_metric_info *metric, struct api_wording wording)
 {
@@ -296,20 +262,16 @@ static void add_metric(struct api_text *text, const struct pe_metric_info *metri
     api_text_member(text, "name", metric->name);
     api_put_about(text, &metric->about, wording);
     api_text_pair(text, "applies_to", metric->applies_to, pe_text_in(PE_ZH, metric->applies_to), wording.lang);
-    add_metric_params(text, metric, wording);
+    api_text_open(text, "parameters", '[');
+    for (const struct pe_param *row = pe_analysis_params(); row->name; row++)
+        if (uses(metric, row->name))
+            api_put_param(text, row, wording);
+    api_text_close(text, ']');
     api_text_member(text, "work", metric->work);
     api_text_open(text, "tensors", '[');
     for (const struct pe_output_row *row = metric->tensors; row && row->name; row++)
         add_output(text, row, pe_dtype_name(PE_F64), wording);
     api_text_put(text, "]}");
-}
-
-static void add_metrics(struct api_text *text, struct api_wording wording)
-{
-    api_text_open(text, "metrics", '[');
-    for (size_t i = 0; i < pe_n_metrics(); i++)
-        add_metric(text, pe_metric_at(i), wording);
-    api_text_close(text, ']');
 }
 
 static void add_faults(struct api_text *text, struct api_wording wording)
@@ -397,35 +359,12 @@ static void add_dialects(struct api_text *text, struct api_wording wording)
 
 /* ---- What schemes share ---- */
 
-/* The fields of the sequence and of the answer's form. */
-static void add_common(struct api_text *text, struct api_wording wording)
-{
-    const struct pe_param *const tables[] = {pe_sequence_params(), api_form_lists(), api_form_params()};
-    api_text_open(text, "common", '[');
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        for (const struct pe_param *row = tables[i]; row->name; row++)
-            api_put_param(text, row, wording);
-    api_text_close(text, ']');
-}
-
 static void add_heading(struct api_text *text, const struct pe_heading *heading, struct api_wording wording)
 {
     api_text_open(text, NULL, '{');
     api_text_member(text, "name", heading->name);
     api_text_about(text, &heading->about, wording.lang);
     api_text_close(text, '}');
-}
-
-static void add_headings(struct api_text *text, struct api_wording wording)
-{
-    api_text_open(text, "families", '[');
-    for (size_t i = 0; i < pe_n_families(); i++)
-        add_heading(text, pe_family_at(i), wording);
-    api_text_close(text, ']');
-    api_text_open(text, "groups", '[');
-    for (enum pe_group group = 0; group < PE_N_GROUPS; group++)
-        add_heading(text, pe_group_at(group), wording);
-    api_text_close(text, ']');
 }
 
 /* ---- Replies ---- */
@@ -439,9 +378,25 @@ static void print_schemes(struct api_text *text, const void *about)
         api_text_close(text, '}');
     }
     api_text_close(text, ']');
-    add_common(text, wording);
-    add_headings(text, wording);
-    add_metrics(text, wording);
+    /* The fields of the sequence and of the answer's form. */
+    const struct pe_param *const tables[] = {pe_sequence_params(), api_form_lists(), api_form_params()};
+    api_text_open(text, "common", '[');
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const struct pe_param *row = tables[i]; row->name; row++)
+            api_put_param(text, row, wording);
+    api_text_close(text, ']');
+    api_text_open(text, "families", '[');
+    for (size_t i = 0; i < pe_n_families(); i++)
+        add_heading(text, pe_family_at(i), wording);
+    api_text_close(text, ']');
+    api_text_open(text, "groups", '[');
+    for (enum pe_group group = 0; group < PE_N_GROUPS; group++)
+        add_heading(text, pe_group_at(group), wording);
+    api_text_close(text, ']');
+    api_text_open(text, "metrics", '[');
+    for (size_t i = 0; i < pe_n_metrics(); i++)
+        add_metric(text, pe_metric_at(i), wording);
+    api_text_close(text, ']');
     if (!wording.is_brief) {
         add_faults(text, wording);
         add_dialects(text, wording);
@@ -527,24 +482,20 @@ struct api_reply *api_scheme(struct api_request *request)
 
 /* ---- Colours ---- */
 
-static void add_map(struct api_text *text, int cmap)
-{
-    api_text_open(text, NULL, '{');
-    api_text_member(text, "name", api_cmap_names[cmap]);
-    api_text_open(text, "colors", '[');
-    for (unsigned i = 0; i < API_COLOURS; i++) {
-        struct api_colour colour = api_colour(cmap, i);
-        api_text_format(text, "%s\"#%02x%02x%02x\"", i ? "," : "", colour.red, colour.green, colour.blue);
-    }
-    api_text_put(text, "]}");
-}
-
 static void print_cmaps(struct api_text *text, const void *about)
 {
     (void)about;
     api_text_put(text, "{\"cmaps\":[");
-    for (int cmap = 0; api_cmap_names[cmap]; cmap++)
-        add_map(text, cmap);
+    for (int cmap = 0; api_cmap_names[cmap]; cmap++) {
+        api_text_open(text, NULL, '{');
+        api_text_member(text, "name", api_cmap_names[cmap]);
+        api_text_open(text, "colors", '[');
+        for (unsigned i = 0; i < API_COLOURS; i++) {
+            struct api_colour colour = api_colour(cmap, i);
+            api_text_format(text, "%s\"#%02x%02x%02x\"", i ? "," : "", colour.red, colour.green, colour.blue);
+        }
+        api_text_put(text, "]}");
+    }
     api_text_put(text, "]}");
 }
 

@@ -223,15 +223,6 @@ static struct api_reply *with_headers(struct api_reply *reply, const struct api_
     return request->key || api_form_format(&request->form) ? reply : api_reply_header(reply, "Vary", "Accept");
 }
 
-/* Ranges are served only of bodies whose layout follows by arithmetic. A part of a picture would need the whole
- * picture, and the end of an archive needs the checksums of all data before it, which may be 64 GiB, computed in one
- * piece that cannot be interrupted. */
-static bool may_have_ranges(const struct api_request *request)
-{
-    bool asks_by_name = strcmp(request->call->method, "QUERY") != 0;
-    return asks_by_name && !request->format->is_text && !request->format->is_picture && !request->format->waits;
-}
-
 /* The whole answer, or the part that Range requests. */
 static struct api_reply *send_cacheable(struct api_request *request)
 {
@@ -239,7 +230,12 @@ static struct api_reply *send_cacheable(struct api_request *request)
     struct api_range range = {0, 0};
     uint64_t length = stream->body.length;
     const char *cache_control = api_cache_control(request, request->call->access);
-    bool has_ranges = may_have_ranges(request);
+    /* Ranges are served only of bodies whose layout follows by arithmetic. A part of a picture would need the whole
+     * picture, and the end of an archive needs the checksums of all data before it, which may be 64 GiB, computed in
+     * one piece that cannot be interrupted. */
+    bool asks_by_name = strcmp(request->call->method, "QUERY") != 0;
+    bool has_ranges =
+        asks_by_name && !request->format->is_text && !request->format->is_picture && !request->format->waits;
     enum api_range_kind kind =
         has_ranges ? api_range_asked(request->call, request->etag, length, &range) : API_RANGE_NONE;
     if (kind == API_RANGE_UNSATISFIABLE)

@@ -145,6 +145,7 @@ static struct api_reply *derive_build(struct api_request *request)
     struct pe_derive_request core = {.fields = request->fields,
                                      .n_fields = request->n_fields,
                                      .dtype = (enum pe_dtype)request->form.dtype,
+                                     .max_work = (double)request->host->max_work,
                                      .lang = request->lang,
                                      .caller_fields = api_form_names,
                                      .admit = api_memory_admit,
@@ -159,8 +160,7 @@ static struct api_reply *derive_build(struct api_request *request)
     put_answer(request, pe_derive_answer(derive), &text);
     const char *scheme = pe_derive_scheme(derive)->name;
     pe_derive_free(derive);
-    const char *type = strcmp(request->format->name, "json") == 0 ? api_json_type : request->format->media_type;
-    return api_reply_set_scheme(api_study_reply(request, type, &text, true), scheme);
+    return api_reply_set_scheme(api_study_reply(request, &text, true), scheme);
 }
 
 const struct api_steps api_derive = {{derive_read, api_take_weights}, NULL, derive_build, 0};

@@ -138,8 +138,7 @@ static struct api_reply *reply_of(struct api_request *request, struct pe_diagnos
     if (host->hypotheses_searched)
         host->hypotheses_searched(pe_diagnosis_searched(diagnosis));
     pe_diagnosis_free(diagnosis);
-    const char *type = api_study_is_sentences(request) ? request->format->content_type : api_json_type;
-    struct api_reply *reply = api_reply_text(200, type, text);
+    struct api_reply *reply = api_reply_text(200, api_format_type(request->format), text);
     if (reply->status != 200)
         return reply;
     reply->is_repeatable = is_repeatable;
@@ -191,44 +190,6 @@ static void print_cure(struct api_text *text, const struct pe_value *finding)
     }
 }
 
-/* For a person who reads a log: the verdict with the first sentence of each finding on one line, the lines that mend
- * them, then the first number that differs. */
-static void print_check(struct api_text *text, bool fits, const char *verdict, const struct pe_value *answer,
-                        enum pe_lang lang)
-{
-    const struct pe_value *findings = member_of(answer, "findings"), *belief = member_of(answer, "belief");
-    const struct pe_value *bad = belief->kind == PE_OBJECT ? member_of(belief, "first_bad") : NULL;
-    api_text_format(text, "%s:", fits ? "fits" : "differs");
-    for (size_t i = 0; i < findings->list.n; i++) {
-        const struct pe_value *detail = member_of(&findings->list.items[i], lang == PE_ZH ? "detail_zh" : "detail");
-        const char *sentence = detail ? detail->string : "";
-        api_text_put(text, " ");
-        api_text_add(text, sentence, first_sentence(sentence));
-    }
-    if (findings->list.n == 0)
-        api_text_format(text, " %s", verdict);
-    api_text_put(text, "\n");
-    for (size_t i = 0; i < findings->list.n; i++)
-        print_cure(text, &findings->list.items[i]);
-    if (bad && bad->kind == PE_OBJECT)
-        put_first_bad(text, bad);
-}
-
-/* For a person: a word of the answer, then the sentence of each finding on a line, and below it what mends it. */
-static void print_findings(struct api_text *text, const char *word, const struct pe_value *answer, enum pe_lang lang)
-{
-    const struct pe_value *findings = member_of(answer, "findings");
-    api_text_format(text, "%s:", word);
-    for (size_t i = 0; i < findings->list.n; i++) {
-        const struct pe_value *detail = member_of(&findings->list.items[i], lang == PE_ZH ? "detail_zh" : "detail");
-        api_text_put(text, " ");
-        api_text_put(text, detail ? detail->string : "");
-        api_text_put(text, "\n");
-        print_cure(text, &findings->list.items[i]);
-    }
-    api_text_add(text, "\n", findings->list.n == 0);
-}
-
 static struct api_reply *diagnose_build(struct api_request *request)
 {
     struct pe_diagnosis *diagnosis = NULL;
@@ -239,8 +200,19 @@ static struct api_reply *diagnose_build(struct api_request *request)
     const struct api_any_names *any = ((const struct own *)request->own)->any;
     const struct pe_value *answer = pe_diagnosis_answer(diagnosis);
     if (api_study_is_sentences(request)) {
-        print_findings(&text, member_of(answer, "explained")->boolean ? "explained" : "unexplained", answer,
-                       request->lang);
+        /* For a person: a word of the answer, then the sentence of each finding on a line, and below it what mends it.
+         */
+        const struct pe_value *findings = member_of(answer, "findings");
+        api_text_format(&text, "%s:", member_of(answer, "explained")->boolean ? "explained" : "unexplained");
+        for (size_t i = 0; i < findings->list.n; i++) {
+            const struct pe_value *detail =
+                member_of(&findings->list.items[i], request->lang == PE_ZH ? "detail_zh" : "detail");
+            api_text_put(&text, " ");
+            api_text_put(&text, detail ? detail->string : "");
+            api_text_put(&text, "\n");
+            print_cure(&text, &findings->list.items[i]);
+        }
+        api_text_add(&text, "\n", findings->list.n == 0);
         api_any_names_print(&text, any);
         return reply_of(request, diagnosis, &text);
     }
@@ -299,7 +271,25 @@ static struct api_reply *check_build(struct api_request *request)
     bool fits = is_passing(request, diagnosis);
     api_text_init(&text, API_TEXT_MAX);
     if (api_study_is_sentences(request)) {
-        print_check(&text, fits, verdict_of(answer, fits), answer, request->lang);
+        /* For a person who reads a log: the verdict with the first sentence of each finding on one line, the lines that
+         * mend them, then the first number that differs. */
+        const struct pe_value *findings = member_of(answer, "findings"), *belief = member_of(answer, "belief");
+        const struct pe_value *bad = belief->kind == PE_OBJECT ? member_of(belief, "first_bad") : NULL;
+        api_text_format(&text, "%s:", fits ? "fits" : "differs");
+        for (size_t i = 0; i < findings->list.n; i++) {
+            const struct pe_value *detail =
+                member_of(&findings->list.items[i], request->lang == PE_ZH ? "detail_zh" : "detail");
+            const char *sentence = detail ? detail->string : "";
+            api_text_put(&text, " ");
+            api_text_add(&text, sentence, first_sentence(sentence));
+        }
+        if (findings->list.n == 0)
+            api_text_format(&text, " %s", verdict_of(answer, fits));
+        api_text_put(&text, "\n");
+        for (size_t i = 0; i < findings->list.n; i++)
+            print_cure(&text, &findings->list.items[i]);
+        if (bad && bad->kind == PE_OBJECT)
+            put_first_bad(&text, bad);
         return reply_of(request, diagnosis, &text);
     }
     api_text_format(&text, "{\"fits\":%s,\"verdict\":\"%s\",\"findings\":", fits ? "true" : "false",
@@ -366,8 +356,7 @@ static struct api_reply *probe_build(struct api_request *request)
     if (request->host->hypotheses_searched)
         request->host->hypotheses_searched(pe_diagnosis_searched(probe));
     pe_diagnosis_free(probe);
-    bool has_sentences = api_study_is_sentences(request);
-    return api_study_reply(request, has_sentences ? request->format->media_type : api_json_type, &text, has_sentences);
+    return api_study_reply(request, &text, api_study_is_sentences(request));
 }
 
 const struct api_steps api_probe = {{probe_read}, NULL, probe_build, 0};

@@ -61,8 +61,7 @@ bool api_study_read(struct api_request *request, const struct api_taking *taking
 bool api_study_is_sentences(const struct api_request *request);
 bool api_study_is_document(const struct api_request *request);
 /* The reply of such a text, with a tag if the answer is cacheable; takes the text. has_language: it has sentences. */
-struct api_reply *api_study_reply(struct api_request *request, const char *type, struct api_text *text,
-                                  bool has_language);
+struct api_reply *api_study_reply(struct api_request *request, struct api_text *text, bool has_language);
 
 /* any_name.c: tensors whose names are no fields. Takes them, and the fields `tensors` and `kind`, out of the request
  * (*out is in its arena); the fields of an attempt, 0 … attempts - 1, each with a tensor as the next that it may be;
@@ -135,12 +134,6 @@ void api_preset_print(struct api_text *text, const struct pe_preset *preset, enu
 
 /* The n bytes of one of the page's files; what has to be freed is in *owned. NULL: there is none, or no memory. */
 const char *api_page_text(const struct api_page *page, const char *name, char **owned, size_t *n);
-
-/* ---- preset_search.c ---- */
-
-/* GET /presets with `query`, `scheme` or `limit`, or as text: those that match, the nearest name first. *type is the
- * text's, NULL if it is none of these. False: refused. */
-bool api_preset_search(struct api_request *request, enum pe_lang lang, const char **type, struct api_text *text);
 
 /* ---- kept.c: lists ---- */
 

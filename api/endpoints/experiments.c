@@ -109,15 +109,6 @@ static void put_members(struct experiment *x, const struct pe_value *object)
     }
 }
 
-static void put_progress(struct experiment *x, const struct pe_experiment_progress *progress)
-{
-    open_event(x, "progress");
-    api_text_format(&x->text, ",\"run\":%zu,\"step\":%llu,\"loss\":", progress->run,
-                    (unsigned long long)progress->step);
-    api_text_real(&x->text, progress->loss);
-    close_event(x);
-}
-
 static void put_tensor(struct experiment *x, const struct pe_named_tensor *named)
 {
     const double *values = named->tensor.data;
@@ -201,8 +192,13 @@ static void work(struct experiment *x)
             return;
         }
     }
-    if (event == PE_EXPERIMENT_PROGRESS)
-        put_progress(x, &progress);
+    if (event == PE_EXPERIMENT_PROGRESS) {
+        open_event(x, "progress");
+        api_text_format(&x->text, ",\"run\":%zu,\"step\":%llu,\"loss\":", progress.run,
+                        (unsigned long long)progress.step);
+        api_text_real(&x->text, progress.loss);
+        close_event(x);
+    }
     if (event == PE_EXPERIMENT_DONE && !pe_is_cancelled())
         put_done(x);
 }

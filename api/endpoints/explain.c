@@ -104,7 +104,7 @@ struct api_reply *api_explained(struct api_request *request, const struct api_ex
     pe_explain_free(explain);
     if (!has_sentences && request->pasted)
         put_pasted(&text, request);
-    return api_study_reply(request, has_sentences ? request->format->media_type : api_json_type, &text, true);
+    return api_study_reply(request, &text, true);
 }
 
 static struct api_reply *explain_build(struct api_request *request)
@@ -212,15 +212,6 @@ static void put_call(struct api_text *text, const struct pe_target_info *target,
     api_text_put(text, ")");
 }
 
-static void put_lines(struct api_text *text, const struct pe_target_info *target, const struct pe_value *value)
-{
-    for (size_t i = 0; i < value->object.n; i++) {
-        api_text_put(text, i ? "\n" : "");
-        api_text_format(text, "%s.%s = ", target->called, value->object.fields[i].name);
-        put_python(text, &value->object.fields[i].value);
-    }
-}
-
 static void put_words(struct api_text *text, const struct pe_target_info *target, const struct pe_value *value)
 {
     switch (target->form) {
@@ -230,7 +221,13 @@ static void put_words(struct api_text *text, const struct pe_target_info *target
             put_flag(text, &value->object.fields[i]);
         break;
     case PE_TARGET_PYTHON: put_call(text, target, value); break;
-    case PE_TARGET_LINES: put_lines(text, target, value); break;
+    case PE_TARGET_LINES:
+        for (size_t i = 0; i < value->object.n; i++) {
+            api_text_put(text, i ? "\n" : "");
+            api_text_format(text, "%s.%s = ", target->called, value->object.fields[i].name);
+            put_python(text, &value->object.fields[i].value);
+        }
+        break;
     }
 }
 

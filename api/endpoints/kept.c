@@ -197,25 +197,19 @@ static void print_entry(const struct list *list, size_t i, struct api_window *wi
     list->print(window, list->files[i].card);
 }
 
-/* The file whose text contains the byte `first`, or ends just before it. */
-static size_t place_of(const struct list *list, uint64_t first)
-{
-    size_t low = 0, high = list->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (list->files[middle].end <= first)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 void api_list_print(const struct api_body *body, uint64_t first, size_t n, char *dst)
 {
     const struct list *list = (const struct list *)body;
     struct api_window window = {.first = first, .room = n, .dst = dst};
-    size_t i = place_of(list, first);
+    /* The file whose text contains the byte `first`, or ends just before it. */
+    size_t i = 0, end = list->n;
+    while (i < end) {
+        size_t middle = i + (end - i) / 2;
+        if (list->files[middle].end <= first)
+            i = middle + 1;
+        else
+            end = middle;
+    }
     if (i > 0)
         window.at = list->files[i - 1].end;
     else
@@ -245,18 +239,6 @@ static void list_drop(struct api_body *body)
     free(list);
 }
 
-static uint64_t measure(struct list *list)
-{
-    struct api_window window = api_window_of_length();
-    api_window_add(&window, list->begin, list->n_begin);
-    for (size_t i = 0; i < list->n; i++) {
-        print_entry(list, i, &window);
-        list->files[i].end = window.at;
-    }
-    api_window_put(&window, list->end);
-    return window.at;
-}
-
 /* Takes the cards; about has everything but the files. */
 static struct api_body *list_new(const struct list *about, const struct api_stored_file *const *cards, size_t n)
 {
@@ -269,7 +251,14 @@ static struct api_body *list_new(const struct list *about, const struct api_stor
     list->n = n;
     for (size_t i = 0; i < n; i++)
         list->files[i].card = cards[i];
-    uint64_t length = measure(list);
+    struct api_window window = api_window_of_length();
+    api_window_add(&window, list->begin, list->n_begin);
+    for (size_t i = 0; i < list->n; i++) {
+        print_entry(list, i, &window);
+        list->files[i].end = window.at;
+    }
+    api_window_put(&window, list->end);
+    uint64_t length = window.at;
     list->body = (struct api_body){.length = length,
                                    .n_pieces = (length + API_LIGHT_BYTES - 1) / API_LIGHT_BYTES,
                                    .piece_max = length < API_LIGHT_BYTES ? (size_t)length : API_LIGHT_BYTES,
@@ -299,18 +288,6 @@ struct api_body *api_list_body_one(const struct api_store *store, const struct a
     return list_new(&about, &weights, 1);
 }
 
-/* A release may bring a preset of the same name: the program's wins. Returns the number of the others. */
-static size_t drop_hidden(const struct api_store *store, const struct api_stored_file **cards, size_t n)
-{
-    size_t n_left = 0;
-    for (size_t i = 0; i < n; i++)
-        if (pe_preset_find(cards[i]->name))
-            store->drop_card(store->self, cards[i]);
-        else
-            cards[n_left++] = cards[i];
-    return n_left;
-}
-
 struct api_body *api_list_body_presets(const struct api_store *store, const char *begin, size_t n_begin)
 {
     const struct list about = {
@@ -318,8 +295,14 @@ struct api_body *api_list_body_presets(const struct api_store *store, const char
     const struct api_stored_file **cards = malloc(store->files_max * sizeof *cards);
     if (!cards)
         return NULL;
-    size_t n = drop_hidden(store, cards, store->list(store->self, cards));
-    struct api_body *body = list_new(&about, cards, n);
+    /* A release may bring a preset of the same name: the program's wins. */
+    size_t n = store->list(store->self, cards), n_left = 0;
+    for (size_t i = 0; i < n; i++)
+        if (pe_preset_find(cards[i]->name))
+            store->drop_card(store->self, cards[i]);
+        else
+            cards[n_left++] = cards[i];
+    struct api_body *body = list_new(&about, cards, n_left);
     free(cards);
     return body;
 }

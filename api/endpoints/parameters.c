@@ -20,14 +20,6 @@ void api_put_optional(struct api_text *text, const char *name, const char *value
         api_text_member(text, name, value);
 }
 
-static void add_words(struct api_text *text, const char *const *words)
-{
-    api_text_open(text, "values", '[');
-    for (size_t i = 0; words[i]; i++)
-        api_text_member(text, NULL, words[i]);
-    api_text_close(text, ']');
-}
-
 /* ---- Parameters ---- */
 
 /* The words of JSON Schema. */
@@ -103,8 +95,12 @@ void api_put_param(struct api_text *text, const struct pe_param *row, struct api
     else
         add_number(text, "default", row->type, row->fallback);
     add_range(text, row);
-    if (row->type == PE_T_WORD)
-        add_words(text, row->words);
+    if (row->type == PE_T_WORD) {
+        api_text_open(text, "values", '[');
+        for (size_t i = 0; row->words[i]; i++)
+            api_text_member(text, NULL, row->words[i]);
+        api_text_close(text, ']');
+    }
     api_put_optional(text, "when", row->when);
     api_put_optional(text, "excludes", row->excludes);
     api_put_optional(text, "used_by", row->used_by);

@@ -1,6 +1,6 @@
-/* GET /presets?query=…&scheme=…&limit=…: the presets that have every word of the query, as a word or the beginning of
- * one: "wan" is not in "Vaswani". There are some hundred of the program and at most a thousand stored ones, so each is
- * looked at; nothing is indexed.
+/* GET /presets, the list, and GET /presets?query=…&scheme=…&limit=…: the presets that have every word of the query, as
+ * a word or the beginning of one: "wan" is not in "Vaswani". There are some hundred of the program and at most a
+ * thousand stored ones, so each is looked at; nothing is indexed.
  *
  * The preset that the whole query names comes first, as a preset or as people name its model (core/models/names.c);
  * then names that begin with the first word, then those that have whole words, then the others, each in the order of
@@ -11,6 +11,7 @@
 #include "api/inputs/inputs.h"
 #include "api/replies/replies.h"
 #include "api/requests/requests.h"
+#include "api/routes.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -75,15 +76,6 @@ static bool read_words(struct search *s)
         s->words[s->n_words++] = word;
     }
     return true;
-}
-
-static bool read_search(struct search *s)
-{
-    const char *query = s->request->call->query;
-    struct api_problem *problem = &s->request->problem;
-    return api_query_find(query, "query", &s->query, problem) && api_query_find(query, "scheme", &s->scheme, problem) &&
-           api_query_find(query, "limit", &s->limit, problem) && api_query_find(query, "format", &s->format, problem) &&
-           read_limit(s) && read_scheme(s) && read_words(s);
 }
 
 /* ---- What matches ---- */
@@ -192,17 +184,6 @@ static void try_entry(struct search *s, const struct entry *entry, int rank)
         print_entry(s, entry);
 }
 
-static void print_rank(struct search *s, int rank)
-{
-    for (size_t i = 0; i < pe_n_presets(); i++)
-        try_entry(s, &(struct entry){pe_preset_at(i)->name, pe_preset_at(i), NULL}, rank);
-    for (size_t i = 0; i < s->n_cards; i++) {
-        const struct api_stored_file *card = s->cards[i];
-        if (!pe_preset_find(card->name)) /* a release may bring a preset of the same name: the program's wins */
-            try_entry(s, &(struct entry){card->name, &card->preset->preset, card->preset}, rank);
-    }
-}
-
 /* By meaning: a preset of the scheme that is meant, one of the same family; else by letters. */
 static const char *nearest_of(const struct search *s, char *buffer)
 {
@@ -216,8 +197,15 @@ static void print(struct search *s)
     const char *nearest = NULL;
     if (!s->is_text)
         api_text_put(s->out, "{\"presets\":[");
-    for (int rank = 0; rank < N_RANKS; rank++)
-        print_rank(s, rank);
+    for (int rank = 0; rank < N_RANKS; rank++) {
+        for (size_t i = 0; i < pe_n_presets(); i++)
+            try_entry(s, &(struct entry){pe_preset_at(i)->name, pe_preset_at(i), NULL}, rank);
+        for (size_t i = 0; i < s->n_cards; i++) {
+            const struct api_stored_file *card = s->cards[i];
+            if (!pe_preset_find(card->name)) /* a release may bring a preset of the same name: the program's wins */
+                try_entry(s, &(struct entry){card->name, &card->preset->preset, card->preset}, rank);
+        }
+    }
     if (!s->n_found && s->n_words)
         nearest = nearest_of(s, buffer);
     if (s->is_text) {
@@ -247,23 +235,17 @@ static bool hold_cards(struct search *s)
     return true;
 }
 
-static void drop(struct search *s)
+/* With `query`, `scheme` or `limit`, or as text: those that match, the nearest name first. *type is the text's, NULL if
+ * it is none of these. False: refused. */
+static bool search(struct api_request *request, const char **type, struct api_text *text)
 {
-    const struct api_store *store = s->request->host->presets;
-    for (size_t i = 0; i < s->n_cards; i++)
-        store->drop_card(store->self, s->cards[i]);
-    free(s->cards);
-    free(s->query);
-    free(s->whole);
-    free(s->scheme);
-    free(s->limit);
-    free(s->format);
-}
-
-bool api_preset_search(struct api_request *request, enum pe_lang lang, const char **type, struct api_text *text)
-{
-    struct search s = {.request = request, .lang = lang, .out = text};
-    bool fine = read_search(&s);
+    struct search s = {.request = request, .lang = request->lang, .out = text};
+    const char *query = s.request->call->query;
+    struct api_problem *problem = &s.request->problem;
+    bool fine =
+        api_query_find(query, "query", &s.query, problem) && api_query_find(query, "scheme", &s.scheme, problem) &&
+        api_query_find(query, "limit", &s.limit, problem) && api_query_find(query, "format", &s.format, problem) &&
+        read_limit(&s) && read_scheme(&s) && read_words(&s);
     s.is_text =
         s.format ? strcmp(s.format, "text") == 0 : api_prefers(request->call->accept, "text/plain", api_json_type);
     bool is_search = s.is_text || s.query || s.scheme || s.limit;
@@ -272,6 +254,64 @@ bool api_preset_search(struct api_request *request, enum pe_lang lang, const cha
     fine = fine && (!is_search || hold_cards(&s));
     if (fine && is_search)
         print(&s);
-    drop(&s);
+    const struct api_store *store = s.request->host->presets;
+    for (size_t i = 0; i < s.n_cards; i++)
+        store->drop_card(store->self, s.cards[i]);
+    free(s.cards);
+    free(s.query);
+    free(s.whole);
+    free(s.scheme);
+    free(s.limit);
+    free(s.format);
     return fine;
+}
+
+/* ---- All of them ---- */
+
+static void print_presets(struct api_text *text, const void *about)
+{
+    api_text_put(text, "{\"presets\":[");
+    for (size_t i = 0; i < pe_n_presets(); i++) {
+        api_text_open(text, NULL, '{');
+        api_preset_print(text, pe_preset_at(i), *(const enum pe_lang *)about);
+        api_text_close(text, '}');
+    }
+    api_text_put(text, "]}");
+}
+
+static struct api_reply *list_of_program(enum pe_lang lang, const struct api_call *call)
+{
+    static struct api_document documents[PE_N_LANGS] = {
+        [PE_EN] = {.print = print_presets}, [PE_ZH] = {.print = print_presets}};
+    return api_reply_document(&documents[lang], &lang, call, "private, no-cache");
+}
+
+/* Those of the program are in one text, which is shared. */
+static struct api_reply *list_of_all(const struct api_store *store, enum pe_lang lang, const struct api_call *call)
+{
+    enum { END = sizeof "]}" - 1 };
+    struct api_reply *known = list_of_program(lang, NULL);
+    if (known->status != 200)
+        return known;
+    uint64_t length = known->body->length;
+    struct api_body *list = api_list_body_presets(store, known->body->bytes, (size_t)length - END);
+    api_reply_free(known);
+    if (!list || list->length > length)
+        return api_stored_headers(api_reply_packed(list, call), NULL);
+    list->drop(list); /* nothing is stored */
+    return list_of_program(lang, call);
+}
+
+struct api_reply *api_presets(struct api_request *request)
+{
+    struct api_text text;
+    const char *type; /* of a search */
+    if (!api_lang_of_query(request->call, &request->lang, &request->problem) || !search(request, &type, &text))
+        return NULL;
+    const struct api_store *store = request->host->presets;
+    enum pe_lang lang = request->lang;
+    if (type)
+        return api_stored_headers(api_reply_set_language(api_reply_text(200, type, &text), lang), NULL);
+    struct api_reply *reply = store ? list_of_all(store, lang, request->call) : list_of_program(lang, request->call);
+    return api_reply_set_language(reply, lang);
 }

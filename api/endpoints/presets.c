@@ -1,4 +1,4 @@
-/* GET /presets, and GET, PUT, DELETE /presets/{name}: public models by name, as requests that a client can send with
+/* GET, PUT, DELETE /presets/{name}: public models by name, as requests that a client can send with
  * POST, with notes in two languages; and those that clients have stored. */
 #include "api/endpoints/endpoints.h"
 #include "api/formats/format.h"
@@ -19,77 +19,22 @@ static void add_config(struct api_text *text, const struct pe_preset_layer *laye
     api_text_value(text, &config);
 }
 
-/* The layers of other types than the first; `config` shows the first. */
-static void add_layers(struct api_text *text, const struct pe_preset *preset)
-{
-    api_text_open(text, "layers", '[');
-    for (size_t i = 0; i < preset->n_layers; i++) {
-        api_text_open(text, NULL, '{');
-        api_text_member(text, "layer_type", preset->layers[i].layer_type);
-        add_config(text, &preset->layers[i]);
-        api_text_close(text, '}');
-    }
-    api_text_close(text, ']');
-}
-
 void api_preset_print(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang)
 {
     api_preset_about_in(text, preset, lang);
     api_text_aliases(text, preset->aliases);
     add_config(text, preset->layers);
-    if (preset->n_layers > 1)
-        add_layers(text, preset);
-}
-
-/* ---- The list ---- */
-
-static void print_presets(struct api_text *text, const void *about)
-{
-    api_text_put(text, "{\"presets\":[");
-    for (size_t i = 0; i < pe_n_presets(); i++) {
-        api_text_open(text, NULL, '{');
-        api_preset_print(text, pe_preset_at(i), *(const enum pe_lang *)about);
-        api_text_close(text, '}');
+    if (preset->n_layers > 1) {
+        /* The layers of other types than the first; `config` shows the first. */
+        api_text_open(text, "layers", '[');
+        for (size_t i = 0; i < preset->n_layers; i++) {
+            api_text_open(text, NULL, '{');
+            api_text_member(text, "layer_type", preset->layers[i].layer_type);
+            add_config(text, &preset->layers[i]);
+            api_text_close(text, '}');
+        }
+        api_text_close(text, ']');
     }
-    api_text_put(text, "]}");
-}
-
-static struct api_reply *list_of_program(enum pe_lang lang, const struct api_call *call)
-{
-    static struct api_document documents[PE_N_LANGS] = {
-        [PE_EN] = {.print = print_presets}, [PE_ZH] = {.print = print_presets}};
-    return api_reply_document(&documents[lang], &lang, call, "private, no-cache");
-}
-
-/* Those of the program are in one text, which is shared. */
-static struct api_reply *list_of_all(const struct api_store *store, enum pe_lang lang, const struct api_call *call)
-{
-    enum { END = sizeof "]}" - 1 };
-    struct api_reply *known = list_of_program(lang, NULL);
-    if (known->status != 200)
-        return known;
-    uint64_t length = known->body->length;
-    struct api_body *list = api_list_body_presets(store, known->body->bytes, (size_t)length - END);
-    api_reply_free(known);
-    if (!list || list->length > length)
-        return api_stored_headers(api_reply_packed(list, call), NULL);
-    list->drop(list); /* nothing is stored */
-    return list_of_program(lang, call);
-}
-
-struct api_reply *api_presets(struct api_request *request)
-{
-    struct api_text text;
-    const char *type; /* of a search */
-    if (!api_lang_of_query(request->call, &request->lang, &request->problem) ||
-        !api_preset_search(request, request->lang, &type, &text))
-        return NULL;
-    const struct api_store *store = request->host->presets;
-    enum pe_lang lang = request->lang;
-    if (type)
-        return api_stored_headers(api_reply_set_language(api_reply_text(200, type, &text), lang), NULL);
-    struct api_reply *reply = store ? list_of_all(store, lang, request->call) : list_of_program(lang, request->call);
-    return api_reply_set_language(reply, lang);
 }
 
 /* ---- Refusals ---- */
@@ -105,8 +50,6 @@ bool api_preset_absent(const struct api_store *store, const char *asked, struct 
     *problem->error.pointer = '\0';
     return false;
 }
-
-static struct api_reply *no_store(void) { return api_refusal(503, "this server stores no presets"); }
 
 static bool check_name(const char *name, struct api_problem *problem)
 {
@@ -282,16 +225,6 @@ static bool read_body(struct putting *p)
     return take_config(p);
 }
 
-static bool fail_config(struct putting *p, const struct pe_failure *err)
-{
-    const char *name = err->pointer + (*err->pointer == '/');
-    for (const char *const *row = api_form_names; *row; row++)
-        if (strcmp(*row, name) == 0)
-            return api_fail(&p->request->problem, 422, err->pointer,
-                            "%s is about one request, not about a preset; leave it out", name);
-    return api_fail_core(&p->request->problem, err);
-}
-
 static bool resolve(struct putting *p, struct pe_config **config)
 {
     const struct api_request *request = p->request;
@@ -307,7 +240,14 @@ static bool resolve(struct putting *p, struct pe_config **config)
     api_memory_settle(p->request);
     if (pe_config_new(&core, config, &err) == PE_OK)
         return true;
-    return !p->request->is_refused && fail_config(p, &err);
+    if (p->request->is_refused)
+        return false;
+    const char *name = err.pointer + (*err.pointer == '/');
+    for (const char *const *row = api_form_names; *row; row++)
+        if (strcmp(*row, name) == 0)
+            return api_fail(&p->request->problem, 422, err.pointer,
+                            "%s is about one request, not about a preset; leave it out", name);
+    return api_fail_core(&p->request->problem, &err);
 }
 
 /* The file's text; what has been resolved is not needed any more then. */
@@ -371,7 +311,7 @@ static struct api_reply *put(struct api_request *request)
 static struct api_reply *change(struct api_request *request, bool is_put)
 {
     if (!request->host->presets)
-        return no_store();
+        return api_refusal(503, "this server stores no presets");
     if (!check_name(request->path.name, &request->problem))
         return NULL;
     return is_put ? put(request) : api_stored_remove(request, request->host->presets, api_preset_absent);

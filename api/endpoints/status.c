@@ -64,20 +64,6 @@ static void add_limits(struct api_text *text, const struct api_host *host)
         api_text_count(text, limits[i].name, (int64_t)limits[i].value);
 }
 
-static void add_routes(struct api_text *text, struct api_request *request)
-{
-    const struct api_route *route;
-    api_text_open(text, "routes", '{');
-    for (size_t i = 0; (route = request->route_at(i)); i++) {
-        api_text_open(text, route->pattern, '[');
-        for (const struct api_method_row *row = api_methods; row->name; row++)
-            if (row->method & route->methods)
-                api_text_member(text, NULL, row->name);
-        api_text_close(text, ']');
-    }
-    api_text_close(text, '}');
-}
-
 /* It depends on the token, and options change with a restart, so no cache may store it. */
 struct api_reply *api_limits(struct api_request *request)
 {
@@ -88,7 +74,16 @@ struct api_reply *api_limits(struct api_request *request)
     add_limits(&text, request->host);
     api_text_flag(&text, "private", access != API_ACCESS_OPEN);
     api_text_flag(&text, "may_write", access == API_ACCESS_OPEN || access == API_ACCESS_WRITE);
-    add_routes(&text, request);
+    const struct api_route *route;
+    api_text_open(&text, "routes", '{');
+    for (size_t i = 0; (route = request->route_at(i)); i++) {
+        api_text_open(&text, route->pattern, '[');
+        for (const struct api_method_row *row = api_methods; row->name; row++)
+            if (row->method & route->methods)
+                api_text_member(&text, NULL, row->name);
+        api_text_close(&text, ']');
+    }
+    api_text_close(&text, '}');
     api_text_close(&text, '}');
     return api_reply_uncached(api_reply_text(200, api_json_type, &text));
 }

@@ -73,9 +73,9 @@ bool api_study_open(struct api_request *request)
     return api_memory_for_answering(request, &request->opening.source) && api_body_open(request);
 }
 
-struct api_reply *api_study_reply(struct api_request *request, const char *type, struct api_text *text,
-                                  bool has_language)
+struct api_reply *api_study_reply(struct api_request *request, struct api_text *text, bool has_language)
 {
+    const char *type = api_format_type(request->format);
     request->tagged_as = request->route->pattern;
     struct api_reply *reply =
         request->is_cacheable ? api_compute_document(request, type, text) : api_reply_text(200, type, text);

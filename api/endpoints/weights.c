@@ -159,7 +159,7 @@ static struct api_reply *put_named(struct api_request *request)
     uint64_t n_taken = api_memory_for_head(request->host, call, problem);
     struct api_tensors *tensors = n_taken ? api_tensors_parse(call->body, call->body_bytes, problem) : NULL;
     if (n_taken && request->host->take_memory)
-        request->host->give_memory(n_taken);
+        request->host->give_memory(request->host, n_taken);
     return tensors ? put(request, tensors) : NULL;
 }
 

@@ -89,21 +89,6 @@ static size_t elements_step(const struct pe_output *output, size_t width)
     return rows ? rows * (size_t)output->row_len : fits;
 }
 
-/* Elements that are computed as one unit stay in one piece; a piece holds as many such units as fit, or several periods
- * of them. */
-static void set_unit_step(struct api_segment *segment, const struct pe_output *output)
-{
-    size_t fits = API_PIECE_BYTES / segment->width;
-    if (output->most && output->most < fits)
-        fits = (size_t)output->most;
-    if (output->period <= fits) {
-        segment->step = (size_t)(fits / output->period * output->period);
-    } else if (output->unit <= API_UNIT_BYTES_MAX / segment->width) {
-        segment->step = (size_t)(output->unit < fits ? fits / output->unit * output->unit : output->unit);
-        segment->period = output->period;
-    }
-}
-
 void api_body_output(struct api_plan_body *stream, size_t index)
 {
     const struct pe_output *output = api_source_output(&stream->source, index);
@@ -113,8 +98,19 @@ void api_body_output(struct api_plan_body *stream, size_t index)
     size_t width = stream->format->width(stream, output);
     struct api_segment segment = {.output = output, .index = index, .count = count, .width = width, .period = count};
     segment.step = elements_step(output, width);
-    if (output->unit)
-        set_unit_step(&segment, output);
+    if (output->unit) {
+        /* Elements that are computed as one unit stay in one piece; a piece holds as many such units as fit, or several
+         * periods of them. */
+        size_t fits = API_PIECE_BYTES / segment.width;
+        if (output->most && output->most < fits)
+            fits = (size_t)output->most;
+        if (output->period <= fits) {
+            segment.step = (size_t)(fits / output->period * output->period);
+        } else if (output->unit <= API_UNIT_BYTES_MAX / segment.width) {
+            segment.step = (size_t)(output->unit < fits ? fits / output->unit * output->unit : output->unit);
+            segment.period = output->period;
+        }
+    }
     add_segment(stream, segment);
 }
 

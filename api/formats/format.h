@@ -118,6 +118,10 @@ struct api_format {
 extern const struct api_format *const api_formats[]; /* in order of preference */
 size_t api_n_formats(void);
 static inline const struct api_format *api_format_at(size_t i) { return api_formats[i]; }
+static inline const char *api_format_type(const struct api_format *f)
+{
+    return f->content_type ? f->content_type : f->media_type;
+}
 extern const char *const api_format_names[];    /* NULL-terminated */
 extern const char *const api_reduce_names[];    /* in the order of enum pe_reduce, NULL-terminated */
 void api_formats_print(char *out, size_t room); /* "application/json (json), …" for messages */

@@ -70,18 +70,6 @@ void api_json_plan(struct api_text *text, const struct api_request *request)
     }
 }
 
-static void begin_answer(const struct api_request *request, struct api_text *text)
-{
-    api_text_put(text, "{");
-    if (request->opening.source.plan)
-        api_json_plan(text, request);
-    for (size_t i = 0; i < request->opening.n_members; i++) {
-        api_text_name(text, request->opening.members[i].name);
-        api_text_add(text, request->opening.members[i].json, request->opening.members[i].n);
-    }
-    api_text_open(text, "tensors", '{');
-}
-
 void api_json_rest(struct api_text *text, const struct pe_plan *plan)
 {
     const char *names[PE_TERMS_MAX];
@@ -101,7 +89,14 @@ static bool open(struct api_request *request)
 {
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
-    begin_answer(request, &text);
+    api_text_put(&text, "{");
+    if (request->opening.source.plan)
+        api_json_plan(&text, request);
+    for (size_t i = 0; i < request->opening.n_members; i++) {
+        api_text_name(&text, request->opening.members[i].name);
+        api_text_add(&text, request->opening.members[i].json, request->opening.members[i].n);
+    }
+    api_text_open(&text, "tensors", '{');
     for (size_t i = 0; i < api_source_count(&request->opening.source); i++) {
         begin_tensor(&text, api_source_output(&request->opening.source, i));
         if (request->form.data && !add_numbers(request, &text, i))

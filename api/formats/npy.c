@@ -27,15 +27,6 @@ bool api_npy_check(const struct pe_output *output, const char *format, struct ap
                     pe_dtype_name(output->dtype), format, output->name);
 }
 
-static void add_dict(struct api_text *text, const struct pe_output *output)
-{
-    char descr[API_DESCR_BYTES];
-    api_text_format(text, "{'descr': '%s', 'fortran_order': False, 'shape': (", api_numpy_descr(output->dtype, descr));
-    for (unsigned i = 0; i < output->rank; i++)
-        api_text_format(text, i ? ", %" PRIu64 : "%" PRIu64, output->shape[i]);
-    api_text_put(text, output->rank == 1 ? ",), }" : "), }");
-}
-
 /* At most 8 axes of 20 digits: the header always fits version 1.0's 16 bits. Padded so that the elements start at a
  * multiple of 64. */
 void api_npy_head(struct api_text *text, const struct pe_output *output)
@@ -43,7 +34,11 @@ void api_npy_head(struct api_text *text, const struct pe_output *output)
     enum { PREFIX = 10, MULTIPLE = 64 };
     size_t begin = text->n;
     api_text_add(text, "\x93NUMPY\x01\x00\x00\x00", PREFIX);
-    add_dict(text, output);
+    char descr[API_DESCR_BYTES];
+    api_text_format(text, "{'descr': '%s', 'fortran_order': False, 'shape': (", api_numpy_descr(output->dtype, descr));
+    for (unsigned i = 0; i < output->rank; i++)
+        api_text_format(text, i ? ", %" PRIu64 : "%" PRIu64, output->shape[i]);
+    api_text_put(text, output->rank == 1 ? ",), }" : "), }");
     while (!text->state && (text->n - begin + 1) % MULTIPLE)
         api_text_put(text, " ");
     api_text_put(text, "\n");

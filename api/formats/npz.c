@@ -230,13 +230,6 @@ static bool add_part(struct api_request *request, struct npz *npz, size_t k)
     return fine;
 }
 
-/* The system zeroes each page on first use: if an answer is not read to its end, the rest costs nothing. */
-static bool add_notes(struct api_request *request, struct npz *npz)
-{
-    npz->notes = calloc((size_t)request->opening.stream->body.n_pieces, sizeof *npz->notes);
-    return (npz->notes && api_arena_own(&request->arena, npz->notes, free)) || api_fail_memory(&request->problem);
-}
-
 static struct npz *npz_new(struct api_arena *arena, size_t n)
 {
     struct npz *npz = api_arena_alloc(arena, sizeof *npz);
@@ -270,7 +263,11 @@ static bool open(struct api_request *request)
         api_body_output(request->opening.stream, i);
         npz->end += count * pe_dtype_size(entry->output->dtype);
     }
-    return add_part(request, npz, n) && add_notes(request, npz);
+    if (!add_part(request, npz, n))
+        return false;
+    /* The system zeroes each page on first use: if an answer is not read to its end, the rest costs nothing. */
+    npz->notes = calloc((size_t)request->opening.stream->body.n_pieces, sizeof *npz->notes);
+    return (npz->notes && api_arena_own(&request->arena, npz->notes, free)) || api_fail_memory(&request->problem);
 }
 
 /* ---- Making ---- */

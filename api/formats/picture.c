@@ -102,26 +102,22 @@ bool api_picture_shrink(struct api_picture *picture, uint64_t row_step, uint64_t
 
 /* ---- Range and rows ---- */
 
-static void measure_values(struct api_picture *p, double *least, double *greatest)
-{
-    for (size_t i = 0; i < p->n_rows; i++) {
-        read_row(p, i);
-        for (size_t j = 0; j < p->n_cols && !p->is_left; j++) {
-            if (!isfinite(p->values[j]))
-                continue;
-            *least = p->values[j] < *least ? p->values[j] : *least;
-            *greatest = p->values[j] > *greatest ? p->values[j] : *greatest;
-        }
-    }
-}
-
 /* A limit from the request may lie beyond all values; then the other limit is set to it. */
 void api_picture_measure(struct api_picture *picture, const struct api_form *form)
 {
     bool has_low = !isnan(form->vmin), has_high = !isnan(form->vmax);
     double least = HUGE_VAL, greatest = -HUGE_VAL;
-    if (!has_low || !has_high)
-        measure_values(picture, &least, &greatest);
+    if (!has_low || !has_high) {
+        for (size_t i = 0; i < picture->n_rows; i++) {
+            read_row(picture, i);
+            for (size_t j = 0; j < picture->n_cols && !picture->is_left; j++) {
+                if (!isfinite(picture->values[j]))
+                    continue;
+                least = picture->values[j] < least ? picture->values[j] : least;
+                greatest = picture->values[j] > greatest ? picture->values[j] : greatest;
+            }
+        }
+    }
     picture->has_range = (has_low && has_high) || least <= greatest;
     if (least > greatest)
         least = greatest = has_low ? form->vmin : has_high ? form->vmax : 0;

@@ -61,14 +61,6 @@ static void on_give(png_structp png, png_voidp bytes)
 
 /* ---- The file ---- */
 
-static void set_text(struct drawing *d)
-{
-    char key[] = "posenc";
-    png_text text = {.compression = PNG_TEXT_COMPRESSION_NONE, .key = key, .text = d->request.bytes};
-    text.text_length = strlen(d->request.bytes);
-    png_set_text(d->png, d->info, &text, 1);
-}
-
 static void write_head(struct drawing *d)
 {
     png_set_IHDR(d->png, d->info, (png_uint_32)d->width, (png_uint_32)d->height, 8, PNG_COLOR_TYPE_PALETTE,
@@ -83,8 +75,12 @@ static void write_head(struct drawing *d)
     const png_byte transparent = 0;
     png_set_PLTE(d->png, d->info, palette, 1 + API_COLOURS);
     png_set_tRNS(d->png, d->info, &transparent, 1, NULL);
-    if (d->request.n)
-        set_text(d);
+    if (d->request.n) {
+        char key[] = "posenc";
+        png_text text = {.compression = PNG_TEXT_COMPRESSION_NONE, .key = key, .text = d->request.bytes};
+        text.text_length = strlen(d->request.bytes);
+        png_set_text(d->png, d->info, &text, 1);
+    }
     png_write_info(d->png, d->info);
 }
 

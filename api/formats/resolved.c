@@ -96,23 +96,17 @@ static void add_form(struct api_text *text, const struct api_request *request, c
     api_text_real(text, picture->high);
 }
 
-/* The code point at *p, which is valid UTF-8; moves *p past it. */
-static uint32_t next_code(const char **p)
-{
-    uint8_t lead = (uint8_t) * (*p)++;
-    unsigned n_more = lead < 0x80 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
-    uint32_t code = n_more ? lead & (0x3fU >> n_more) : lead;
-    while (n_more-- > 0)
-        code = code << 6 | ((uint8_t) * (*p)++ & 0x3f);
-    return code;
-}
-
 /* tEXt is Latin-1, so characters beyond ASCII are escaped; in our JSON they occur only in strings. */
 static void add_ascii(struct api_text *text, const struct api_text *from)
 {
     for (const char *p = from->bytes, *end = p + from->n; p < end;) {
         const char *start = p;
-        uint32_t code = next_code(&p);
+        /* The code point at *p, which is valid UTF-8; moves *p past it. */
+        uint8_t lead = (uint8_t)*p++;
+        unsigned n_more = lead < 0x80 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+        uint32_t code = n_more ? lead & (0x3fU >> n_more) : lead;
+        while (n_more-- > 0)
+            code = code << 6 | ((uint8_t)*p++ & 0x3f);
         if (code < 0x80)
             api_text_add(text, start, 1);
         else if (code < 0x10000)

@@ -39,39 +39,6 @@ static void add_plan(struct api_text *text, const struct api_request *request)
         api_text_format(text, "%s%s%s", i ? "," : ",\"terms\":\"", names[i], i + 1 < n ? "" : "\"");
 }
 
-/* A member that is a string is that text, any other its JSON. */
-static void add_member(struct api_text *text, const struct api_member *member)
-{
-    api_text_name(text, member->name);
-    if (*member->json == '"')
-        api_text_add(text, member->json, member->n);
-    else
-        api_text_string_n(text, member->json, member->n);
-}
-
-/* All values are strings, as the format wants them; "pt" tells the usual loaders that the tensors are plain row-major
- * ones. */
-static void add_metadata(struct api_text *text, const struct api_request *request)
-{
-    api_text_put(text, "{\"__metadata__\":{\"format\":\"pt\"");
-    if (request->opening.source.plan)
-        add_plan(text, request);
-    for (size_t i = 0; i < request->opening.n_members; i++)
-        add_member(text, &request->opening.members[i]);
-    api_text_put(text, "}");
-}
-
-/* Closes the header, pads it with spaces to a multiple of 8 and writes its length in front. */
-static void finish_header(struct api_text *text)
-{
-    enum { PREFIX = 8 };
-    api_text_put(text, "}");
-    while (!text->state && text->n % 8)
-        api_text_put(text, " ");
-    for (unsigned i = 0; i < PREFIX && !text->state; i++)
-        text->bytes[i] = (char)((text->n - PREFIX) >> 8 * i & 0xff);
-}
-
 static void sort(const struct api_request *request, struct entries *entries)
 {
     entries->n = api_source_count(&request->opening.source);
@@ -85,7 +52,20 @@ static void sort(const struct api_request *request, struct entries *entries)
 static uint64_t add_header(struct api_text *text, const struct api_request *request, const struct entries *entries)
 {
     api_text_add(text, "\0\0\0\0\0\0\0", 8);
-    add_metadata(text, request);
+    /* All values are strings, as the format wants them; "pt" tells the usual loaders that the tensors are plain
+     * row-major ones. */
+    api_text_put(text, "{\"__metadata__\":{\"format\":\"pt\"");
+    if (request->opening.source.plan)
+        add_plan(text, request);
+    for (size_t i = 0; i < request->opening.n_members; i++) {
+        /* A member that is a string is that text, any other its JSON. */
+        api_text_name(text, request->opening.members[i].name);
+        if (*request->opening.members[i].json == '"')
+            api_text_add(text, request->opening.members[i].json, request->opening.members[i].n);
+        else
+            api_text_string_n(text, request->opening.members[i].json, request->opening.members[i].n);
+    }
+    api_text_put(text, "}");
     uint64_t end = 0;
     for (size_t i = 0; i < entries->n; i++) {
         const struct pe_output *output = entries->at[i].output;
@@ -97,7 +77,13 @@ static uint64_t add_header(struct api_text *text, const struct api_request *requ
         api_text_shape(text, output->shape, output->rank);
         api_text_format(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
     }
-    finish_header(text);
+    /* Closes the header, pads it with spaces to a multiple of 8 and writes its length in front. */
+    enum { PREFIX = 8 };
+    api_text_put(text, "}");
+    while (!text->state && text->n % 8)
+        api_text_put(text, " ");
+    for (unsigned i = 0; i < PREFIX && !text->state; i++)
+        text->bytes[i] = (char)((text->n - PREFIX) >> 8 * i & 0xff);
     return end;
 }
 

@@ -21,8 +21,6 @@ struct drawing {
     unsigned ink, paper;    /* colour indices set in the terminal now; 0: its default */
 };
 
-/* ---- Characters ---- */
-
 /* ---- Half blocks ---- */
 
 /* Writes a colour only when it changes. which: 38 foreground, 48 background (ECMA-48's SGR, with 24 bits as ISO 8613-6
@@ -40,19 +38,15 @@ static void set_colour(struct drawing *d, int which, unsigned *now, unsigned ind
     api_text_format(&d->out, "\033[%d;2;%d;%d;%dm", which, c.red, c.green, c.blue);
 }
 
-/* The coloured half is drawn in the foreground; a transparent half shows the terminal's background. */
-static void put_cell(struct drawing *d, unsigned upper, unsigned lower)
-{
-    set_colour(d, 48, &d->paper, upper ? lower : 0);
-    if (upper || lower)
-        set_colour(d, 38, &d->ink, upper ? upper : lower);
-    api_text_put(&d->out, upper ? "▀" : lower ? "▄" : " ");
-}
-
 static void put_blocks(struct drawing *d)
 {
-    for (size_t j = 0; j < d->picture.n_cols; j++)
-        put_cell(d, d->upper[j], d->lower[j]);
+    for (size_t j = 0; j < d->picture.n_cols; j++) {
+        /* The coloured half is drawn in the foreground; a transparent half shows the terminal's background. */
+        set_colour(d, 48, &d->paper, d->upper[j] ? d->lower[j] : 0);
+        if (d->upper[j] || d->lower[j])
+            set_colour(d, 38, &d->ink, d->upper[j] ? d->upper[j] : d->lower[j]);
+        api_text_put(&d->out, d->upper[j] ? "▀" : d->lower[j] ? "▄" : " ");
+    }
     api_text_put(&d->out, "\033[0m\n");
     d->ink = d->paper = 0;
 }
@@ -90,11 +84,6 @@ static void put_steps(struct drawing *d)
         api_text_format(&d->out, ", 1 column in %" PRIu64, p->col_step);
 }
 
-static bool fail_cmap(struct api_problem *problem)
-{
-    return api_fail(problem, 422, "/cmap", "cmap has no meaning beside ascii: plain characters have no colours");
-}
-
 static bool prepare(struct drawing *d, const struct api_form *form, struct api_problem *problem)
 {
     uint64_t columns = (uint64_t)api_form_integer(form->columns, COLUMNS_USUAL);
@@ -111,7 +100,8 @@ static bool open(struct api_request *request)
     const struct api_form *form = &request->form;
     struct drawing d = {.cmap = api_form_cmap(form)};
     if (form->ascii && form->cmap >= 0)
-        return fail_cmap(&request->problem);
+        return api_fail(&request->problem, 422, "/cmap",
+                        "cmap has no meaning beside ascii: plain characters have no colours");
     api_text_init(&d.out, API_TEXT_MAX);
     bool fine = api_picture_init(&d.picture, request) && prepare(&d, form, &request->problem);
     if (fine) {

@@ -116,16 +116,13 @@ static const struct pe_gguf_key *row_of(const char *name, size_t n)
     return pe_gguf_key_find(behind);
 }
 
-static bool is_of_rope(const char *name, size_t n)
-{
-    const char *dot = memchr(name, '.', n);
-    return dot && n - (size_t)(dot + 1 - name) > 5 && memcmp(dot + 1, "rope.", 5) == 0;
-}
-
 /* Is it about positions, whatever the architecture? */
 static bool is_wanted(const char *name, size_t n)
 {
-    return is_word(name, n, architecture) || is_word(name, n, alignment) || row_of(name, n) || is_of_rope(name, n);
+    if (is_word(name, n, architecture) || is_word(name, n, alignment) || row_of(name, n))
+        return true;
+    const char *dot = memchr(name, '.', n);
+    return dot && n - (size_t)(dot + 1 - name) > 5 && memcmp(dot + 1, "rope.", 5) == 0;
 }
 
 /* The client has disconnected, so this refusal is not sent. */
@@ -241,19 +238,6 @@ static int by_place(const void *left, const void *right)
     return (a->name > b->name) - (a->name < b->name);
 }
 
-static bool check_twice(struct head *h)
-{
-    qsort(h->kept, h->n_kept, sizeof *h->kept, by_name);
-    for (size_t i = 1; i < h->n_kept; i++)
-        if (by_name(&h->kept[i - 1], &h->kept[i]) == 0) {
-            h->item = h->kept[i].name;
-            h->n_item = h->kept[i].n;
-            return fail_item(h, "is there twice");
-        }
-    qsort(h->kept, h->n_kept, sizeof *h->kept, by_place);
-    return true;
-}
-
 static bool walk_keys(struct head *h)
 {
     enum { KEY_BYTES_MIN = 8 + 1 + 4 + 1 };
@@ -264,7 +248,15 @@ static bool walk_keys(struct head *h)
     for (uint64_t i = 0; i < h->n_keys; i++)
         if (!walk_key(h))
             return false;
-    return check_twice(h);
+    qsort(h->kept, h->n_kept, sizeof *h->kept, by_name);
+    for (size_t i = 1; i < h->n_kept; i++)
+        if (by_name(&h->kept[i - 1], &h->kept[i]) == 0) {
+            h->item = h->kept[i].name;
+            h->n_item = h->kept[i].n;
+            return fail_item(h, "is there twice");
+        }
+    qsort(h->kept, h->n_kept, sizeof *h->kept, by_place);
+    return true;
 }
 
 static const struct kept *find(const struct head *h, const char *name)
@@ -336,21 +328,6 @@ static bool fail_tensor(struct head *h, int i, const char *what)
                        pe_text(what));
 }
 
-static bool keep_tensor(struct head *h, int i, uint64_t n_dimensions, uint64_t count, uint64_t type, uint64_t offset)
-{
-    struct found *found = &h->tensors[i];
-    if (found->is_there)
-        return fail_item(h, "is there twice");
-    if (n_dimensions != 1)
-        return fail_tensor(h, i, "has not one dimension");
-    if (type != 0)
-        return fail_tensor(h, i, "is not stored as f32");
-    if (count > ELEMENTS_MAX)
-        return fail_tensor(h, i, "has more than 65536 numbers");
-    *found = (struct found){true, count, offset};
-    return true;
-}
-
 /* False also where it is cut, which is no failure: h->is_cut. */
 static bool walk_tensor(struct head *h)
 {
@@ -373,7 +350,19 @@ static bool walk_tensor(struct head *h)
         count = take(h, 8);
     uint64_t type = take(h, 4), offset = take(h, 8);
     int i = tensor_of(h->item, h->n_item);
-    return i < 0 || keep_tensor(h, i, n_dimensions, count, type, offset);
+    if (i < 0)
+        return true;
+    struct found *found = &h->tensors[i];
+    if (found->is_there)
+        return fail_item(h, "is there twice");
+    if (n_dimensions != 1)
+        return fail_tensor(h, i, "has not one dimension");
+    if (type != 0)
+        return fail_tensor(h, i, "is not stored as f32");
+    if (count > ELEMENTS_MAX)
+        return fail_tensor(h, i, "has more than 65536 numbers");
+    *found = (struct found){true, count, offset};
+    return true;
 }
 
 static bool walk_tensors(struct head *h)

@@ -337,17 +337,12 @@ static const struct api_input inputs[] = {
 
 enum { N_INPUTS = sizeof inputs / sizeof inputs[0] };
 
-static void print_accepted(char *out, size_t room)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < N_INPUTS && used < room; i++)
-        used += (size_t)snprintf(out + used, room - used, "%s%s", i ? ", " : "", inputs[i].media_type);
-}
-
 static bool fail_media_type(struct api_problem *problem, const char *pointer, const char *what)
 {
     char list[256];
-    print_accepted(list, sizeof list);
+    size_t used = 0;
+    for (size_t i = 0; i < N_INPUTS && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", inputs[i].media_type);
     api_fail(problem, 415, pointer, "%s; bodies are read as: %s", pe_text(what), list);
     api_problem_header(problem, "Accept-Post", list);
     return false;

@@ -237,23 +237,6 @@ static void reorder(char *dst, const char *src, const struct header *h, size_t s
     }
 }
 
-static bool set_data(struct api_arena *arena, const struct header *h, bool swapped, const char *data,
-                     struct pe_tensor *tensor, struct api_problem *problem)
-{
-    size_t size = pe_dtype_size(tensor->dtype);
-    tensor->data = data;
-    if (!(swapped && size > 1) && !(h->fortran_order && h->rank > 1))
-        return true;
-    uint64_t count = 0;
-    pe_shape_count(h->shape, h->rank, &count);
-    char *copy = api_arena_array(arena, (size_t)count, size);
-    if (!copy)
-        return api_fail_memory(problem);
-    reorder(copy, data, h, size, swapped, count);
-    tensor->data = copy;
-    return true;
-}
-
 bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, struct pe_tensor *tensor,
                    struct api_problem *problem)
 {
@@ -281,7 +264,20 @@ bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, str
         return false;
     tensor->rank = h.rank;
     memcpy(tensor->shape, h.shape, sizeof h.shape);
-    return check_size(file, &h, tensor->dtype, data, problem) && set_data(arena, &h, swapped, data, tensor, problem);
+    if (!check_size(file, &h, tensor->dtype, data, problem))
+        return false;
+    size_t size = pe_dtype_size(tensor->dtype);
+    tensor->data = data;
+    if (!(swapped && size > 1) && !(h.fortran_order && h.rank > 1))
+        return true;
+    uint64_t count = 0;
+    pe_shape_count(h.shape, h.rank, &count);
+    char *copy = api_arena_array(arena, (size_t)count, size);
+    if (!copy)
+        return api_fail_memory(problem);
+    reorder(copy, data, &h, size, swapped, count);
+    tensor->data = copy;
+    return true;
 }
 
 /* A body of one .npy file: the endpoint's main tensor. The rest of the request is in the query. */

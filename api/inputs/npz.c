@@ -80,22 +80,17 @@ static bool find_directory(struct archive *a)
     return true;
 }
 
-/* The tensor's name, without the ".npy". */
-static bool read_name(struct api_request *request, const struct archive *a, const char *central, struct entry *entry)
+static bool read_entry(struct api_request *request, const struct archive *a, const char *central, struct entry *entry)
 {
+    /* The tensor's name, without the ".npy". */
     const char *name = central + CENTRAL_BYTES;
     size_t n = load(central + 28, 2);
     if (n <= 4 || memcmp(name + n - 4, ".npy", 4) != 0 || memchr(name, '\0', n))
         return api_fail(a->problem, 415, "", "\"%.*s\" in the .npz file is not a .npy file", n < 64 ? (int)n : 64,
                         name);
     entry->name = api_arena_string(&request->arena, name, n - 4);
-    return entry->name || api_fail_memory(a->problem);
-}
-
-static bool read_entry(struct api_request *request, const struct archive *a, const char *central, struct entry *entry)
-{
-    if (!read_name(request, a, central, entry))
-        return false;
+    if (!entry->name)
+        return api_fail_memory(a->problem);
     if (load(central + 8, 2) & FLAG_ENCRYPTED)
         return fail_entry(a, 415, entry, "is encrypted");
     if (load(central + 10, 2) != METHOD_STORED)

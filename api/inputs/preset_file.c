@@ -208,30 +208,27 @@ static bool take_name(const struct api_request *request, const char *asked, stru
     return pe_preset_name(asked, &name, &err) == PE_OK || api_fail_preset(request->presets, &name, &err, problem);
 }
 
-static bool look_up(struct api_request *request, struct pe_value *value, struct api_problem *problem)
-{
-    const struct api_store *store = request->presets;
-    const struct api_stored_file *file = NULL;
-    struct api_wanted wanted = {.name = value->string, .must_not_block = request->must_not_block};
-    enum api_found found = store->find(store->self, &wanted, &file);
-    switch (found) {
-    case API_FOUND: return put(request, value, file, problem);
-    case API_FOUND_LATER: return !(request->is_late = true);
-    case API_FOUND_UNKNOWN:
-    case API_FOUND_TOO_LARGE:
-    case API_FOUND_NO_ROOM:
-    case API_FOUND_BUSY: return api_fail_stored_unknown(problem, "/preset", store, found, value->string);
-    default: return take_name(request, value->string, problem);
-    }
-}
-
 static bool take(struct api_request *request, struct pe_field *fields, size_t n_fields, struct api_problem *problem)
 {
     for (size_t i = 0; request->presets && i < n_fields; i++) {
         struct pe_value *value = &fields[i].value;
         if (!api_is(fields[i].name, "preset"))
             continue;
-        return value->kind != PE_STRING || pe_preset_find(value->string) || look_up(request, value, problem);
+        if (value->kind != PE_STRING || pe_preset_find(value->string))
+            return true;
+        const struct api_store *store = request->presets;
+        const struct api_stored_file *file = NULL;
+        struct api_wanted wanted = {.name = value->string, .must_not_block = request->must_not_block};
+        enum api_found found = store->find(store->self, &wanted, &file);
+        switch (found) {
+        case API_FOUND: return put(request, value, file, problem);
+        case API_FOUND_LATER: return !(request->is_late = true);
+        case API_FOUND_UNKNOWN:
+        case API_FOUND_TOO_LARGE:
+        case API_FOUND_NO_ROOM:
+        case API_FOUND_BUSY: return api_fail_stored_unknown(problem, "/preset", store, found, value->string);
+        default: return take_name(request, value->string, problem);
+        }
     }
     return true;
 }

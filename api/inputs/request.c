@@ -54,7 +54,7 @@ void api_request_drop(struct api_request *request)
     api_arena_drop(&request->arena);
     request->n_fields = 0;
     if (request->n_taken)
-        request->host->give_memory(request->n_taken);
+        request->host->give_memory(request->host, request->n_taken);
     request->n_taken = 0;
 }
 

@@ -39,13 +39,6 @@ static bool fail_entry(const struct file *f, int status, const char *name, const
 
 /* ---- One entry ---- */
 
-static bool fail_dtype(const struct file *f, const char *name)
-{
-    char what[192];
-    snprintf(what, sizeof what, pe_text("its dtype is not one of %s"), api_safetensors_dtypes);
-    return fail_entry(f, 422, name, what);
-}
-
 /* A list of at most n_max integers, each at least 0. */
 static bool read_sizes(const json_t *list, uint64_t *sizes, size_t n_max, size_t *n)
 {
@@ -61,16 +54,6 @@ static bool read_sizes(const json_t *list, uint64_t *sizes, size_t n_max, size_t
     return true;
 }
 
-/* A tensor whose rank and dtype are known. */
-static bool read_complex(struct file *f, const char *name, const json_t *json, struct pe_tensor *tensor)
-{
-    char pointer[PE_POINTER_MAX] = "";
-    if (strcmp(json_string_value(json_object_get(json, "dtype")), "C64") != 0)
-        return true;
-    api_pointer_push(pointer, name, strlen(name));
-    return api_complex_shape(pointer, tensor->shape, &tensor->rank, f->problem);
-}
-
 static bool read_entry(struct file *f, const char *name, const json_t *json)
 {
     struct api_safetensor *entry = &f->found->entries[f->found->n_entries];
@@ -81,8 +64,11 @@ static bool read_entry(struct file *f, const char *name, const json_t *json)
         return fail_entry(f, 400, name, "it must have exactly dtype, shape and data_offsets");
     const char *dtype = json_string_value(json_object_get(json, "dtype")); /* C64: pairs of F32 */
     entry->tensor.dtype = strcmp(dtype, "C64") == 0 ? PE_F32 : api_dtype_find(API_SAFETENSORS, dtype);
-    if (entry->tensor.dtype == PE_DTYPE_NONE)
-        return fail_dtype(f, name);
+    if (entry->tensor.dtype == PE_DTYPE_NONE) {
+        char what[192];
+        snprintf(what, sizeof what, pe_text("its dtype is not one of %s"), api_safetensors_dtypes);
+        return fail_entry(f, 422, name, what);
+    }
     if (!read_sizes(json_object_get(json, "shape"), entry->tensor.shape, PE_RANK_MAX, &rank))
         return fail_entry(f, 400, name, "its shape is not a list of at most 8 integers");
     if (!read_sizes(json_object_get(json, "data_offsets"), offsets, 2, &n) || n != 2)
@@ -91,7 +77,11 @@ static bool read_entry(struct file *f, const char *name, const json_t *json)
     entry->begin = offsets[0];
     entry->end = offsets[1];
     f->found->n_entries++;
-    return read_complex(f, name, json, &entry->tensor);
+    char pointer[PE_POINTER_MAX] = "";
+    if (strcmp(json_string_value(json_object_get(json, "dtype")), "C64") != 0)
+        return true;
+    api_pointer_push(pointer, name, strlen(name));
+    return api_complex_shape(pointer, entry->tensor.shape, &entry->tensor.rank, f->problem);
 }
 
 /* ---- The header ---- */
@@ -183,27 +173,22 @@ static int compare(const void *left, const void *right)
     return a->end < b->end ? -1 : a->end > b->end;
 }
 
-static bool check_entry(const struct file *f, const struct api_safetensor *entry, uint64_t expected_begin)
-{
-    uint64_t count, bytes;
-    if (entry->begin != expected_begin || entry->end < entry->begin)
-        return fail_entry(f, 400, entry->name, "its data_offsets leave a hole, overlap, or end before they begin");
-    if (!pe_shape_count(entry->tensor.shape, entry->tensor.rank, &count) ||
-        __builtin_mul_overflow(count, pe_dtype_size(entry->tensor.dtype), &bytes) || bytes != entry->end - entry->begin)
-        return fail_entry(f, 400, entry->name, "its shape does not need the bytes its data_offsets give");
-    if (entry->end > f->data_bytes)
-        return fail_entry(f, 400, entry->name, "its data_offsets pass the end of the file");
-    return true;
-}
-
 static bool check_layout(struct file *f)
 {
     uint64_t end = 0;
     struct api_safetensor *entries = f->found->entries;
     qsort(entries, f->found->n_entries, sizeof entries[0], compare);
     for (size_t i = 0; i < f->found->n_entries; i++) {
-        if (!check_entry(f, &entries[i], end))
-            return false;
+        uint64_t count, bytes;
+        if (entries[i].begin != end || entries[i].end < entries[i].begin)
+            return fail_entry(f, 400, entries[i].name,
+                              "its data_offsets leave a hole, overlap, or end before they begin");
+        if (!pe_shape_count(entries[i].tensor.shape, entries[i].tensor.rank, &count) ||
+            __builtin_mul_overflow(count, pe_dtype_size(entries[i].tensor.dtype), &bytes) ||
+            bytes != entries[i].end - entries[i].begin)
+            return fail_entry(f, 400, entries[i].name, "its shape does not need the bytes its data_offsets give");
+        if (entries[i].end > f->data_bytes)
+            return fail_entry(f, 400, entries[i].name, "its data_offsets pass the end of the file");
         end = entries[i].end;
         entries[i].tensor.data = f->data + entries[i].begin;
     }

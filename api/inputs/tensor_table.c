@@ -63,19 +63,6 @@ static void print_place(struct api_window *window, const struct place *place, bo
     api_window_add(window, text.bytes, text.n);
 }
 
-/* Runs once, when the file is stored, so that requests find tensors in it without a full scan. */
-static void put_in_order(struct api_tensors *kept)
-{
-    struct api_window window = api_window_of_length();
-    qsort(kept->places, kept->n, sizeof *kept->places, compare);
-    for (size_t i = 0; i < kept->n; i++) {
-        print_place(&window, &kept->places[i], i == 0);
-        kept->places[i].text_end = (size_t)window.at;
-        kept->by_ending[i] = (uint32_t)i;
-    }
-    qsort_r(kept->by_ending, kept->n, sizeof *kept->by_ending, compare_places, kept->places);
-}
-
 /* One block of memory, because the JSON tree of a header is many times as large. */
 static struct api_tensors *keep(const struct api_safetensors *found, const char *bytes)
 {
@@ -97,7 +84,15 @@ static struct api_tensors *keep(const struct api_safetensors *found, const char 
         kept->places[i].tensor.data = NULL;
         name = stpcpy(name, entry->name) + 1;
     }
-    put_in_order(kept);
+    /* Runs once, when the file is stored, so that requests find tensors in it without a full scan. */
+    struct api_window window = api_window_of_length();
+    qsort(kept->places, kept->n, sizeof *kept->places, compare);
+    for (size_t i = 0; i < kept->n; i++) {
+        print_place(&window, &kept->places[i], i == 0);
+        kept->places[i].text_end = (size_t)window.at;
+        kept->by_ending[i] = (uint32_t)i;
+    }
+    qsort_r(kept->by_ending, kept->n, sizeof *kept->by_ending, compare_places, kept->places);
     return kept;
 }
 

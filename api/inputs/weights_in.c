@@ -87,24 +87,20 @@ static bool fail_absent(const struct adding *a)
                     a->name);
 }
 
-static bool fail_found(const struct adding *a, enum api_found found)
-{
-    switch (found) {
-    case API_FOUND_LATER: return !(a->request->is_late = true);
-    case API_FOUND_UNKNOWN:
-    case API_FOUND_TOO_LARGE:
-    case API_FOUND_NO_ROOM:
-    case API_FOUND_BUSY: return api_fail_stored_unknown(a->problem, a->pointer, a->store, found, a->name);
-    default: return fail_absent(a);
-    }
-}
-
 static bool find_file(struct adding *a)
 {
     struct api_wanted wanted = {.name = a->name, .sha256 = a->sha256, .must_not_block = a->request->must_not_block};
     enum api_found found = a->store ? a->store->find(a->store->self, &wanted, &a->weights) : API_FOUND_NOTHING;
-    if (found != API_FOUND)
-        return fail_found(a, found);
+    if (found != API_FOUND) {
+        switch (found) {
+        case API_FOUND_LATER: return !(a->request->is_late = true);
+        case API_FOUND_UNKNOWN:
+        case API_FOUND_TOO_LARGE:
+        case API_FOUND_NO_ROOM:
+        case API_FOUND_BUSY: return api_fail_stored_unknown(a->problem, a->pointer, a->store, found, a->name);
+        default: return fail_absent(a);
+        }
+    }
     if (!api_request_hold_file(a->request, a->store, a->weights))
         return api_fail_memory(a->problem);
     a->request->stored = a->weights;
@@ -187,14 +183,6 @@ static bool fail_map_name(const struct adding *a, const char *pointer, const cha
                     a->scheme, field, nearest ? nearest : list);
 }
 
-static bool fail_map_target(const struct adding *a, const char *pointer, const char *target)
-{
-    char list[320];
-    list_tensors(a->weights->tensors, list, sizeof list);
-    return api_fail(a->problem, 422, pointer, "the stored weights \"%.64s\" have no tensor \"%.64s\"; they have: %s",
-                    a->name, target, list);
-}
-
 static bool add_mapped(struct adding *a, const struct pe_field *entry)
 {
     char pointer[PE_POINTER_MAX] = "/weights/map";
@@ -208,8 +196,13 @@ static bool add_mapped(struct adding *a, const struct pe_field *entry)
         return api_fail(a->problem, 422, pointer, "map gives each tensor the name it has in the file, a string");
     if (api_request_find(a->request, entry->name))
         return api_fail(a->problem, 422, pointer, "%s is sent with the request and mapped; give it once", entry->name);
-    if (!api_tensors_find(a->weights->tensors, entry->value.string, &i))
-        return fail_map_target(a, pointer, entry->value.string);
+    if (!api_tensors_find(a->weights->tensors, entry->value.string, &i)) {
+        char list[320];
+        list_tensors(a->weights->tensors, list, sizeof list);
+        return api_fail(a->problem, 422, pointer,
+                        "the stored weights \"%.64s\" have no tensor \"%.64s\"; they have: %s", a->name,
+                        entry->value.string, list);
+    }
     return add_tensor(a, entry->name, i);
 }
 

@@ -70,12 +70,12 @@ struct api_json_error {
     json_error_t library; /* holds the text */
 };
 
-/* Call before any thread starts: sets the seed of jansson's hash tables. */
-void api_json_setup(void);
-
 /* The tree of a whole text, or NULL. The arena owns the tree and frees it: json_decref must not be called. flags are
  * jansson's; a name that occurs twice is always an error. */
 json_t *api_json_load(struct api_arena *arena, const char *text, size_t n, size_t flags, struct api_json_error *error);
+
+/* A value as text (freed with free). flags are jansson's. NULL: no memory. */
+char *api_json_text(const json_t *value, size_t flags);
 
 /* ---- members.c --------------------------------------------------------------------------------------------------- */
 

@@ -10,9 +10,11 @@
 #include "core/outside.h"
 
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 enum { ASK_BYTES = 1 << 20 };
 
@@ -147,26 +149,6 @@ static bool lifted_grow(struct api_scan *scan)
     return true;
 }
 
-static bool record(struct scanner *s, struct api_lifted lifted, const char *behind, struct api_problem *problem)
-{
-    struct api_scan *scan = s->scan;
-    if (scan->n_lifted == API_ARRAYS_MAX)
-        return fail_here(s, 413, "too many lists of numbers in one request", problem);
-    if (scan->n_lifted == scan->lifted_room && !lifted_grow(scan))
-        return api_fail_memory(problem);
-    char stand_in[24];
-    lifted.skeleton_at = s->n;
-    lifted.skeleton_bytes = (size_t)snprintf(stand_in, sizeof stand_in, "[%zu]", scan->n_lifted);
-    scan->lifted[scan->n_lifted++] = lifted;
-    count(s, lifted.skeleton_bytes);
-    /* Copies the text before an extracted list, and writes the stand-in. */
-    struct api_text *replaced = &s->scan->replaced;
-    api_text_add(replaced, s->kept, (size_t)(s->p - s->kept));
-    api_text_put(replaced, stand_in);
-    s->kept = behind;
-    return true;
-}
-
 /* ---- The pass ---- */
 
 static bool open_bracket(struct scanner *s, struct api_problem *problem)
@@ -208,8 +190,21 @@ static bool take_list(struct scanner *s, struct api_problem *problem)
         s->scan->numbers.n = lifted.first;
         return open_bracket(s, problem);
     }
-    if (!record(s, lifted, p, problem))
-        return false;
+    struct api_scan *scan = s->scan;
+    if (scan->n_lifted == API_ARRAYS_MAX)
+        return fail_here(s, 413, "too many lists of numbers in one request", problem);
+    if (scan->n_lifted == scan->lifted_room && !lifted_grow(scan))
+        return api_fail_memory(problem);
+    char stand_in[24];
+    lifted.skeleton_at = s->n;
+    lifted.skeleton_bytes = (size_t)snprintf(stand_in, sizeof stand_in, "[%zu]", scan->n_lifted);
+    scan->lifted[scan->n_lifted++] = lifted;
+    count(s, lifted.skeleton_bytes);
+    /* Copies the text before an extracted list, and writes the stand-in. */
+    struct api_text *replaced = &s->scan->replaced;
+    api_text_add(replaced, s->kept, (size_t)(s->p - s->kept));
+    api_text_put(replaced, stand_in);
+    s->kept = p;
     s->p = p;
     return true;
 }
@@ -340,9 +335,13 @@ static void *allocate_for(struct load *load, size_t n)
     return place;
 }
 
+/* The functions that the program had set for itself before ours. */
+static _Atomic(json_malloc_t) malloc_of_program = malloc;
+static _Atomic(json_free_t) free_of_program = free;
+
 static void *allocate(size_t n)
 {
-    void *place = current ? allocate_for(current, n) : malloc(n);
+    void *place = current ? allocate_for(current, n) : malloc_of_program(n);
     if (place)
         pe_outside_wrote(place, n);
     return place;
@@ -351,17 +350,37 @@ static void *allocate(size_t n)
 static void release(void *place)
 {
     if (!current)
-        free(place);
+        free_of_program(place);
 }
 
-/* Runs at the start of every program that reads JSON, tests included: trees from another allocator would never be
- * freed. */
-__attribute__((constructor)) static void set_allocator(void) { json_set_alloc_funcs(allocate, release); }
-
-void api_json_setup(void)
+/* The program that has called us may use jansson too, so this waits until there is something to read, and passes on
+ * what is not ours. Threads may do it at the same time: each writes the same pointers, ours never among them.
+ *
+ * Hash seeds are random, so that a client cannot prepare names that collide; members keep the order of the text anyway.
+ * jansson would read its seed from a file. Where the system gives none, the place of the stack is one. */
+static void prepare(void)
 {
-    json_object_seed(
-        0); /* random, so that a client cannot prepare names that collide; members keep the order of the text anyway */
+    json_malloc_t of_malloc;
+    json_free_t of_free;
+    json_get_alloc_funcs(&of_malloc, &of_free);
+    if (of_malloc == allocate && of_free == release)
+        return;
+    if (of_malloc != allocate)
+        malloc_of_program = of_malloc;
+    if (of_free != release)
+        free_of_program = of_free;
+    size_t seed;
+    json_object_seed(getentropy(&seed, sizeof seed) == 0 && seed ? seed : (uintptr_t)&seed);
+    json_set_alloc_funcs(allocate, release);
+}
+
+char *api_json_text(const json_t *value, size_t flags)
+{
+    size_t n = json_dumpb(value, NULL, 0, flags);
+    char *text = n ? malloc(n + 1) : NULL;
+    if (text)
+        text[json_dumpb(value, text, n, flags)] = '\0';
+    return text;
 }
 
 /* jansson asks for a kibibyte at a time: there a long text gives up its turn, and ends if the client has disconnected.
@@ -390,6 +409,7 @@ json_t *api_json_load(struct api_arena *arena, const char *text, size_t n, size_
         .arena = arena, .n_max = arena->n_bytes + API_TREE_FACTOR * n + API_TREE_MIN, .p = text, .end = text + n};
     json_error_t *library = &error->library;
     /* The caller owns load: variables that the function of setjmp keeps in registers would be lost. */
+    prepare();
     current = &load;
     pe_outside_reads(load.p, (size_t)(load.end - load.p));
     pe_outside_begins();

@@ -21,18 +21,6 @@ static bool is_named(const struct api_json_member *member, const char *name)
     return strlen(name) == member->name_bytes && memcmp(name, member->name, member->name_bytes) == 0;
 }
 
-/* The member of the arguments that has this byte. */
-static void point_at(const struct api_mcp_call *call, const char *byte, char pointer[PE_POINTER_MAX])
-{
-    struct api_json_members at = api_json_members(call->message.arguments, call->message.arguments_bytes);
-    struct api_json_member member;
-    *pointer = '\0';
-    while (api_json_next(&at, &member) && member.value + member.value_bytes <= byte)
-        continue;
-    if (!at.is_broken)
-        api_pointer_push(pointer, member.name, member.name_bytes);
-}
-
 /* A part of the arguments, or all, as a tree in the request's arena. NULL: request->problem is set; an error of syntax
  * has no pointer, a number that is too large has. */
 static json_t *load(struct api_mcp_call *call, const char *text, size_t n)
@@ -45,8 +33,16 @@ static json_t *load(struct api_mcp_call *call, const char *text, size_t n)
         api_fail_memory(problem);
     if (json || error.no_memory)
         return json;
-    if (error.status == 422)
-        point_at(call, text + error.at, pointer);
+    if (error.status == 422) {
+        /* The member of the arguments that has this byte. */
+        struct api_json_members at = api_json_members(call->message.arguments, call->message.arguments_bytes);
+        struct api_json_member member;
+        *pointer = '\0';
+        while (api_json_next(&at, &member) && member.value + member.value_bytes <= text + error.at)
+            continue;
+        if (!at.is_broken)
+            api_pointer_push(pointer, member.name, member.name_bytes);
+    }
     api_fail(problem, error.status, pointer, "%s", pe_text(error.text));
     return NULL;
 }
@@ -64,22 +60,6 @@ struct parts {
     struct api_json_member own; /* value NULL: it is not there */
     bool has_outputs, are_whole;
 };
-
-static struct parts part(const struct api_mcp_call *call)
-{
-    struct api_json_members at = api_json_members(call->message.arguments, call->message.arguments_bytes);
-    struct api_json_member member;
-    struct parts parts = {.own = {.value = NULL}};
-    const char *name = own_name(call);
-    while (api_json_next(&at, &member)) {
-        bool is_own = name && is_named(&member, name);
-        parts.are_whole |= is_own && parts.own.value;
-        parts.own = is_own ? member : parts.own;
-        parts.has_outputs |= is_named(&member, "outputs");
-    }
-    parts.are_whole |= at.is_broken;
-    return parts;
-}
 
 /* A field of a tool as the rows read it: a number, a word, or a wrong type, which a refusal names. */
 static bool read_own(struct api_mcp_call *call, const struct parts *parts)
@@ -315,7 +295,17 @@ static bool set_request(struct api_mcp_call *call)
 {
     if (is_catalogue(call))
         return read_catalogue(call);
-    struct parts parts = part(call);
+    struct api_json_members at = api_json_members(call->message.arguments, call->message.arguments_bytes);
+    struct api_json_member member;
+    struct parts parts = {.own = {.value = NULL}};
+    const char *name = own_name(call);
+    while (api_json_next(&at, &member)) {
+        bool is_own = name && is_named(&member, name);
+        parts.are_whole |= is_own && parts.own.value;
+        parts.own = is_own ? member : parts.own;
+        parts.has_outputs |= is_named(&member, "outputs");
+    }
+    parts.are_whole |= at.is_broken;
     if (!read_own(call, &parts) || !set_body(call, &parts))
         return false;
     if (call->tool.kind == API_MCP_PICTURE) {
@@ -401,26 +391,11 @@ static void put_summary(struct api_text *text, const struct api_mcp_call *call, 
         put_presets(text, answer);
     else if (detail)
         api_text_put(text, detail);
+    else if (json_object_get(answer, "numbers"))
+        api_text_format(text, pe_text("%zu numbers, each with its steps."),
+                        json_array_size(json_object_get(answer, "numbers")));
     else
         put_findings(text, answer);
-}
-
-static void put_schemes(struct api_text *text)
-{
-    api_text_open(text, "schemes", '[');
-    for (size_t i = 0; i < pe_n_schemes(); i++) {
-        const struct pe_scheme_info *info = pe_scheme_at(i);
-        api_text_open(text, NULL, '{');
-        api_text_member(text, "name", info->name);
-        api_text_member(text, "family", info->family);
-        api_text_member(text, "summary", pe_summary_in(pe_spoken(), &info->about));
-        api_text_open(text, "outputs", '[');
-        for (const struct pe_output_row *row = info->outputs; row && row->name; row++)
-            if (pe_output_suits(row, info))
-                api_text_member(text, NULL, row->name);
-        api_text_format(text, "],\"example\":%s}", info->example);
-    }
-    api_text_close(text, ']');
 }
 
 /* The members of the endpoint's JSON object, as they are. */
@@ -453,7 +428,20 @@ static void put_answer(struct api_text *text, const struct api_mcp_call *call, c
         api_text_add(text, bytes, n);
         api_text_close(text, ']');
     } else {
-        put_schemes(text);
+        api_text_open(text, "schemes", '[');
+        for (size_t i = 0; i < pe_n_schemes(); i++) {
+            const struct pe_scheme_info *info = pe_scheme_at(i);
+            api_text_open(text, NULL, '{');
+            api_text_member(text, "name", info->name);
+            api_text_member(text, "family", info->family);
+            api_text_member(text, "summary", pe_summary_in(pe_spoken(), &info->about));
+            api_text_open(text, "outputs", '[');
+            for (const struct pe_output_row *row = info->outputs; row && row->name; row++)
+                if (pe_output_suits(row, info))
+                    api_text_member(text, NULL, row->name);
+            api_text_format(text, "],\"example\":%s}", info->example);
+        }
+        api_text_close(text, ']');
     }
     if (summary.state)
         text->state = summary.state;

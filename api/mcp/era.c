@@ -83,13 +83,22 @@ bool api_mcp_era(const struct api_call *call, struct api_mcp_message *message)
 
 /* ---- Results ---- */
 
+/* What begins every response: `{"jsonrpc":"2.0","id":…`. */
+static void open_response(struct api_text *text, const struct api_mcp_message *message)
+{
+    api_text_put(text, "{\"jsonrpc\":\"2.0\"");
+    if (!message->id)
+        return;
+    api_text_name(text, "id");
+    api_text_add(text, message->id, message->id_bytes);
+}
+
 void api_mcp_begin(struct api_text *text, const struct api_mcp_message *message)
 {
-    api_text_put(text, "{\"jsonrpc\":\"2.0\",\"id\":");
-    api_text_add(text, message->id, message->id_bytes);
-    api_text_put(text, ",\"result\":{");
+    open_response(text, message);
+    api_text_open(text, "result", '{');
     if (message->is_new)
-        api_text_put(text, "\"resultType\":\"complete\"");
+        api_text_member(text, "resultType", "complete");
 }
 
 void api_mcp_end(struct api_text *text, const struct api_mcp_message *message, const char *meta, size_t meta_bytes)
@@ -128,24 +137,27 @@ void api_mcp_discover(struct api_text *text)
     api_text_member(text, "instructions", pe_text(api_mcp_instructions));
 }
 
+void api_mcp_error_print(struct api_text *text, const struct api_mcp_message *message)
+{
+    const struct api_mcp_error *error = &message->error;
+    open_response(text, message);
+    api_text_open(text, "error", '{');
+    api_text_count(text, "code", error->code);
+    api_text_member(text, "message", error->text);
+    if (error->requested) {
+        api_text_format(text, ",\"data\":{\"supported\":%s", versions);
+        api_text_member(text, "requested", error->requested);
+        api_text_close(text, '}');
+    }
+    api_text_put(text, "}}");
+}
+
 struct api_reply *api_mcp_reply_error(const struct api_mcp_message *message)
 {
     const struct api_mcp_error *error = &message->error;
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
-    api_text_put(&text, "{\"jsonrpc\":\"2.0\"");
-    if (message->id) {
-        api_text_put(&text, ",\"id\":");
-        api_text_add(&text, message->id, message->id_bytes);
-    }
-    api_text_format(&text, ",\"error\":{\"code\":%d", error->code);
-    api_text_member(&text, "message", error->text);
-    if (error->requested) {
-        api_text_format(&text, ",\"data\":{\"supported\":%s", versions);
-        api_text_member(&text, "requested", error->requested);
-        api_text_put(&text, "}");
-    }
-    api_text_put(&text, "}}");
+    api_mcp_error_print(&text, message);
     int status = error->code == API_MCP_NO_METHOD && message->is_new ? 404 : error->status;
     return api_reply_text(status, api_json_type, &text);
 }

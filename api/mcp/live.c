@@ -111,13 +111,6 @@ static void put_tensors(struct live *x, const json_t *tensors)
     api_text_put(&x->out, "}");
 }
 
-/* One sentence for each result. */
-static void put_summary(struct api_text *text, const struct live *x, double seconds)
-{
-    api_text_format(text, "%llu runs of %llu steps in %.1f s; results has the losses of each.",
-                    (unsigned long long)x->n_runs, (unsigned long long)x->n_steps, seconds);
-}
-
 static void put_done(struct live *x, const json_t *event, const char *line, size_t n)
 {
     struct api_json_member results;
@@ -125,7 +118,9 @@ static void put_done(struct live *x, const json_t *event, const char *line, size
     api_text_init(&members, API_TEXT_MAX);
     api_text_init(&summary, API_TEXT_MAX);
     double seconds = json_number_value(json_object_get(event, "seconds"));
-    put_summary(&summary, x, seconds);
+    /* One sentence for each result. */
+    api_text_format(&summary, "%llu runs of %llu steps in %.1f s; results has the losses of each.",
+                    (unsigned long long)x->n_runs, (unsigned long long)x->n_steps, seconds);
     x->out.n = 0;
     put_tensors(x, json_object_get(event, "tensors"));
     api_text_put(&members, "\"summary\":");
@@ -166,10 +161,9 @@ static void put_error(struct live *x, const json_t *event)
 /* A stream that just ended would look complete. */
 static void end_without_memory(struct live *x)
 {
-    x->message.error.requested = NULL;
+    x->message.error = (struct api_mcp_error){.code = API_MCP_NO_MEMORY, .text = "out of memory"};
     open_message(x);
-    api_text_format(&x->out, "{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"error\":{\"code\":%d,\"message\":\"out of memory\"}}",
-                    (int)x->message.id_bytes, x->message.id, API_MCP_NO_MEMORY);
+    api_mcp_error_print(&x->out, &x->message);
     close_message(x);
     x->is_over = true;
     count(x, API_MCP_ERROR);

@@ -68,7 +68,8 @@ void api_mcp_end(struct api_text *text, const struct api_mcp_message *message, c
 void api_mcp_cache(struct api_text *text, const struct api_mcp_message *message, unsigned seconds, bool is_private);
 void api_mcp_initialize(struct api_text *text, const struct api_mcp_message *message);
 void api_mcp_discover(struct api_text *text);
-/* The reply that is an error of the protocol. */
+/* The response that is an error of the protocol, and the reply that has it. */
+void api_mcp_error_print(struct api_text *text, const struct api_mcp_message *message);
 struct api_reply *api_mcp_reply_error(const struct api_mcp_message *message);
 
 /* ---- Tools (tools.c) --------------------------------------------------------------------------------------------- */

@@ -69,15 +69,6 @@ static char *envelope_of(struct api_request *request, const struct api_json_memb
     return text;
 }
 
-static struct api_json_member arguments_of(const struct api_call *call)
-{
-    struct api_json_member params, arguments = {.value = NULL};
-    if (!api_json_find(call->body, call->body_bytes, "params", &params) ||
-        !api_json_find(params.value, params.value_bytes, "arguments", &arguments))
-        arguments.value = NULL;
-    return arguments;
-}
-
 /* ---- Its members ---- */
 
 static bool is_integer(const char *text, size_t n)
@@ -159,20 +150,6 @@ static bool check_written(struct api_mcp_message *message, const struct api_json
            api_mcp_fail(message, API_MCP_NO_REQUEST, "the name \"arguments\" is written without escapes");
 }
 
-/* Arguments that no endpoint reads. False: the request is refused. */
-static bool check_arguments(struct api_request *request, struct api_mcp_message *message)
-{
-    bool is_call = message->id && message->method && strcmp(message->method, "tools/call") == 0;
-    if (is_call || request->call->body_bytes <= API_MCP_WHOLE_MAX)
-        return true;
-    if (message->arguments_bytes > API_MCP_WHOLE_MAX)
-        return api_fail(&request->problem, 413, "", "the arguments have %zu bytes; allowed beside calls of tools: %d",
-                        message->arguments_bytes, API_MCP_WHOLE_MAX);
-    if (!message->error.code)
-        check_text(request, message->arguments, message->arguments_bytes, "arguments: ", message);
-    return true;
-}
-
 bool api_mcp_read(struct api_request *request, struct api_mcp_message *message)
 {
     const struct api_call *call = request->call;
@@ -183,7 +160,10 @@ bool api_mcp_read(struct api_request *request, struct api_mcp_message *message)
         return fail_json(message, pe_text("the body is empty; send a message of JSON-RPC 2.0")) || true;
     if (!api_memory_for_json(request, call->body_bytes))
         return false;
-    struct api_json_member arguments = arguments_of(call);
+    struct api_json_member params, arguments = {.value = NULL};
+    if (!api_json_find(call->body, call->body_bytes, "params", &params) ||
+        !api_json_find(params.value, params.value_bytes, "arguments", &arguments))
+        arguments.value = NULL;
     if (!check_body(request, message))
         return true;
     char *envelope = envelope_of(request, &arguments, &n);
@@ -200,7 +180,16 @@ bool api_mcp_read(struct api_request *request, struct api_mcp_message *message)
         message->has_wrong_arguments = *arguments.value != '{';
     }
     (void)(read_root(call, root, message) && read_params(call, root, message) && check_written(message, &arguments));
-    return check_arguments(request, message);
+    /* Arguments that no endpoint reads. */
+    bool is_call = message->id && message->method && strcmp(message->method, "tools/call") == 0;
+    if (is_call || request->call->body_bytes <= API_MCP_WHOLE_MAX)
+        return true;
+    if (message->arguments_bytes > API_MCP_WHOLE_MAX)
+        return api_fail(&request->problem, 413, "", "the arguments have %zu bytes; allowed beside calls of tools: %d",
+                        message->arguments_bytes, API_MCP_WHOLE_MAX);
+    if (!message->error.code)
+        check_text(request, message->arguments, message->arguments_bytes, "arguments: ", message);
+    return true;
 }
 
 const char *api_mcp_word(const struct api_mcp_message *message, const char *name)

@@ -68,23 +68,19 @@ void api_mcp_scheme_text(struct api_text *text, const struct pe_scheme_info *inf
     api_text_format(text, "\n## Example\n\n```json\n%s\n```\n", info->example);
 }
 
-static void put_config(struct api_text *text, const struct pe_preset_layer *layer)
-{
-    struct pe_value config = {.kind = PE_OBJECT, .object = {layer->fields, layer->n_fields}};
-    if (layer->layer_type)
-        api_text_format(text, "\nLayers `%s`:\n", layer->layer_type);
-    api_text_put(text, "\n```json\n");
-    api_text_value(text, &config);
-    api_text_put(text, "\n```\n");
-}
-
 static void put_preset(struct api_text *text, const char *name, const struct pe_preset *preset)
 {
     api_text_format(text, "# %s\n", name);
     if (preset->label)
         api_text_format(text, "\n%s\n", preset->label);
-    for (size_t i = 0; i < preset->n_layers; i++)
-        put_config(text, &preset->layers[i]);
+    for (size_t i = 0; i < preset->n_layers; i++) {
+        struct pe_value config = {.kind = PE_OBJECT, .object = {preset->layers[i].fields, preset->layers[i].n_fields}};
+        if (preset->layers[i].layer_type)
+            api_text_format(text, "\nLayers `%s`:\n", preset->layers[i].layer_type);
+        api_text_put(text, "\n```json\n");
+        api_text_value(text, &config);
+        api_text_put(text, "\n```\n");
+    }
     if (preset->source)
         api_text_format(text, "\nSource: %s\n", preset->source);
     if (pe_certainty_name(preset->certainty) && preset->label)
@@ -117,26 +113,6 @@ static bool has_story(const struct api_page *page, const char *wanted)
         if (story_at(page, i, name) && strcmp(name, wanted) == 0)
             return true;
     return false;
-}
-
-/* As the page calls it: one short text of those of the page. */
-static void put_title(struct api_text *text, const struct api_page *page, const char *name, const char *lang)
-{
-    char *owned, key[STORY_NAME_MAX + 8], path[16];
-    size_t n;
-    struct api_arena arena = {0};
-    struct api_json_error error;
-    struct api_json_member member;
-    snprintf(key, sizeof key, "story.%s", name);
-    snprintf(path, sizeof path, "text/%s.json", lang);
-    const char *bytes = api_page_text(page, path, &owned, &n);
-    bool is_there = bytes && api_json_find(bytes, n, key, &member);
-    const char *title =
-        is_there ? json_string_value(api_json_load(&arena, member.value, member.value_bytes, JSON_DECODE_ANY, &error))
-                 : NULL;
-    api_text_put(text, title ? title : name);
-    api_arena_drop(&arena);
-    free(owned);
 }
 
 /* The text begins with a list of names of the page's controls, which ends at the first empty line. A figure is a line
@@ -173,7 +149,22 @@ static bool put_file(struct api_text *text, const struct api_page *page, const c
 static bool put_story(struct api_text *text, const struct api_page *page, const char *name, bool is_chinese)
 {
     api_text_put(text, "# ");
-    put_title(text, page, name, is_chinese ? "zh" : "en");
+    /* As the page calls it: one short text of those of the page. */
+    char *owned, key[STORY_NAME_MAX + 8], path[16];
+    size_t n;
+    struct api_arena arena = {0};
+    struct api_json_error error;
+    struct api_json_member member;
+    snprintf(key, sizeof key, "story.%s", name);
+    snprintf(path, sizeof path, "text/%s.json", is_chinese ? "zh" : "en");
+    const char *bytes = api_page_text(page, path, &owned, &n);
+    bool is_there = bytes && api_json_find(bytes, n, key, &member);
+    const char *title =
+        is_there ? json_string_value(api_json_load(&arena, member.value, member.value_bytes, JSON_DECODE_ANY, &error))
+                 : NULL;
+    api_text_put(text, title ? title : name);
+    api_arena_drop(&arena);
+    free(owned);
     api_text_put(text, "\n");
     bool fine = put_file(text, page, name, is_chinese ? ".zh.md" : ".en.md", put_story_text);
     api_text_format(text, "\n## %s\n\n```js\n", pe_text_in(is_chinese ? PE_ZH : PE_EN, "The requests of the figures"));
@@ -194,20 +185,6 @@ static void put_entry(struct api_text *text, const char *place, const char *name
     api_text_put(text, ",\"mimeType\":\"text/markdown\"}");
 }
 
-static void put_stored(struct api_text *text, const struct api_store *store)
-{
-    const struct api_stored_file **cards = store ? malloc(store->files_max * sizeof *cards) : NULL;
-    size_t n = cards ? store->list(store->self, cards) : 0;
-    if (store && !cards)
-        text->state = API_TEXT_NO_MEMORY;
-    for (size_t i = 0; i < n; i++) {
-        if (!pe_preset_find(cards[i]->name))
-            put_entry(text, PRESETS, cards[i]->name, NULL);
-        store->drop_card(store->self, cards[i]);
-    }
-    free(cards);
-}
-
 void api_mcp_resources_print(struct api_text *text, const struct api_request *request)
 {
     const struct api_page *page = request->host->page;
@@ -217,7 +194,17 @@ void api_mcp_resources_print(struct api_text *text, const struct api_request *re
         put_entry(text, SCHEMES, pe_scheme_at(i)->name, pe_label_in(PE_EN, &pe_scheme_at(i)->about));
     for (size_t i = 0; i < pe_n_presets(); i++)
         put_entry(text, PRESETS, pe_preset_at(i)->name, pe_preset_at(i)->label);
-    put_stored(text, request->host->presets);
+    const struct api_stored_file **cards =
+        request->host->presets ? malloc(request->host->presets->files_max * sizeof *cards) : NULL;
+    size_t n = cards ? request->host->presets->list(request->host->presets->self, cards) : 0;
+    if (request->host->presets && !cards)
+        text->state = API_TEXT_NO_MEMORY;
+    for (size_t i = 0; i < n; i++) {
+        if (!pe_preset_find(cards[i]->name))
+            put_entry(text, PRESETS, cards[i]->name, NULL);
+        request->host->presets->drop_card(request->host->presets->self, cards[i]);
+    }
+    free(cards);
     for (size_t i = 0; page && i < page->n_files; i++)
         if (story_at(page, i, story))
             put_entry(text, STORIES, story, NULL);
@@ -243,21 +230,19 @@ static bool put_kept(struct api_text *text, const struct api_store *store, const
     return true;
 }
 
-/* "NAME", or with the language of the text: "NAME?lang=zh". */
-static bool put_asked_story(struct api_text *text, const struct api_page *page, const char *asked)
-{
-    char name[STORY_NAME_MAX];
-    size_t n = strcspn(asked, "?");
-    bool is_chinese = strcmp(asked + n, "?lang=zh") == 0, is_english = !asked[n] || strcmp(asked + n, "?lang=en") == 0;
-    snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : 0), asked);
-    return (is_chinese || is_english) && has_story(page, name) && put_story(text, page, name, is_chinese);
-}
-
 static bool put_text(struct api_text *text, const struct api_request *request, const char *uri, bool *is_private)
 {
     const char *scheme = after(uri, SCHEMES), *preset = after(uri, PRESETS), *story = after(uri, STORIES);
-    if (story)
-        return put_asked_story(text, request->host->page, story);
+    if (story) {
+        /* "NAME", or with the language of the text: "NAME?lang=zh". */
+        char name[STORY_NAME_MAX];
+        size_t n = strcspn(story, "?");
+        bool is_chinese = strcmp(story + n, "?lang=zh") == 0,
+             is_english = !story[n] || strcmp(story + n, "?lang=en") == 0;
+        snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : 0), story);
+        return (is_chinese || is_english) && has_story(request->host->page, name) &&
+               put_story(text, request->host->page, name, is_chinese);
+    }
     const struct pe_scheme_info *info = scheme ? pe_scheme_find(scheme) : NULL;
     const struct pe_preset *known = preset ? pe_preset_find(preset) : NULL;
     if (info)

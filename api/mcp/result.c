@@ -197,16 +197,6 @@ static void put_base64(struct api_text *text, const unsigned char *bytes, size_t
     }
 }
 
-static void put_link(struct api_text *text, const struct api_mcp_link *link)
-{
-    api_text_named(text, ",{\"type\":\"resource_link\",\"uri\":", link->url);
-    api_text_member(text, "name", link->name);
-    api_text_member(text, "mimeType", link->media_type);
-    if (link->bytes)
-        api_text_format(text, ",\"size\":%" PRIu64, link->bytes);
-    api_text_put(text, "}");
-}
-
 void api_mcp_result(struct api_text *text, const struct api_mcp_message *message, const char *structured, size_t n,
                     const struct api_mcp_link *link, const char *png, size_t png_bytes)
 {
@@ -225,8 +215,14 @@ void api_mcp_result(struct api_text *text, const struct api_mcp_message *message
         put_base64(text, (const unsigned char *)png, png_bytes);
         api_text_put(text, "\"}");
     }
-    if (link && link->url)
-        put_link(text, link);
+    if (link && link->url) {
+        api_text_named(text, ",{\"type\":\"resource_link\",\"uri\":", link->url);
+        api_text_member(text, "name", link->name);
+        api_text_member(text, "mimeType", link->media_type);
+        if (link->bytes)
+            api_text_format(text, ",\"size\":%" PRIu64, link->bytes);
+        api_text_put(text, "}");
+    }
     api_text_put(text, "],\"structuredContent\":");
     api_text_add(text, whole.bytes, whole.n);
     api_text_put(text, ",\"isError\":false");
@@ -316,30 +312,14 @@ static void put_summary(struct api_text *text, const struct api_mcp_call *call, 
         api_text_format(text, pe_text(". POST %s with the same arguments gives all numbers."), call->inner.path);
 }
 
-/* The members beside the tensors, as JSON has them. */
-static void put_members(struct api_text *text, const struct api_request *request)
-{
-    const struct pe_plan *plan = request->opening.source.plan;
-    if (plan)
-        api_json_plan(text, request);
-    for (size_t i = 0; i < request->opening.n_members; i++) {
-        api_text_name(text, request->opening.members[i].name);
-        api_text_add(text, request->opening.members[i].json, request->opening.members[i].n);
-    }
-    api_json_rest(text, plan);
-}
-
-/* npy holds one tensor, of a dtype that NumPy has. */
-static const char *file_of(const struct api_source *source)
-{
-    bool is_one = api_source_count(source) == 1;
-    return is_one && api_dtype_name(API_NUMPY, api_source_output(source, 0)->dtype) ? "npy" : "safetensors";
-}
-
 static bool open_tensors(struct api_request *request)
 {
-    const struct api_mcp_call *call = request->about ? request->about : request->about;
-    const char *file = file_of(&request->opening.source);
+    const struct api_mcp_call *call = request->about;
+    /* npy holds one tensor, of a dtype that NumPy has. */
+    bool is_one = api_source_count(&request->opening.source) == 1;
+    const char *file = is_one && api_dtype_name(API_NUMPY, api_source_output(&request->opening.source, 0)->dtype)
+                           ? "npy"
+                           : "safetensors";
     int digits = (int)api_form_integer(request->form.digits, API_DIGITS_SHORTEST);
     struct api_text tensors, summary, whole, text;
     bool complete;
@@ -355,7 +335,15 @@ static bool open_tensors(struct api_request *request)
     put_summary(&summary, call, request, link.url, complete, bytes);
     api_text_put(&whole, "\"summary\":");
     api_text_string_n(&whole, summary.bytes, summary.n);
-    put_members(&whole, request);
+    /* The members beside the tensors, as JSON has them. */
+    const struct pe_plan *plan = request->opening.source.plan;
+    if (plan)
+        api_json_plan(&whole, request);
+    for (size_t i = 0; i < request->opening.n_members; i++) {
+        api_text_name(&whole, request->opening.members[i].name);
+        api_text_add(&whole, request->opening.members[i].json, request->opening.members[i].n);
+    }
+    api_json_rest(&whole, plan);
     api_text_put(&whole, ",");
     api_text_add(&whole, tensors.bytes, tensors.n);
     api_text_format(&whole, ",\"complete\":%s,\"url\":", complete ? "true" : "false");

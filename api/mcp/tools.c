@@ -13,7 +13,8 @@ static const struct row {
     int values;
 } before[] = {{"schemes", API_MCP_SCHEMES, 0}, {"presets", API_MCP_PRESETS, 0}, {"explain", API_MCP_ANSWER, 0}},
   after[] = {{"analyze", API_MCP_TENSORS, 64}, {"diagnose", API_MCP_ANSWER, 0}, {"check", API_MCP_ANSWER, 0},
-             {"picture", API_MCP_PICTURE, 0},  {"experiment", API_MCP_LIVE, 0}, {"translate", API_MCP_ANSWER, 0}};
+             {"picture", API_MCP_PICTURE, 0},  {"experiment", API_MCP_LIVE, 0}, {"translate", API_MCP_ANSWER, 0},
+             {"derive", API_MCP_ANSWER, 0}};
 
 enum { N_BEFORE = sizeof before / sizeof *before, N_AFTER = sizeof after / sizeof *after };
 
@@ -232,24 +233,11 @@ static void put_short(struct schema *s, const struct pe_param *row, bool agree)
         print_short(s->text, row, agree);
 }
 
-static void put_common(struct schema *s)
-{
-    for (size_t i = 0; i < pe_n_schemes(); i++)
-        for (const struct pe_param *row = pe_scheme_at(i)->params; row->name; row++) {
-            bool agree;
-            if (!pe_param_is_basic(row) || count_schemes(row, &agree) < 2)
-                continue;
-            if (row->type == PE_T_OBJECT)
-                put_row(s, row);
-            else
-                put_short(s, row, agree);
-        }
-}
-
 static void put_inputs(struct schema *s, const struct pe_input_row *rows)
 {
     for (; rows && rows->name; rows++)
-        put_property(s, rows->name, NULL, rows->about.summary);
+        if (strcmp(rows->name, "scores") != 0) /* rare, and the list of tools is long; the tool takes it */
+            put_property(s, rows->name, NULL, rows->about.summary);
 }
 
 static bool is_among(const char *words, const char *word)
@@ -282,6 +270,8 @@ static void put_configuration(struct schema *s)
     put_property(s, "layer_type", "string", "which layers, where they differ");
 }
 
+static bool is_check(const struct api_mcp_tool *tool) { return strcmp(tool->name, "check") == 0; }
+
 static void put_request(struct schema *s, const struct api_mcp_tool *tool)
 {
     const struct api_route *route = tool->route;
@@ -293,7 +283,8 @@ static void put_request(struct schema *s, const struct api_mcp_tool *tool)
     for (const struct pe_param *row = pe_sequence_params(); row->name; row++) {
         if (pe_param_is_basic(row))
             put_row(s, row);
-        else if (row->group != PE_G_SEGMENTS && row->level != PE_MORE && begin_property(s, row->name))
+        else if (row->group != PE_G_SEGMENTS && row->level != PE_MORE && !is_check(tool) &&
+                 begin_property(s, row->name))
             print_short(s->text, row, true);
     }
     if (tool->kind == API_MCP_TENSORS || tool->kind == API_MCP_PICTURE)
@@ -306,7 +297,16 @@ static void put_request(struct schema *s, const struct api_mcp_tool *tool)
         put_property(s, "slice", NULL, "a list per axis of null, an index or [start,stop]");
     put_rows(s, operation->params);
     put_inputs(s, operation->inputs);
-    put_common(s);
+    for (size_t i = 0; !is_check(tool) && i < pe_n_schemes(); i++) /* check has those of diagnose */
+        for (const struct pe_param *row = pe_scheme_at(i)->params; row->name; row++) {
+            bool agree;
+            if (!pe_param_is_basic(row) || count_schemes(row, &agree) < 2)
+                continue;
+            if (row->type == PE_T_OBJECT)
+                put_row(s, row);
+            else
+                put_short(s, row, agree);
+        }
 }
 
 /* Of studies: the rows that they read beside a request. */
@@ -319,9 +319,10 @@ static void put_own(struct schema *s, const struct api_mcp_tool *tool)
         put_rows(s, pe_analysis_params());
     if (tool->kind == API_MCP_LIVE)
         put_rows(s, pe_experiment_params());
-    if (strcmp(name, "diagnose") == 0 || strcmp(name, "check") == 0) {
+    if (strcmp(name, "diagnose") == 0 || is_check(tool)) {
         for (size_t i = 0; api_openapi_evidence[i].name; i++)
-            put_property(s, api_openapi_evidence[i].name, NULL, api_openapi_evidence[i].text);
+            put_property(s, api_openapi_evidence[i].name, NULL,
+                         is_check(tool) ? "as in diagnose" : api_openapi_evidence[i].text);
         put_property(s, "values", "array", "numbers typed by hand: objects of tensor, position, channel, value");
         put_rows(s, pe_typed_params());
         put_rows(s, api_any_names_params());
@@ -331,6 +332,19 @@ static void put_own(struct schema *s, const struct api_mcp_tool *tool)
         put_row(s, &api_mcp_own_rows[0]);
     if (tool->kind == API_MCP_PICTURE)
         put_row(s, &api_mcp_own_rows[1]);
+}
+
+/* A number or, of several, a list. */
+static void put_derivation(struct schema *s)
+{
+    put_property(s, "scheme", "string", "or preset, hf_config, gguf, said");
+    put_property(s, "preset", "string", "a model");
+    put_property(s, "hf_config", "object", "a Hugging Face config.json");
+    for (const struct pe_param *row = pe_derive_params(); row->name; row++)
+        if (row->type == PE_T_WORD)
+            put_row(s, row);
+        else
+            put_property(s, row->name, NULL, pe_summary_in(PE_EN, &row->about));
 }
 
 static void put_catalogue(struct schema *s, const struct api_mcp_tool *tool)
@@ -363,6 +377,8 @@ static void put_input_schema(struct api_text *text, const struct api_mcp_tool *t
             api_text_put(text,
                          "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\"}],\"default\":\"all\",\"description\":"
                          "\"a tool or a list of tools, such as vllm, llama.cpp, gguf, megatron\"}");
+    } else if (strcmp(tool->name, "derive") == 0) {
+        put_derivation(&s);
     } else {
         put_own(&s, tool);
         put_request(&s, tool);
@@ -371,7 +387,8 @@ static void put_input_schema(struct api_text *text, const struct api_mcp_tool *t
         api_text_put(text, "{\"type\":\"string\",\"enum\":[\"en\",\"zh\"]}");
     api_text_format(text, "},\"additionalProperties\":%s", is_catalogue(tool) ? "false" : "true");
     if (!is_catalogue(tool))
-        api_text_put(text, ",\"description\":\"any other parameter of the scheme; the tool schemas lists them\"");
+        api_text_format(text, ",\"description\":\"any other %s\"",
+                        is_check(tool) ? "field of diagnose" : "parameter of the scheme; the tool schemas lists them");
     api_text_put(text, "}");
 }
 
@@ -397,11 +414,22 @@ static const char *members_of(const struct api_mcp_tool *tool)
         return "fits:boolean explained:boolean candidates:array findings:array";
     if (strcmp(tool->name, "translate") == 0)
         return "targets:array";
+    if (strcmp(tool->name, "derive") == 0)
+        return "config:object";
     return strcmp(tool->name, "explain") == 0 ? "layers:array" : "";
 }
 
-static void put_output_schema(struct api_text *text, const struct api_mcp_tool *tool)
+/* ---- The list ---- */
+
+static void put_tool(struct api_text *text, const struct api_mcp_tool *tool)
 {
+    api_text_open(text, NULL, '{');
+    api_text_member(text, "name", tool->name);
+    api_text_member(text, "title", tool->title);
+    api_text_member(text, "description", tool->description);
+    api_text_put(text, ",\"inputSchema\":");
+    put_input_schema(text, tool);
+    api_text_put(text, ",\"outputSchema\":");
     const char *members = members_of(tool);
     api_text_put(text, "{\"type\":\"object\",\"properties\":{\"summary\":{\"type\":\"string\"}");
     for (const char *p = members; *p; p += *p == ' ') {
@@ -420,20 +448,6 @@ static void put_output_schema(struct api_text *text, const struct api_mcp_tool *
         p += strcspn(p, " ");
     }
     api_text_put(text, "],\"additionalProperties\":true}");
-}
-
-/* ---- The list ---- */
-
-static void put_tool(struct api_text *text, const struct api_mcp_tool *tool)
-{
-    api_text_open(text, NULL, '{');
-    api_text_member(text, "name", tool->name);
-    api_text_member(text, "title", tool->title);
-    api_text_member(text, "description", tool->description);
-    api_text_put(text, ",\"inputSchema\":");
-    put_input_schema(text, tool);
-    api_text_put(text, ",\"outputSchema\":");
-    put_output_schema(text, tool);
     api_text_put(text, ",\"annotations\":{\"readOnlyHint\":true,\"destructiveHint\":false,\"idempotentHint\":true,"
                        "\"openWorldHint\":false}}");
 }

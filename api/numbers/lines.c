@@ -64,9 +64,15 @@ static struct line line_of(const struct api_lines *lines, uint64_t matrix)
 /* Numbers printed between two searches for commas: their text is still in the first-level cache. */
 enum { AT_ONCE = 256 };
 
-/* False: the client has disconnected, and the line may be incomplete. */
-static bool make_line(const struct api_lines *lines, uint64_t matrix)
+enum { TO_MAKE, IN_MAKING, MADE };
+
+static bool is_made(struct api_lines *lines, uint64_t matrix)
 {
+    atomic_uchar *state = &lines->states[matrix];
+    unsigned char found = atomic_load_explicit(state, memory_order_acquire);
+    if (found != TO_MAKE ||
+        !atomic_compare_exchange_strong_explicit(state, &found, IN_MAKING, memory_order_acquire, memory_order_acquire))
+        return found == MADE;
     struct line l = line_of(lines, matrix);
     enum pe_dtype dtype = lines->output->dtype;
     char *end = l.text;
@@ -83,19 +89,7 @@ static bool make_line(const struct api_lines *lines, uint64_t matrix)
                 l.begins[known++] = (uint32_t)(p + 1 - l.text);
     }
     l.begins[known] = (uint32_t)(end - l.text);
-    return !pe_was_cancelled();
-}
-
-enum { TO_MAKE, IN_MAKING, MADE };
-
-static bool is_made(struct api_lines *lines, uint64_t matrix)
-{
-    atomic_uchar *state = &lines->states[matrix];
-    unsigned char found = atomic_load_explicit(state, memory_order_acquire);
-    if (found != TO_MAKE ||
-        !atomic_compare_exchange_strong_explicit(state, &found, IN_MAKING, memory_order_acquire, memory_order_acquire))
-        return found == MADE;
-    bool is_whole = make_line(lines, matrix);
+    bool is_whole = !pe_was_cancelled(); /* else the client has disconnected */
     atomic_store_explicit(state, is_whole ? MADE : TO_MAKE, memory_order_release);
     return is_whole;
 }

@@ -250,20 +250,6 @@ IN_LOOP char *fraction_print(char *dst, uint64_t fraction, int digits)
     return dst + digits;
 }
 
-/* Numbers without a fraction. From 2^64 on libc writes the exact digits; there can be hundreds, and they are rarely
- * requested. */
-static char *whole_print(char *dst, struct real x, int digits)
-{
-    *dst = '-';
-    dst += x.negative && x.size.c;
-    if (x.size.q <= 11 && (x.size.q == 0 || x.size.c >> (64 - x.size.q) == 0))
-        dst = natural_print(dst, x.size.c << x.size.q);
-    else
-        dst += snprintf(dst, 1 + 309 + 1, "%.0f", ldexp((double)x.size.c, x.size.q));
-    *dst++ = '.';
-    return fraction_print(dst, 0, digits);
-}
-
 /* fraction / 2^s · 10^digits to the nearest integer, ties to the even neighbour; `odd`: rounding down gives an odd
  * number. Exact: fraction < 2^53 and 10^17 < 2^57 fit 128 bits together. */
 IN_LOOP uint64_t scaled_round(uint64_t fraction, int s, int digits, bool odd)
@@ -281,8 +267,18 @@ IN_LOOP char *fixed_print(char *dst, struct real x, int digits)
     int s = -x.size.q;
     if (!x.finite)
         return special_print(dst, x);
-    if (s <= 0)
-        return whole_print(dst, x, digits);
+    if (s <= 0) {
+        /* Numbers without a fraction. From 2^64 on libc writes the exact digits; there can be hundreds, and they are
+         * rarely requested. */
+        *dst = '-';
+        dst += x.negative && x.size.c;
+        if (x.size.q <= 11 && (x.size.q == 0 || x.size.c >> (64 - x.size.q) == 0))
+            dst = natural_print(dst, x.size.c << x.size.q);
+        else
+            dst += snprintf(dst, 1 + 309 + 1, "%.0f", ldexp((double)x.size.c, x.size.q));
+        *dst++ = '.';
+        return fraction_print(dst, 0, digits);
+    }
     uint64_t whole = s < 64 ? x.size.c >> s : 0, fraction = x.size.c - (s < 64 ? whole << s : 0);
     uint64_t scaled = scaled_round(fraction, s, digits, whole & 1);
     whole += scaled == tens[digits];

@@ -35,16 +35,6 @@ static unsigned __int128 power_product(uint64_t w, int exponent)
     return product;
 }
 
-/* Below the normal range the last bit has a fixed place: the shift is larger. m holds one bit more
- * than a double. */
-static double subnormal_round(uint64_t m, int shift)
-{
-    if (shift > 63)
-        return 0;
-    m >>= shift;
-    return double_of((m + (m & 1)) >> 1); /* a carry into the exponent gives the least normal number */
-}
-
 double api_decimal_value(uint64_t digits, int64_t exponent)
 {
     if (digits == 0 || exponent < API_POWER_MIN)
@@ -57,8 +47,14 @@ double api_decimal_value(uint64_t digits, int64_t exponent)
     int top = (int)(high >> 63), shift = 9 + top; /* leaves 54 bits: a double's 53 and the rounding bit */
     uint64_t m = high >> shift;
     int biased = api_log2_of_power(e) + 63 + top - zeros + 1023; /* exponent field of a double */
-    if (biased <= 0)
-        return subnormal_round(m, 1 - biased);
+    if (biased <= 0) {
+        /* Below the normal range the last bit has a fixed place: the shift is larger. m holds one bit more
+         * than a double. */
+        if (1 - biased > 63)
+            return 0;
+        m >>= 1 - biased;
+        return double_of((m + (m & 1)) >> 1); /* a carry into the exponent gives the least normal number */
+    }
     /* A tie is possible only where 5^|exponent| divides or is divided within 64 bits. An odd m means rounding up; on an
      * exact tie whose lower neighbour is even, the lower neighbour is taken. */
     if (low <= 1 && e >= -4 && e <= 23 && (m & 3) == 1 && m << shift == high)
@@ -84,16 +80,6 @@ static inline bool is_left_at(const char *p) { return (uintptr_t)p % 65536 == 0 
 
 static inline bool is_digit(char c) { return (unsigned char)(c - '0') < 10; }
 
-/* How many of eight bytes, the first in the lowest, are digits before one that is not. Without the high half of a
- * digit's code a digit is at most 9, so adding 0x76 leaves its top bit clear; a carry changes only bytes behind one
- * that is no digit. */
-static inline unsigned digits_in_front(uint64_t word)
-{
-    uint64_t low = word ^ UINT64_C(0x3030303030303030);
-    uint64_t others = (low | (low + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
-    return others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
-}
-
 /* Eight ASCII digits, the first in the lowest byte: neighbours are joined to pairs, these to fours,
  * these to eight. */
 static inline uint64_t eight_value(uint64_t word)
@@ -112,7 +98,12 @@ static inline const char *digits_read(const char *p, const char *end, uint64_t *
     unsigned n = 8;
     while (n == 8 && end - p >= 8) {
         memcpy(&word, p, sizeof word);
-        n = digits_in_front(word);
+        /* How many of eight bytes, the first in the lowest, are digits before one that is not. Without the high half of
+         * a digit's code a digit is at most 9, so adding 0x76 leaves its top bit clear; a carry changes only bytes
+         * behind one that is no digit. */
+        uint64_t low = word ^ UINT64_C(0x3030303030303030);
+        uint64_t others = (low | (low + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
+        n = others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
         unsigned half = 32 - 4 * n; /* of the shift, since a shift by all 64 bits is undefined */
         value = value * tens[n] + eight_value(word << half << half);
         p += n;

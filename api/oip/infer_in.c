@@ -142,15 +142,6 @@ static bool read_shape(const struct object *object, struct pe_tensor *tensor)
     return true;
 }
 
-/* Else a list of numbers named slice would cut the answer. */
-static bool fail_input_name(const struct object *object, const char *name)
-{
-    char what[160];
-    snprintf(what, sizeof what, pe_text("\"%s\" is no input: it belongs to the form of an answer or names the model"),
-             name);
-    return fail_at(object, "name", what);
-}
-
 static bool read_input(const struct object *object, struct api_oip_input *input)
 {
     static const char *const known[] = {"name", "shape", "datatype", "parameters", "data", NULL};
@@ -160,8 +151,13 @@ static bool read_input(const struct object *object, struct api_oip_input *input)
         !find_parameters(object, &parameters) || !read_count(&parameters, "binary_data_size", &input->n_bytes) ||
         !refuse_parameter(&parameters, "shared_memory_region", "there is no shared memory here; send data or bytes"))
         return false;
-    if (api_is_among(api_form_names, input->name) || strcmp(input->name, "scheme") == 0)
-        return fail_input_name(object, input->name);
+    if (api_is_among(api_form_names, input->name) || strcmp(input->name, "scheme") == 0) {
+        /* Else a list of numbers named slice would cut the answer. */
+        char what[160];
+        snprintf(what, sizeof what,
+                 pe_text("\"%s\" is no input: it belongs to the form of an answer or names the model"), input->name);
+        return fail_at(object, "name", what);
+    }
     input->data = api_member_find(object->value, "data");
     input->is_binary = api_member_find(parameters.value, "binary_data_size");
     if (input->is_binary && input->data)
@@ -246,21 +242,6 @@ static bool add_parameters(struct api_request *request, const struct object *par
 
 /* ---- The whole ---- */
 
-static bool read_root(struct api_request *request, const struct object *root, struct api_oip_request *oip)
-{
-    /* Some clients repeat the model, which the path already names. */
-    static const char *const known[] = {"id", "parameters", "inputs", "outputs", "model_name", "model_version", NULL};
-    struct object parameters;
-    const struct pe_value *id = api_member_find(root->value, "id");
-    if (id && id->kind != PE_STRING)
-        return fail_at(root, "id", "must be a string");
-    oip->id = id ? id->string : NULL;
-    return check_names(root, known) && find_parameters(root, &parameters) &&
-           read_flag(&parameters, "binary_data_output", &oip->wish) &&
-           read_count(&parameters, "timeout", &oip->timeout_us) && read_inputs(root, oip) && read_outputs(root, oip) &&
-           add_parameters(request, &parameters);
-}
-
 /* The JSON's members arrive as fields of the request and are removed from it; the values that they point to stay. */
 static bool read_json(struct api_request *request, const char *text, size_t n, struct api_oip_request *oip,
                       struct api_problem *problem)
@@ -273,7 +254,17 @@ static bool read_json(struct api_request *request, const char *text, size_t n, s
     request->n_fields = 0;
     struct pe_value value = {.kind = PE_OBJECT, .object = {.fields = fields, .n = n_fields}};
     struct object root = {.value = &value, .problem = problem};
-    return read_root(request, &root, oip);
+    /* Some clients repeat the model, which the path already names. */
+    static const char *const known[] = {"id", "parameters", "inputs", "outputs", "model_name", "model_version", NULL};
+    struct object parameters;
+    const struct pe_value *id = api_member_find(root.value, "id");
+    if (id && id->kind != PE_STRING)
+        return fail_at(&root, "id", "must be a string");
+    oip->id = id ? id->string : NULL;
+    return check_names(&root, known) && find_parameters(&root, &parameters) &&
+           read_flag(&parameters, "binary_data_output", &oip->wish) &&
+           read_count(&parameters, "timeout", &oip->timeout_us) && read_inputs(&root, oip) &&
+           read_outputs(&root, oip) && add_parameters(request, &parameters);
 }
 
 static bool read_tensors(struct api_request *request, const struct api_oip_request *oip, struct api_oip_tail *tail,

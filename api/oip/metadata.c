@@ -54,93 +54,47 @@ static void add_outputs(struct tensors *tensors, const struct pe_scheme_info *sc
             add(tensors, rows->name, rows->shape, rows->dtype == PE_DTYPE_NONE ? PE_F32 : rows->dtype);
 }
 
-static void add_renamed(struct tensors *tensors, const struct api_renamed *rows)
-{
-    for (; rows->name; rows++)
-        add(tensors, rows->name, rows->shape, PE_F32);
-}
-
-static void find_outputs(const struct api_oip_model *model, struct tensors *outputs)
-{
-    outputs->n = 0;
-    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
-        if (api_oip_can(model, id))
-            add_renamed(outputs, api_operations[id].renamed);
-    if (api_oip_can(model, PE_ENCODE)) {
-        add_outputs(outputs, model->scheme, model->scheme->outputs);
-        if (model->scheme->is_additive)
-            add(outputs, "combined", "batch,n,dim", PE_F32);
-    }
-    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
-        if (api_oip_can(model, id))
-            add_outputs(outputs, model->scheme, pe_operation_at(id)->outputs);
-}
-
 /* ---- Writing ---- */
-
-/* A number is a fixed length; any other expression means a variable length. */
-static void add_shape(struct api_text *text, const char *shape)
-{
-    api_text_put(text, "[");
-    for (const char *p = shape; *p;) {
-        size_t n = strcspn(p, ",");
-        bool is_number = strspn(p, "0123456789") == n;
-        api_text_add(text, ",", p > shape);
-        api_text_add(text, is_number ? p : "-1", is_number ? n : 2);
-        p += n + (p[n] == ',');
-    }
-    api_text_put(text, "]");
-}
 
 /* The words of the protocol for a tensor, or Triton's, whose inputs are all optional, because sizes may be parameters.
  */
 struct wording {
-    const char *datatype, *words, *shape, *end; /* words: the datatype of those */
+    const char *inputs, *outputs, *datatype, *before, *words, *shape; /* words: the datatype of those */
+    bool are_optional;
 };
-static const struct wording of_protocol = {"datatype\":\"", "BYTES", "shape", "}"},
-                            of_input = {"data_type\":\"TYPE_", "STRING", "dims", ",\"optional\":true}"},
-                            of_output = {"data_type\":\"TYPE_", "STRING", "dims", "}"};
+static const struct wording of_protocol = {"inputs", "outputs", "datatype", "", "BYTES", "shape", false},
+                            of_triton = {"input", "output", "data_type", "TYPE_", "STRING", "dims", true};
 
-static void add_tensors(struct api_text *text, const char *name, const struct tensors *tensors,
-                        const struct wording *wording)
+static void add_tensors(struct api_text *text, const struct wording *wording, bool are_inputs,
+                        const struct tensors *tensors)
 {
-    api_text_format(text, ",\"%s\":[", name);
+    api_text_open(text, are_inputs ? wording->inputs : wording->outputs, '[');
     for (size_t i = 0; i < tensors->n; i++) {
         const struct tensor *tensor = &tensors->items[i];
-        bool has_words = tensor->dtype == PE_DTYPE_NONE;
-        api_text_format(text, "%s{\"name\":\"%s\",\"%s%s\",\"%s\":", i ? "," : "", tensor->name, wording->datatype,
-                        has_words ? wording->words : api_dtype_name(API_OIP, tensor->dtype), wording->shape);
-        add_shape(text, tensor->shape);
-        api_text_put(text, wording->end);
+        char datatype[32];
+        snprintf(datatype, sizeof datatype, "%s%s", wording->before,
+                 tensor->dtype == PE_DTYPE_NONE ? wording->words : api_dtype_name(API_OIP, tensor->dtype));
+        api_text_open(text, NULL, '{');
+        api_text_member(text, "name", tensor->name);
+        api_text_member(text, wording->datatype, datatype);
+        /* A number is a fixed length; any other expression means a variable length. */
+        api_text_open(text, wording->shape, '[');
+        for (const char *p = tensor->shape; *p;) {
+            size_t n = strcspn(p, ",");
+            bool is_number = strspn(p, "0123456789") == n;
+            api_text_name(text, NULL);
+            api_text_add(text, is_number ? p : "-1", is_number ? n : 2);
+            p += n + (p[n] == ',');
+        }
+        api_text_close(text, ']');
+        if (are_inputs && wording->are_optional)
+            api_text_flag(text, "optional", true);
+        api_text_close(text, '}');
     }
-    api_text_put(text, "]");
+    api_text_close(text, ']');
 }
 
-static void add_metadata_text(struct api_text *text, const char *name, const struct tensors *inputs,
-                              const struct tensors *outputs)
-{
-    api_text_format(text, "{\"name\":\"%s\",\"versions\":[\"" API_OIP_VERSION "\"],\"platform\":\"posenc\"", name);
-    add_tensors(text, "inputs", inputs, &of_protocol);
-    add_tensors(text, "outputs", outputs, &of_protocol);
-    api_text_put(text, "}");
-}
-
-static void add_config_text(struct api_text *text, const char *name, const struct tensors *inputs,
-                            const struct tensors *outputs)
-{
-    api_text_format(text,
-                    "{\"name\":\"%s\",\"platform\":\"posenc\",\"backend\":\"posenc\",\"version_policy\":{\"latest\":{"
-                    "\"num_versions\":1}},\"max_batch_size\":0",
-                    name);
-    add_tensors(text, "input", inputs, &of_input);
-    add_tensors(text, "output", outputs, &of_output);
-    api_text_put(text, "}");
-}
-
-typedef void print_function(struct api_text *text, const char *name, const struct tensors *inputs,
-                            const struct tensors *outputs);
-
-static struct api_reply *describe(struct api_request *request, print_function *print)
+static struct api_reply *describe(struct api_request *request, const struct wording *wording, const char *more)
 {
     struct api_oip_model model;
     struct tensors inputs, outputs;
@@ -160,16 +114,41 @@ static struct api_reply *describe(struct api_request *request, print_function *p
         if (api_operations[id].takes_tokens)
             add(&inputs, "tokens", "n", PE_DTYPE_NONE);
     }
-    find_outputs(&model, &outputs);
+    outputs.n = 0;
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
+        for (const struct api_renamed *row = api_operations[id].renamed; api_oip_can(&model, id) && row->name; row++)
+            add(&outputs, row->name, row->shape, PE_F32);
+    if (api_oip_can(&model, PE_ENCODE)) {
+        add_outputs(&outputs, model.scheme, model.scheme->outputs);
+        if (model.scheme->is_additive)
+            add(&outputs, "combined", "batch,n,dim", PE_F32);
+    }
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
+        if (api_oip_can(&model, id))
+            add_outputs(&outputs, model.scheme, pe_operation_at(id)->outputs);
     api_oip_name_print(&model, name);
     api_text_init(&text, API_TEXT_MAX);
-    print(&text, name, &inputs, &outputs);
+    api_text_open(&text, NULL, '{');
+    api_text_member(&text, "name", name);
+    api_text_put(&text, more);
+    add_tensors(&text, wording, true, &inputs);
+    add_tensors(&text, wording, false, &outputs);
+    api_text_close(&text, '}');
     return api_reply_text(200, api_json_type, &text);
 }
 
-struct api_reply *api_oip_model(struct api_request *request) { return describe(request, add_metadata_text); }
+struct api_reply *api_oip_model(struct api_request *request)
+{
+    return describe(request, &of_protocol, ",\"versions\":[\"" API_OIP_VERSION "\"],\"platform\":\"posenc\"");
+}
 
-struct api_reply *api_oip_config(struct api_request *request) { return describe(request, add_config_text); }
+struct api_reply *api_oip_config(struct api_request *request)
+{
+    return describe(
+        request, &of_triton,
+        ",\"platform\":\"posenc\",\"backend\":\"posenc\",\"version_policy\":{\"latest\":{\"num_versions\":1}},"
+        "\"max_batch_size\":0");
+}
 
 /* ---- Names of schemes and dtypes ---- */
 

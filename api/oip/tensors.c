@@ -178,36 +178,28 @@ static bool check_words(const struct api_oip_input *input, struct api_problem *p
     return fail_input(input, 413, "parameters/binary_data_size", problem, what);
 }
 
-static bool words_of_tail(struct api_request *request, const struct api_oip_input *input, struct api_oip_tail *tail,
-                          struct pe_value *value, struct api_problem *problem)
-{
-    size_t n;
-    if (!check_words(input, problem))
-        return false;
-    const char *bytes = take_bytes(input, tail, problem);
-    if (!bytes)
-        return false;
-    if (!read_words(request, bytes, bytes + input->n_bytes, NULL, &n))
-        return fail_input(input, 400, "", problem,
-                          "its bytes are not words, each a length of four bytes and as many bytes without a zero");
-    struct pe_value *items = api_arena_array(&request->arena, n + 1, sizeof *items);
-    if (!items)
-        return api_fail_memory(problem);
-    read_words(request, bytes, bytes + input->n_bytes, items, &n);
-    for (size_t i = 0; i < n; i++)
-        if (!items[i].string)
-            return api_fail_memory(problem);
-    *value = (struct pe_value){.kind = PE_LIST, .list = {.items = items, .n = n}};
-    return true;
-}
-
 static bool add_words(struct api_request *request, const struct api_oip_input *input, struct api_oip_tail *tail,
                       struct api_problem *problem)
 {
     struct pe_value value;
     if (input->is_binary) {
-        if (!words_of_tail(request, input, tail, &value, problem))
+        size_t n;
+        if (!check_words(input, problem))
             return false;
+        const char *bytes = take_bytes(input, tail, problem);
+        if (!bytes)
+            return false;
+        if (!read_words(request, bytes, bytes + input->n_bytes, NULL, &n))
+            return fail_input(input, 400, "", problem,
+                              "its bytes are not words, each a length of four bytes and as many bytes without a zero");
+        struct pe_value *items = api_arena_array(&request->arena, n + 1, sizeof *items);
+        if (!items)
+            return api_fail_memory(problem);
+        read_words(request, bytes, bytes + input->n_bytes, items, &n);
+        for (size_t i = 0; i < n; i++)
+            if (!items[i].string)
+                return api_fail_memory(problem);
+        value = (struct pe_value){.kind = PE_LIST, .list = {.items = items, .n = n}};
     } else {
         value = *input->data;
     }
@@ -243,16 +235,6 @@ bool api_oip_add_tensor(struct api_request *request, const struct api_oip_input 
 
 /* ---- Parameters ---- */
 
-/* A place within the text is reported under /parameters of the client's request. */
-static bool relocate(struct api_problem *problem)
-{
-    char inner[PE_POINTER_MAX];
-    snprintf(inner, sizeof inner, "%s", problem->error.pointer);
-    if (*inner)
-        snprintf(problem->error.pointer, PE_POINTER_MAX, "/parameters%.140s", inner);
-    return false;
-}
-
 /* The text is read as the value of a member with its name, so that lists of numbers take the fast path here too. */
 static bool add_text(struct api_request *request, const char *name, const char *json, struct api_problem *problem)
 {
@@ -269,7 +251,14 @@ static bool add_text(struct api_request *request, const char *name, const char *
     api_text_put(&text, "}");
     bool fine = text.state ? api_fail_text(problem, &text) : api_json_read(request, text.bytes, text.n, where, problem);
     api_text_drop(&text);
-    return fine || relocate(problem);
+    if (fine)
+        return true;
+    /* A place within the text is reported under /parameters of the client's request. */
+    char inner[PE_POINTER_MAX];
+    snprintf(inner, sizeof inner, "%s", problem->error.pointer);
+    if (*inner)
+        snprintf(problem->error.pointer, PE_POINTER_MAX, "/parameters%.140s", inner);
+    return false;
 }
 
 bool api_oip_add_parameter(struct api_request *request, const char *name, const struct pe_value *value,

@@ -75,17 +75,6 @@ static void add_tensor(struct hash *h, const struct pe_tensor *t)
 }
 
 static void add_value(struct hash *h, const struct pe_value *v);
-static void add_field(struct hash *h, const struct pe_field *field);
-
-/* A preset that is not built in may change while it keeps its name. */
-static void add_preset(struct hash *h, const struct pe_preset *preset)
-{
-    add_string(h, preset->name);
-    add_string(h, preset->source ? preset->source : "");
-    add_string(h, preset->note ? preset->note : "");
-    for (size_t i = 0; i < preset->layers->n_fields; i++)
-        add_field(h, &preset->layers->fields[i]);
-}
 
 static void add_field(struct hash *h, const struct pe_field *field)
 {
@@ -111,28 +100,13 @@ static void add_value(struct hash *h, const struct pe_value *v)
         for (size_t i = 0; i < v->object.n; i++)
             add_field(h, &v->object.fields[i]);
         break;
-    case PE_PRESET: add_preset(h, v->preset); break;
-    }
-}
-
-/* Every field of the form except the format; the tag contains the name of the chosen format instead. */
-static void add_form(struct hash *h, const struct api_form *form)
-{
-    for (const struct pe_param *row = api_form_params(); row->name; row++)
-        if (row->offset != offsetof(struct api_form, format))
-            add(h, (const char *)form + row->offset, api_form_size(row));
-    for (size_t i = 0; i < form->n_outputs; i++)
-        add_string(h, form->outputs[i]);
-    if (form->has_no_outputs)
-        add_string(h, "");
-    for (size_t i = 0; i < form->n_slices; i++) {
-        const struct pe_slice *slice = &form->slices[i];
-        add_string(h, slice->output ? slice->output : "");
-        for (unsigned axis = 0; axis < slice->n_cuts; axis++) {
-            const struct pe_cut *cut = &slice->cuts[axis];
-            const int64_t numbers[] = {axis, cut->is_index, cut->start, cut->stop, cut->step};
-            add(h, numbers, sizeof numbers);
-        }
+    case PE_PRESET: /* A preset that is not built in may change while it keeps its name. */
+        add_string(h, v->preset->name);
+        add_string(h, v->preset->source ? v->preset->source : "");
+        add_string(h, v->preset->note ? v->preset->note : "");
+        for (size_t i = 0; i < v->preset->layers->n_fields; i++)
+            add_field(h, &v->preset->layers->fields[i]);
+        break;
     }
 }
 
@@ -204,7 +178,23 @@ void api_etag_print(struct api_request *request, const char *config, size_t n)
     add(&h, &fields, sizeof fields);
     if (request->pasted)
         add_string(&h, request->pasted);
-    add_form(&h, &request->form);
+    /* Every field of the form except the format; the tag contains the name of the chosen format instead. */
+    for (const struct pe_param *row = api_form_params(); row->name; row++)
+        if (row->offset != offsetof(struct api_form, format))
+            add(&h, (const char *)&request->form + row->offset, api_form_size(row));
+    for (size_t i = 0; i < request->form.n_outputs; i++)
+        add_string(&h, request->form.outputs[i]);
+    if (request->form.has_no_outputs)
+        add_string(&h, "");
+    for (size_t i = 0; i < request->form.n_slices; i++) {
+        const struct pe_slice *slice = &request->form.slices[i];
+        add_string(&h, slice->output ? slice->output : "");
+        for (unsigned axis = 0; axis < slice->n_cuts; axis++) {
+            const struct pe_cut *cut = &slice->cuts[axis];
+            const int64_t numbers[] = {axis, cut->is_index, cut->start, cut->stop, cut->step};
+            add(&h, numbers, sizeof numbers);
+        }
+    }
     if (endpoint) {
         add_string(&h, endpoint);
         add_string(&h, request->parts ? api_lang_words[request->lang] : "");

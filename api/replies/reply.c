@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <zlib.h>
 
 const char api_json_type[] = "application/json";
@@ -325,8 +326,7 @@ struct api_reply *api_reply_stream(struct api_request *request)
     const struct api_format *format = stream->format;
     const char *header = request->opening.header;
     api_request_hold(request);
-    struct api_reply *reply = api_reply_of(200, format->content_type ? format->content_type : format->media_type,
-                                           &stream->body, request->n_taken);
+    struct api_reply *reply = api_reply_of(200, api_format_type(format), &stream->body, request->n_taken);
     if (reply->status != 200)
         return reply;
     bool is_quick = api_source_pace(&stream->source) == PE_QUICK;
@@ -357,7 +357,7 @@ struct api_reply *api_reply_header(struct api_reply *reply, const char *name, co
 static struct api_header *find_header(const struct api_reply *reply, const char *name)
 {
     size_t i = 0;
-    while (i < reply->n_headers && strcmp(reply->headers[i].name, name) != 0)
+    while (i < reply->n_headers && strcasecmp(reply->headers[i].name, name) != 0)
         i++;
     return i < reply->n_headers ? (struct api_header *)(uintptr_t)&reply->headers[i] : NULL;
 }

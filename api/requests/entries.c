@@ -96,17 +96,12 @@ static bool scheme_takes(const struct api_request *request, const char *name)
     return scheme && pe_param_find(scheme->params, name);
 }
 
-/* `weights` is among the names of the form, and belongs to configurations. */
-static bool is_of_form(const char *name)
-{
-    bool is_field = api_is_among(api_form_names, name) && strcmp(name, "weights") != 0;
-    return is_field || strcmp(name, "lang") == 0 || strcmp(name, "configs") == 0;
-}
-
 /* A field of the endpoint is about all configurations, unless the scheme of this one has a field of that name too. */
 static bool check_own(const struct reading *r, const struct api_request *request, const char *pointer, const char *name)
 {
-    if (!is_of_form(name) && !is_of_endpoint(r, name))
+    /* `weights` is among the names of the form, and belongs to configurations. */
+    bool is_field = api_is_among(api_form_names, name) && strcmp(name, "weights") != 0;
+    if (!(is_field || strcmp(name, "lang") == 0 || strcmp(name, "configs") == 0) && !is_of_endpoint(r, name))
         return true;
     if (scheme_takes(request, name))
         return true;

@@ -30,7 +30,7 @@ static bool take_more(struct api_request *request, const char *what, uint64_t n,
     const struct api_host *host = request->host;
     if (!host->take_memory || n == 0)
         return true;
-    if (!host->take_memory(n))
+    if (!host->take_memory(host, n))
         return fail(host, what, all, request->n_taken - (all - n) + request->body_bytes, problem);
     request->n_taken += n;
     return true;
@@ -79,18 +79,13 @@ static bool may_grow(void *self, size_t n)
     return true;
 }
 
-/* Tensors drawn from seeds may be as large as those that a body can hold, and take as long as an answer. */
-static struct api_drawing drawing_of(const struct api_request *request)
-{
-    uint64_t of_body = request->host->max_body / sizeof(float), of_work = request->host->max_work / API_DRAWN_WORK;
-    return (struct api_drawing){.max = of_body < of_work ? of_body : of_work,
-                                .max_at_once = request->must_not_block ? API_DRAWN_AT_ONCE : UINT64_MAX};
-}
-
 static bool begin(struct api_request *request, double bytes)
 {
     request->body_bytes = request->call->body_bytes;
-    request->drawing = drawing_of(request);
+    /* Tensors drawn from seeds may be as large as those that a body can hold, and take as long as an answer. */
+    uint64_t of_body = request->host->max_body / sizeof(float), of_work = request->host->max_work / API_DRAWN_WORK;
+    request->drawing = (struct api_drawing){.max = of_body < of_work ? of_body : of_work,
+                                            .max_at_once = request->must_not_block ? API_DRAWN_AT_ONCE : UINT64_MAX};
     if (!take(request, "reading the body", bytes, &request->problem))
         return false;
     request->n_read = request->n_taken;
@@ -107,7 +102,7 @@ void api_memory_settle(struct api_request *request)
 {
     uint64_t left = request->arena.n_bytes;
     if (request->n_taken > left) {
-        request->host->give_memory(request->n_taken - left);
+        request->host->give_memory(request->host, request->n_taken - left);
         request->n_taken = left;
     }
     request->n_read = request->n_taken;
@@ -136,7 +131,7 @@ uint64_t api_memory_for_head(const struct api_host *host, const struct api_call 
 {
     uint64_t head = api_little_endian(call->body, call->body_bytes < 8 ? (unsigned)call->body_bytes : 8);
     uint64_t n = API_TREE_FACTOR * (head < API_SAFETENSORS_HEADER_MAX ? head : 0) + 1; /* longer ones are refused */
-    if (!host->take_memory || host->take_memory(n))
+    if (!host->take_memory || host->take_memory(host, n))
         return n;
     fail(host, "reading the file's head", n, call->body_bytes, problem);
     return 0;

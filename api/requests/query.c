@@ -97,15 +97,6 @@ static void put_list(struct api_text *text, const char *value, enum meaning mean
     api_text_put(text, "]");
 }
 
-static bool put_json(struct api_request *request, struct api_text *text, const char *name, const char *value,
-                     struct api_problem *problem)
-{
-    char where[96];
-    snprintf(where, sizeof where, "\"%.64s\" in the query is ", name);
-    api_text_put(text, value);
-    return api_json_check(&request->arena, value, strlen(value), where, problem);
-}
-
 /* Where the value's list or object begins, which a file may begin with a byte order mark and blanks; else the value. */
 static const char *skip_to_json(const char *value)
 {
@@ -126,9 +117,12 @@ static bool put_value(struct api_request *request, struct api_text *text, enum m
     bool is_text = meaning == TEXT && (*value != '{' || api_pasted_is_dict(value, strlen(value)));
     if (meaning == WORD || (meaning == NAME && !looks_json) || is_text)
         api_text_string(text, value);
-    else if (meaning == JSON || looks_json)
-        return put_json(request, text, name, value, problem);
-    else if (meaning == SCALAR)
+    else if (meaning == JSON || looks_json) {
+        char where[96];
+        snprintf(where, sizeof where, "\"%.64s\" in the query is ", name);
+        api_text_put(text, value);
+        return api_json_check(&request->arena, value, strlen(value), where, problem);
+    } else if (meaning == SCALAR)
         put_scalar(text, value, strlen(value));
     else
         put_list(text, value, meaning);
@@ -136,14 +130,6 @@ static bool put_value(struct api_request *request, struct api_text *text, enum m
 }
 
 /* ---- Pairs ---- */
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 /* Decodes n bytes into out (room for n + 1). False: a broken or zero percent code. */
 static bool decode(const char *in, size_t n, char *out)
@@ -153,7 +139,7 @@ static bool decode(const char *in, size_t n, char *out)
             *out++ = in[i] == '+' ? ' ' : in[i];
             continue;
         }
-        int high = n - i > 2 ? hex_digit(in[i + 1]) : -1, low = n - i > 2 ? hex_digit(in[i + 2]) : -1;
+        int high = n - i > 2 ? api_hex_digit(in[i + 1]) : -1, low = n - i > 2 ? api_hex_digit(in[i + 2]) : -1;
         if (high < 0 || low < 0 || high + low == 0)
             return false;
         *out++ = (char)(16 * high + low);

@@ -96,7 +96,7 @@ static void search(struct search *s, enum pe_dtype dtype)
 
 /* ---- The metric ---- */
 
-enum { DTYPES_MAX = 4 };
+enum { DTYPES_MAX = 6 }; /* pe_answer_dtypes, each once */
 
 static const char *const details[] = {
     "In {dtype}, no two rows are equal.",
@@ -176,7 +176,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
 static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_failure *err)
 {
     (void)subject;
-    return pe_words_check(study->fields.dtypes, pe_dtypes_by_bits, "dtypes", err);
+    return pe_words_check(study->fields.dtypes, pe_answer_dtypes, "dtypes", err);
 }
 
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)

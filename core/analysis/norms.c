@@ -158,7 +158,7 @@ static bool applies(const struct pe_analysis *study, const struct pe_subject *su
 static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_failure *err)
 {
     (void)subject;
-    return pe_words_check(study->fields.dtypes, pe_dtypes_by_bits, "dtypes", err);
+    return pe_words_check(study->fields.dtypes, pe_answer_dtypes, "dtypes", err);
 }
 
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)

@@ -17,9 +17,17 @@
 
 /* ---- Which columns ---- */
 
-/* The columns of a sinusoid that its similarity compares. */
+/* The columns of a sinusoid that its similarity compares. Of C pairs, the cosine of pair c has, instead of its own
+ * frequency, that of pair
+ *
+ *     repeated:  c mod ceil(C/2), so that the first half of the frequencies is used twice
+ *     flipped:   C - 1 - c
+ *     shifted:   min(c + 1, C - 1)
+ *
+ * A dot product is a sum over columns in any order, so flipped changes nothing: every sine still has its cosine
+ * somewhere in the row. The others leave sines without one. */
 
-enum pairing { PAIRED, SIN, COS, MISMATCHED }; /* in the order of the field's words */
+enum pairing { PAIRED, SIN, COS, MISMATCHED, REPEATED, FLIPPED, SHIFTED }; /* in the order of the field's words */
 
 /* A sinusoid on one axis with a cosine for every sine. */
 static bool has_pairs(const struct pe_subject *subject)
@@ -117,6 +125,36 @@ static enum pe_status mismatch(struct pe_analysis *study, const struct pe_subjec
     return status;
 }
 
+/* The pair whose cosine pair c of n has. */
+static size_t cosine_of(int pairing, size_t c, size_t n)
+{
+    return pairing == REPEATED ? c % ((n + 1) / 2) : pairing == FLIPPED ? n - 1 - c : c + 1 < n ? c + 1 : c;
+}
+
+/* The subject's rows with their cosines in another order. */
+static enum pe_status rearrange(const struct pe_subject *subject, const struct pe_wave *columns, int pairing,
+                                struct pe_rows *rows, struct pe_failure *err)
+{
+    const struct pe_rows *all = &subject->rows;
+    size_t n_cosines = 0, pair = 0, *cosines = calloc(all->dim, 2 * sizeof *cosines), *from = cosines + all->dim;
+    *rows = (struct pe_rows){.n = all->n, .dim = all->dim, .largest = all->largest};
+    rows->at = malloc((all->n * all->dim + 1) * sizeof *rows->at);
+    if (!cosines || !rows->at) {
+        free(cosines);
+        return pe_no_memory(err);
+    }
+    for (size_t c = 0; c < all->dim; c++)
+        if (!is_sine(&columns[c]))
+            cosines[n_cosines++] = c;
+    for (size_t c = 0; c < all->dim; c++)
+        from[c] = is_sine(&columns[c]) ? c : cosines[cosine_of(pairing, pair++, n_cosines)];
+    for (size_t i = 0; i < all->n && (i % 64 || !pe_is_cancelled()); i++)
+        for (size_t c = 0; c < all->dim; c++)
+            rows->at[i * all->dim + c] = all->at[i * all->dim + from[c]];
+    free(cosines);
+    return PE_OK;
+}
+
 /* Those columns of its rows; free with pe_rows_drop. */
 static enum pe_status paired_rows(struct pe_analysis *study, const struct pe_subject *subject, struct pe_rows *rows,
                                   struct pe_failure *err)
@@ -125,9 +163,10 @@ static enum pe_status paired_rows(struct pe_analysis *study, const struct pe_sub
     if (!columns)
         return pe_no_memory(err);
     subject->plan->scheme->columns(subject->plan, 0, columns);
-    enum pe_status status = study->fields.pairing == MISMATCHED
-                                ? mismatch(study, subject, columns, rows, err)
-                                : keep(subject, columns, study->fields.pairing == SIN, rows, err);
+    int pairing = study->fields.pairing;
+    enum pe_status status = pairing == MISMATCHED ? mismatch(study, subject, columns, rows, err)
+                            : pairing >= REPEATED ? rearrange(subject, columns, pairing, rows, err)
+                                                  : keep(subject, columns, pairing == SIN, rows, err);
     free(columns);
     return status;
 }

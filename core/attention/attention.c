@@ -21,7 +21,10 @@
 /* The requested dtype, else the dtype of the first tensor if that is real, else f32. */
 static enum pe_dtype answer_dtype(const struct pe_attention *t, const struct pe_request *request)
 {
-    enum pe_dtype sent = t->q.tensor.data ? t->q.tensor.dtype : t->x.rank && !t->x_is_text ? t->x.dtype : PE_F32;
+    enum pe_dtype sent = t->q.tensor.data             ? t->q.tensor.dtype
+                         : pe_attention_is_given(t)   ? t->given.tensor.dtype
+                         : t->x.rank && !t->x_is_text ? t->x.dtype
+                                                      : PE_F32;
     if (request->dtype != PE_DTYPE_NONE)
         return request->dtype;
     return pe_dtype_is_real(sent) ? sent : PE_F32;
@@ -33,6 +36,10 @@ static void set_sizes(struct pe_plan *plan)
     uint64_t n_batches = 1;
     t->q_len = t->q.tensor.data ? t->q.n : t->x.rank ? t->x.shape[t->x.rank - 2] : plan->seq.k->n;
     t->k_len = t->k.tensor.data ? t->k.n : t->q_len;
+    if (pe_attention_is_given(t)) {
+        t->q_len = t->given.n;
+        t->k_len = t->given.width;
+    }
     pe_shape_count(t->lead, t->n_lead, &n_batches);
     t->n_batches = n_batches;
 }
@@ -110,6 +117,8 @@ static double ns(const struct pe_plan *plan)
     const struct pe_attention *t = plan->attention;
     double ns = ns_of_tables(plan) + pe_view_ns(plan);
     ns += t->fields.query_scale.is_given ? PE_NS_QUERY_FACTOR * (double)pe_positions_count(plan->seq.q) : 0;
+    if (pe_attention_is_given(t))
+        return ns + (t->wants_output ? ns_of_norms(&t->v) : 0);
     if (t->q.tensor.data)
         return ns + ns_of_norms(&t->q) + ns_of_norms(&t->k) + (t->wants_output ? ns_of_norms(&t->v) : 0);
     struct pe_embedding_sizes sizes = pe_attention_sizes_most(plan);
@@ -256,30 +265,42 @@ static enum pe_status check_scheme(struct pe_plan *plan, struct pe_failure *err)
     struct pe_attention *t = plan->attention;
     t->bias_id = plan->scheme->info.outputs ? pe_output_row_find(plan->scheme, "bias") : SIZE_MAX;
     t->by_place = goes_by_place(plan);
+    const struct pe_attend *attend = plan->scheme->attend;
+    double factor;
     enum pe_status status = check_linear(plan, err);
     if (status)
         return status;
+    if (pe_attention_is_given(t) && attend && attend->cosine && attend->cosine(plan, 0, &factor))
+        return pe_fail(err, "/scores", "%s compares queries and keys by their cosines; give q and k instead of scores",
+                       plan->scheme->info.name);
+    if (pe_attention_is_given(t) && attend && attend->bias_is_scaled && attend->bias_is_scaled(plan) &&
+        isnan(t->fields.softmax_scale))
+        return pe_fail(err, "/softmax_scale",
+                       "the bias is scaled as the scores are, and given scores have no scale of their own; give "
+                       "softmax_scale, a factor on both");
     if (plan->scheme->info.is_additive || (plan->seq.q->n == t->q_len && plan->seq.k->n == t->k_len))
         return PE_OK;
-    return pe_fail(err, t->x.rank ? "/x" : "/q",
-                   "%s has %zu queries and %zu keys, the sequence %llu and %llu positions", t->x.rank ? "x" : "q",
-                   t->q_len, t->k_len, (unsigned long long)plan->seq.q->n, (unsigned long long)plan->seq.k->n);
+    const char *tensor = t->x.rank ? "x" : pe_attention_is_given(t) ? "scores" : "q";
+    return pe_fail_at(err, "", tensor, "%s has %zu queries and %zu keys, the sequence %llu and %llu positions", tensor,
+                      t->q_len, t->k_len, (unsigned long long)plan->seq.q->n, (unsigned long long)plan->seq.k->n);
 }
 
 /* Sets the shapes of x's projections before their values are computed, because the scale and the rotation need
  * head_dim. */
 static enum pe_status open_x(struct pe_plan *plan, struct pe_failure *err)
 {
-    return plan->attention->q.tensor.data ? PE_OK : pe_attention_open_x(plan, err);
+    return pe_attention_is_sent(plan->attention) ? PE_OK : pe_attention_open_x(plan, err);
 }
 
 static enum pe_status open_tensors(struct pe_plan *plan, struct pe_failure *err)
 {
     struct pe_attention *t = plan->attention;
-    t->head_dim = t->q.tensor.data ? t->q.width : (size_t)t->fields.head_dim;
+    bool is_given = pe_attention_is_given(t);
+    t->head_dim = is_given ? 0 : t->q.tensor.data ? t->q.width : (size_t)t->fields.head_dim;
     const struct pe_attend *attend = plan->scheme->attend;
-    double usual =
-        attend && attend->softmax_scale ? attend->softmax_scale(plan, t->head_dim) : 1 / sqrt((double)t->head_dim);
+    double usual = is_given                          ? 1
+                   : attend && attend->softmax_scale ? attend->softmax_scale(plan, t->head_dim)
+                                                     : 1 / sqrt((double)t->head_dim);
     if (pe_attention_is_linear(t))
         t->fields.softmax_scale = PE_UNSET;
     else if (isnan(t->fields.softmax_scale))
@@ -294,8 +315,8 @@ static enum pe_status open_tensors(struct pe_plan *plan, struct pe_failure *err)
     if (!status)
         status = pe_attention_choose_arithmetic(plan, err);
     if (!status) {
-        t->n_heads = t->q.n_heads;
-        t->n_kv_heads = t->k.n_heads;
+        t->n_heads = is_given ? t->given.n_heads : t->q.n_heads;
+        t->n_kv_heads = !is_given ? t->k.n_heads : t->v.tensor.data ? t->v.n_heads : t->n_heads;
         t->head_dim = t->q.width;
         t->v_dim = t->v.width;
     }
@@ -343,12 +364,15 @@ static enum pe_status init(struct pe_plan *plan, const struct pe_request *reques
     /* In multiply-adds. Each output counts separately, because results are not stored. */
     const struct pe_attend *attend = plan->scheme->attend;
     double pairs = (double)t->n_batches * (double)t->n_heads * (double)t->q_len * (double)t->k_len;
-    double pair = (double)t->head_dim * (pe_attention_is_linear(t) && t->turns ? 2 : 1);
+    double pair = pe_attention_is_given(t) ? 1 : (double)t->head_dim * (pe_attention_is_linear(t) && t->turns ? 2 : 1);
     if (attend && attend->work)
         pair += attend->work(plan);
     for (size_t i = 0; i < plan->n_outputs; i++)
-        plan->work += pairs * (pair + (t->kinds[i] == PE_OUTPUT ? (double)t->v_dim : 0)) *
-                      (t->kinds[i] == PE_TERMS ? (double)t->n_terms : 1);
+        plan->work += pairs *
+                      (pair + (t->kinds[i] == PE_OUTPUT || t->kinds[i] == PE_OUTPUT_TERMS ? (double)t->v_dim : 0)) *
+                      (t->kinds[i] == PE_TERMS          ? (double)t->n_terms
+                       : t->kinds[i] == PE_OUTPUT_TERMS ? 2
+                                                        : 1);
     size_t n_projected = t->n_heads + 2 * t->n_kv_heads;
     if (t->wants_terms)
         n_projected += PE_N_EMBEDDING_PARTS * (t->n_heads + t->n_kv_heads);
@@ -368,6 +392,7 @@ static void drop(struct pe_plan *plan)
     pe_operand_drop(&t->q);
     pe_operand_drop(&t->k);
     pe_operand_drop(&t->v);
+    pe_operand_drop(&t->given);
     for (size_t i = 0; i < PE_N_EMBEDDING_PARTS; i++) {
         pe_operand_drop(&t->parts[i][0]);
         pe_operand_drop(&t->parts[i][1]);

@@ -53,7 +53,16 @@ struct pe_attention_fields {
 };
 
 /* The kind of an output. Terms of the scheme are numbered from PE_TERM on. */
-enum pe_attention_output { PE_SCORES, PE_PROBS, PE_WEIGHTS, PE_OUTPUT, PE_ROW_ENTROPY, PE_TERMS, PE_TERM };
+enum pe_attention_output {
+    PE_SCORES,
+    PE_PROBS,
+    PE_WEIGHTS,
+    PE_OUTPUT,
+    PE_ROW_ENTROPY,
+    PE_TERMS,
+    PE_OUTPUT_TERMS,
+    PE_TERM
+};
 
 /* Queries or keys: their positions and their rotation. */
 struct pe_side {
@@ -104,6 +113,7 @@ enum pe_embedding_part { PE_CONTENT, PE_POSITION, PE_N_EMBEDDING_PARTS };
 struct pe_attention {
     struct pe_attention_fields fields;
     struct pe_operand q, k, v; /* sent, or computed from x */
+    struct pe_operand given;   /* scores in place of q and k, [batch, heads, q_len, k_len]; no data: not sent */
     struct pe_tensor x;        /* rank 0: q and k were sent */
     bool x_is_text, has_tokens, has_seed, wants_output, wants_terms;
     struct pe_operand parts[PE_N_EMBEDDING_PARTS][2]; /* wants_terms, additive schemes: queries, keys of each part */
@@ -151,6 +161,13 @@ static inline bool pe_attention_heads_inside(const struct pe_attention *t)
 static inline bool pe_attention_batch_inside(const struct pe_attention *t)
 {
     return t->fields.tensor_layout == PE_NBHD;
+}
+
+static inline bool pe_attention_is_given(const struct pe_attention *t) { return t->given.tensor.data != NULL; }
+/* Are queries and keys, or their scores, sent? Else they are made of x. */
+static inline bool pe_attention_is_sent(const struct pe_attention *t)
+{
+    return t->q.tensor.data || pe_attention_is_given(t);
 }
 
 static inline bool pe_attention_is_linear(const struct pe_attention *t) { return t->fields.kernel == PE_LINEAR_KERNEL; }
@@ -214,8 +231,19 @@ void pe_block_make(const struct pe_plan *plan, struct pe_workspace *workspace, e
 /* The same of one term of the scores, with -inf where the mask hides a key. */
 void pe_block_make_term(const struct pe_plan *plan, struct pe_workspace *workspace, size_t term, size_t batch,
                         size_t head, size_t i0, size_t n_rows, void *block);
-/* Writes the values weighted by the probabilities in block to out, rows out_stride apart. */
-void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head, size_t i0,
+/* What the score of one pair is the sum of beside the product of query and key, for /derive. */
+struct pe_pair_terms {
+    double parts[PE_TERMS_MAX]; /* of attend->parts, from 1 on; 0: the configuration has it not */
+    double bias;                /* times bias_factor; 0: none */
+    bool is_hidden, is_empty;   /* the mask hides the key; hides all keys of this query */
+};
+void pe_block_make_pair(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head, size_t i,
+                        size_t j, struct pe_pair_terms *terms);
+/* Writes the values weighted by the probabilities in block to out, rows out_stride apart; the other adds those of the
+ * scheme, if it has any. */
+void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head,
                      size_t n_rows, const void *block, void *out, size_t out_stride);
+void pe_block_output_of_scheme(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head,
+                               size_t i0, size_t n_rows, const void *block, void *out, size_t out_stride);
 
 #endif

@@ -120,9 +120,28 @@ static void multiply_by(const struct block *b, const struct pe_rows *rows, doubl
         b->a->abt(b->n_rows, rows->n_keys, d, factor, q, d, rows->k, rows->k_stride, 0, rows->logits, rows->stride);
 }
 
+/* Scores that are given in place of products. */
+static void load_given(const struct block *b)
+{
+    const struct pe_attention *t = b->t;
+    const struct pe_operand *op = &t->given;
+    size_t size = pe_dtype_size(op->tensor.dtype), n = b->end - b->first;
+    const char *from = op->tensor.data;
+    from += (b->batch * op->batch_step + b->head * op->head_step + b->i0 * op->row_step + b->first) * size;
+    for (size_t i = 0; i < b->n_rows && !is_left(b); i++, from += op->row_step * size) {
+        pe_convert(b->a->dtype, number_at(b, i, b->first), op->tensor.dtype, from, n);
+        if (t->scale != 1)
+            b->a->scale(number_at(b, i, b->first), n, t->scale);
+    }
+}
+
 static void multiply(const struct block *b)
 {
     const struct pe_attention *t = b->t;
+    if (pe_attention_is_given(t)) {
+        load_given(b);
+        return;
+    }
     const struct pe_attend *attend = b->plan->scheme->attend;
     struct pe_rows rows = rows_of(b);
     double factor = pe_attention_is_linear(t) ? 1 : t->scale;
@@ -411,6 +430,64 @@ void pe_block_make_term(const struct pe_plan *plan, struct pe_workspace *workspa
     hide(&b, -(double)INFINITY);
 }
 
+/* ---- One pair ---- */
+
+/* What add_last adds to the score of key j: the difference that it makes, since it reads the whole row. */
+static double last_of_pair(struct block *b, size_t j)
+{
+    find_reach(b);
+    multiply(b);
+    if (b->t->fields.softcap_after_bias)
+        add_biases(b);
+    cap(b);
+    if (!b->t->fields.softcap_after_bias)
+        add_biases(b);
+    hide(b, -(double)INFINITY);
+    double before = pe_number(b->a, number_at(b, 0, 0), j);
+    struct pe_rows rows = rows_of(b);
+    b->plan->scheme->attend->add_last(&rows);
+    return pe_number(b->a, number_at(b, 0, 0), j) - before;
+}
+
+void pe_block_make_pair(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head, size_t i,
+                        size_t j, struct pe_pair_terms *terms)
+{
+    const struct pe_attention *t = plan->attention;
+    const struct pe_attend *attend = plan->scheme->attend;
+    struct pe_plan room;
+    struct pe_view view;
+    struct block b = {.t = t, .a = t->a, .workspace = workspace, .kind = PE_SCORES, .batch = batch, .head = head};
+    b.plan = pe_plan_of_batch(plan, batch, &room);
+    b.i0 = i;
+    b.n_rows = 1;
+    b.first = j;
+    b.end = j + 1;
+    b.numbers = workspace->block;
+    pe_workspace_load_rows(plan, &t->sides[0], batch, head, i, 1, workspace->q, NULL);
+    pe_view_row(b.plan, batch, i, workspace->seen, &view);
+    *terms = (struct pe_pair_terms){.is_empty = view.is_empty};
+    terms->is_hidden = j < view.first || j >= view.end || (view.seen && !view.seen[j]);
+    if (terms->is_hidden)
+        return;
+    if (t->bias_id != SIZE_MAX) {
+        pe_number_set(b.a, number_at(&b, 0, 0), j, 0);
+        add_row_biases(&b);
+        terms->bias = pe_number(b.a, number_at(&b, 0, 0), j);
+    }
+    for (size_t part = 1; attend && attend->parts && attend->parts[part]; part++) {
+        if (attend->has_part && !attend->has_part(plan, part))
+            continue;
+        if (!attend->add_part) {
+            terms->parts[part] = last_of_pair(&b, j);
+            continue;
+        }
+        struct pe_rows rows = rows_of(&b);
+        pe_number_set(b.a, rows.logits, 0, 0); /* of key j */
+        attend->add_part(&rows, part);
+        terms->parts[part] = pe_number(b.a, rows.logits, 0);
+    }
+}
+
 /* ---- Outputs ---- */
 
 /* 0 · inf is NaN, so if a value is infinite or NaN, a matrix product would let hidden keys change the output. This
@@ -430,11 +507,10 @@ static void add_values_one_by_one(const struct pe_attention *t, const void *bloc
         }
 }
 
-void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head, size_t i0,
+void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head,
                      size_t n_rows, const void *numbers, void *out, size_t out_stride)
 {
     const struct pe_attention *t = plan->attention;
-    const struct pe_attend *attend = plan->scheme->attend;
     const struct pe_operand *op = &t->v;
     size_t kv_head = head / (t->n_heads / t->n_kv_heads), stride = workspace->v ? t->v_dim : op->row_step;
     const char *v =
@@ -448,6 +524,13 @@ void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace,
                  t->k_len, pe_numbers_at(t->a, v, workspace->first * stride), stride, 0, out, out_stride);
     else
         add_values_one_by_one(t, numbers, n_rows, v, stride, out, out_stride);
+}
+
+void pe_block_output_of_scheme(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head,
+                               size_t i0, size_t n_rows, const void *numbers, void *out, size_t out_stride)
+{
+    const struct pe_attention *t = plan->attention;
+    const struct pe_attend *attend = plan->scheme->attend;
     if (!attend || !attend->add_output)
         return;
     struct pe_plan room;

@@ -8,7 +8,7 @@
  * output. */
 struct unit {
     uint64_t number;
-    size_t term;                 /* PE_TERMS: its number among those of the answer */
+    size_t term;                 /* of terms: its number among those of the answer */
     size_t batch, head, n_heads; /* heads head … head+n_heads-1, on through the batches that follow */
     size_t i0, n_rows;
     size_t width; /* numbers per query and head */
@@ -23,7 +23,7 @@ static struct unit unit_at(const struct pe_plan *plan, size_t i, uint64_t elemen
     struct unit u = {.number = period * ((o->period - 1) / o->unit + 1) + within};
     u.n_heads = inside ? t->n_heads * (pe_attention_batch_inside(t) ? t->n_batches : 1) : 1;
     u.batch = inside ? period : period / t->n_heads;
-    if (t->kinds[i] == PE_TERMS) {
+    if (t->kinds[i] == PE_TERMS || t->kinds[i] == PE_OUTPUT_TERMS) {
         u.term = u.batch / t->n_batches;
         u.batch %= t->n_batches;
     }
@@ -44,9 +44,27 @@ static void make_output(const struct pe_plan *plan, struct pe_workspace *workspa
     if (pe_is_cancelled())
         return;
     void *out = pe_numbers_at(t->a, workspace->out, i * t->v_dim);
-    pe_block_output(plan, workspace, batch, head, u->i0, u->n_rows, workspace->block, out, u->n_heads * t->v_dim);
+    pe_block_output(plan, workspace, batch, head, u->n_rows, workspace->block, out, u->n_heads * t->v_dim);
+    pe_block_output_of_scheme(plan, workspace, batch, head, u->i0, u->n_rows, workspace->block, out,
+                              u->n_heads * t->v_dim);
     if (t->fields.unrotate_output)
         pe_workspace_unrotate(plan, batch, u->i0, u->n_rows, out, u->n_heads * t->v_dim);
+}
+
+/* One summand of the output: what the values give, or the scheme's own. */
+static void make_output_term(const struct pe_plan *plan, struct pe_workspace *workspace, const struct unit *u)
+{
+    const struct pe_attention *t = plan->attention;
+    pe_block_make(plan, workspace, PE_PROBS, u->batch, u->head, u->i0, u->n_rows, workspace->block);
+    if (pe_is_cancelled())
+        return;
+    if (u->term == 0) {
+        pe_block_output(plan, workspace, u->batch, u->head, u->n_rows, workspace->block, workspace->out, t->v_dim);
+        return;
+    }
+    pe_numbers_set(t->a, workspace->out, 0, u->n_rows * t->v_dim, 0);
+    pe_block_output_of_scheme(plan, workspace, u->batch, u->head, u->i0, u->n_rows, workspace->block, workspace->out,
+                              t->v_dim);
 }
 
 /* Computes the unit's numbers, maps at `block`, and returns their address and dtype. */
@@ -62,19 +80,22 @@ static const void *make_unit(const struct pe_plan *plan, struct pe_workspace *wo
             break;
         if (kind == PE_OUTPUT)
             make_output(plan, workspace, u, j);
+        else if (kind == PE_OUTPUT_TERMS)
+            make_output_term(plan, workspace, u);
         else if (kind == PE_TERMS)
             pe_block_make_term(plan, workspace, t->terms[u->term], u->batch, head, u->i0, u->n_rows, block);
         else
             pe_block_make(plan, workspace, kind, u->batch, head, u->i0, u->n_rows, block);
     }
-    return kind == PE_OUTPUT ? workspace->out : kind == PE_ROW_ENTROPY ? (const void *)workspace->entropies : block;
+    bool is_output = kind == PE_OUTPUT || kind == PE_OUTPUT_TERMS;
+    return is_output ? workspace->out : kind == PE_ROW_ENTROPY ? (const void *)workspace->entropies : block;
 }
 
 /* A whole unit of a map in the arithmetic's own dtype is computed directly in the caller's buffer. */
 static bool is_made_in_place(const struct pe_plan *plan, size_t i, const struct unit *u, size_t n, const void *at)
 {
     const struct pe_attention *t = plan->attention;
-    bool map = t->kinds[i] != PE_OUTPUT && t->kinds[i] != PE_ROW_ENTROPY;
+    bool map = t->kinds[i] != PE_OUTPUT && t->kinds[i] != PE_OUTPUT_TERMS && t->kinds[i] != PE_ROW_ENTROPY;
     return map && n == u->n_rows * u->width && plan->outputs[i].dtype == t->a->dtype && (uintptr_t)at % t->a->size == 0;
 }
 

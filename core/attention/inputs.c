@@ -1,4 +1,5 @@
-/* The inputs of attention: q, k, v; or embeddings with projections; or words. Also the sizes that tensors fix. */
+/* The inputs of attention: q, k, v; or scores; or embeddings with projections; or words. Also the sizes that tensors
+ * fix. */
 #include "core/attention/attention.h"
 
 #include <stdio.h>
@@ -61,6 +62,10 @@ const struct pe_input_row pe_attention_inputs[] = {
            "queries; leading axes may be missing, and are then missing in the answer too"),
     TENSOR("k", "batch,kv_heads,k_len,head_dim", "keys", "keys; kv_heads divides num_heads"),
     TENSOR("v", "batch,kv_heads,k_len,v_dim", "values", "values, for output"),
+    TENSOR("scores", "batch,num_heads,q_len,k_len", "given scores",
+           "scores instead of q and k, for schemes with a bias and for none: times softmax_scale (here by default 1), "
+           "then "
+           "cap, bias, mask and softmax"),
     TENSOR("x", "...,n,dim", "embeddings", "embeddings instead of q, k, v"),
     TENSOR("w_q", "num_heads*head_dim,dim", "query projection",
            "with x: q = x·w_qᵀ + b_q; the other projections likewise"),
@@ -122,6 +127,8 @@ static enum pe_status read_tensors(struct pe_attention *t, const struct pe_reque
     if (!status)
         status = pe_operand_take(&t->v, request, "v", layout, head_dim, taken, err);
     if (!status)
+        status = pe_operand_take(&t->given, request, "scores", PE_BHND, 0, taken, err);
+    if (!status)
         status = read_x(t, request, taken, err);
     for (size_t i = 0; !status && i < PE_N_PROJECTIONS; i++) {
         const struct pe_field *field = find(request, projection_names[i], taken);
@@ -132,17 +139,46 @@ static enum pe_status read_tensors(struct pe_attention *t, const struct pe_reque
     return status;
 }
 
-/* ---- Which of the three ways ---- */
+/* ---- Which of the ways ---- */
+
+/* Given scores go with schemes that need no queries and keys. */
+static enum pe_status check_given(const struct pe_plan *plan, const struct pe_attention *t, struct pe_failure *err)
+{
+    const struct pe_scheme *scheme = plan->scheme;
+    const char *name = scheme->info.name;
+    if (t->q.tensor.data || t->k.tensor.data || t->x.rank || t->has_tokens)
+        return pe_fail(err, "/scores",
+                       "give scores, or what they are computed from (q and k, or x, or tokens): one of them");
+    if (scheme->rotate)
+        return pe_fail(err, "/scores", "%s turns queries and keys; give q and k instead of scores", name);
+    if (scheme->info.is_additive && !scheme->is_neutral)
+        return pe_fail(err, "/scores",
+                       "%s is added to embeddings before they are projected; give x with w_q and w_k, or tokens, "
+                       "instead of scores",
+                       name);
+    if (scheme->attend && scheme->attend->parts)
+        return pe_fail(err, "/scores",
+                       "the terms of %s are products with queries and keys; give q and k instead of scores", name);
+    if (pe_attention_is_linear(t))
+        return pe_fail(err, "/kernel", "kernel linear needs queries and keys; give q and k instead of scores");
+    if (t->fields.query_scale.is_given)
+        return pe_fail(err, "/query_scale", "query_scale multiplies queries; give q and k instead of scores");
+    if (pe_plan_gave_itself(plan, "head_dim") && !t->v.tensor.data)
+        return pe_fail(err, "/head_dim", "head_dim is not used: scores are given");
+    return PE_OK;
+}
 
 static enum pe_status check_ways(const struct pe_plan *plan, const struct pe_attention *t, struct pe_failure *err)
 {
     const struct pe_scheme *scheme = plan->scheme;
     bool q = t->q.tensor.data, k = t->k.tensor.data, v = t->v.tensor.data, x = t->x.rank;
+    if (pe_attention_is_given(t) && check_given(plan, t, err))
+        return err->status;
     if ((q || k || v) + x + t->has_tokens > 1)
         return pe_fail(err, x ? "/x" : "/tokens", "give q and k, or x, or tokens: one of the three");
     if (x || t->has_tokens)
         return PE_OK;
-    if (!q || !k)
+    if ((!q || !k) && !pe_attention_is_given(t))
         return pe_fail(
             err, q ? "/k" : "/q",
             "%s is missing; give q and k, [batch, heads, n, head_dim] each, or x with w_q and w_k, or tokens",
@@ -157,8 +193,8 @@ static enum pe_status check_ways(const struct pe_plan *plan, const struct pe_att
         char pointer[8] = "/";
         if (t->brought.projections[i].tensor.data)
             return pe_fail(err, strcat(pointer, projection_names[i]),
-                           "%s is not used here: it makes queries, keys or values out of x, and q is there",
-                           projection_names[i]);
+                           "%s is not used here: it makes queries, keys or values out of x, and %s is there",
+                           projection_names[i], q ? "q" : "scores");
     }
     return PE_OK;
 }
@@ -214,6 +250,22 @@ static enum pe_status fix(struct pe_plan *plan, const char *name, int64_t *own, 
     }
     *own = (int64_t)size;
     return pe_param_find(plan->scheme->info.params, name) ? pe_fix_size(plan, name, size, tensor, err) : PE_OK;
+}
+
+static enum pe_status fix_by_scores(struct pe_plan *plan, struct pe_attention *t, struct pe_failure *err)
+{
+    const struct pe_operand *v = &t->v, *scores = &t->given;
+    enum pe_status status = PE_OK;
+    if (v->tensor.data)
+        status = check_pair(v, scores, err);
+    if (!status && v->tensor.data && (v->n != scores->width || scores->n_heads % v->n_heads))
+        return unfit(v, scores, "v needs a row for each key, and heads that divide those of the scores", err);
+    if (!status)
+        status = fix(plan, "num_heads", &t->fields.num_heads, scores->n_heads, "scores", err);
+    t->n_lead = scores->has_batch;
+    t->lead[0] = scores->n_batches;
+    t->has_heads = scores->has_heads;
+    return status;
 }
 
 static enum pe_status fix_by_q(struct pe_plan *plan, struct pe_attention *t, struct pe_failure *err)
@@ -347,13 +399,32 @@ enum pe_status pe_attention_open(struct pe_plan *plan, const struct pe_request *
     if (!t)
         return pe_no_memory(err);
     plan->brought = &t->brought;
-    t->wants_output = asks_for(request, "output");
+    t->wants_output = asks_for(request, "output") || asks_for(request, "output_terms");
     enum pe_status status =
         pe_params_read(pe_attention_params, &t->fields, request->fields, request->n_fields, taken, "", err);
     if (status || pe_attention_is_linear(t)) /* what a model gives for its scores is not used */
         return status;
     status = pe_query_scale_read(&t->fields.query_scale, request->fields, request->n_fields, err);
     return status ? status : pe_model_check_scores(plan->inheritance, err);
+}
+
+/* std is that of a scheme's weights; embeddings of words have 1. */
+static enum pe_status check_std(const struct pe_plan *plan, struct pe_failure *err)
+{
+    const char *name = plan->scheme->info.name;
+    if (!plan->attention->has_tokens || pe_param_find(plan->scheme->info.params, "std") ||
+        !pe_plan_gave_itself(plan, "std"))
+        return PE_OK;
+    if (plan->scheme->info.is_additive)
+        return pe_fail(
+            err, "/std",
+            "std is the standard deviation of a scheme's weights, and %s has none; embeddings of tokens have "
+            "1, and x_scale multiplies them",
+            name);
+    return pe_fail(err, "/std",
+                   "std is the standard deviation of a scheme's weights, and %s has none; embeddings of tokens have 1; "
+                   "send x for others",
+                   name);
 }
 
 enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
@@ -364,6 +435,8 @@ enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *
     enum pe_status status = read_tensors(t, request, taken, err);
     if (!status)
         status = check_ways(plan, t, err);
+    if (!status)
+        status = check_std(plan, err);
     if (status)
         return status;
     /* Settles the seed, from which embeddings of words and missing projections are computed. Words without a seed use
@@ -381,8 +454,10 @@ enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *
     bool schemes = row && pe_when_holds(row->when, plan->scheme->info.params, plan->config);
     if (!t->has_seed && !schemes && pe_plan_gave_itself(plan, "seed"))
         return pe_fail(err, "/seed", "seed is not used here: no tensor is random");
-    status = t->q.tensor.data ? fix_by_q(plan, t, err) : fix_by_x(plan, t, err);
-    if (status || t->q.tensor.data || plan->scheme->info.is_additive)
+    status = t->q.tensor.data           ? fix_by_q(plan, t, err)
+             : pe_attention_is_given(t) ? fix_by_scores(plan, t, err)
+                                        : fix_by_x(plan, t, err);
+    if (status || pe_attention_is_sent(t) || plan->scheme->info.is_additive)
         return status;
     return pe_attention_need_projections(plan, (uint64_t)t->fields.dim, err);
 }
@@ -390,7 +465,7 @@ enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *
 /* Additive schemes encode one sequence of embeddings. */
 enum pe_sequence_kind pe_attention_kind(const struct pe_plan *plan)
 {
-    bool has_one = plan->scheme->info.is_additive && !plan->attention->q.tensor.data;
+    bool has_one = plan->scheme->info.is_additive && !pe_attention_is_sent(plan->attention);
     return has_one ? PE_ONE_SEQUENCE : PE_TWO_SEQUENCES;
 }
 
@@ -398,11 +473,13 @@ struct pe_sequence_sizes pe_attention_sizes(const struct pe_plan *plan)
 {
     const struct pe_attention *t = plan->attention;
     uint64_t n = plan->scheme->n_class;
-    struct pe_sequence_sizes sizes = {.k_tensor = t->x.rank ? "x" : "k"};
-    if (t->q.tensor.data) {
-        sizes.q = t->q.n > n ? t->q.n - n : t->q.n;
-        sizes.prefix = t->q.n > n && t->k.n > n ? n : 0;
-        sizes.k = t->k.n > n ? t->k.n - n : t->k.n;
+    struct pe_sequence_sizes sizes = {.k_tensor = t->x.rank ? "x" : pe_attention_is_given(t) ? "scores" : "k"};
+    if (pe_attention_is_sent(t)) {
+        uint64_t q_len = pe_attention_is_given(t) ? t->given.n : t->q.n;
+        uint64_t k_len = pe_attention_is_given(t) ? t->given.width : t->k.n;
+        sizes.q = q_len > n ? q_len - n : q_len;
+        sizes.prefix = q_len > n && k_len > n ? n : 0;
+        sizes.k = k_len > n ? k_len - n : k_len;
     } else if (t->x.rank && !plan->scheme->info.is_additive) {
         sizes.k = t->x.shape[t->x.rank - 2];
         sizes.prefix = sizes.k > n ? n : 0;

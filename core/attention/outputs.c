@@ -5,13 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const output_names[] = {[PE_SCORES] = "scores",
-                                           [PE_PROBS] = "probs",
-                                           [PE_WEIGHTS] = "weights",
-                                           [PE_OUTPUT] = "output",
-                                           [PE_ROW_ENTROPY] = "row_entropy",
-                                           [PE_TERMS] = "terms",
-                                           NULL};
+static const char *const output_names[] = {
+    [PE_SCORES] = "scores",           [PE_PROBS] = "probs", [PE_WEIGHTS] = "weights",           [PE_OUTPUT] = "output",
+    [PE_ROW_ENTROPY] = "row_entropy", [PE_TERMS] = "terms", [PE_OUTPUT_TERMS] = "output_terms", NULL};
 
 #define MAP "batch,num_heads,q_len,k_len"
 
@@ -31,6 +27,11 @@ const struct pe_output_row pe_attention_outputs[] = {
               "position and so on; the answer names them in order. Absolute schemes need x or tokens, added to the "
               "encoding",
               .families = "absolute|relative"),
+    PE_OUTPUT("output_terms", "2,batch,num_heads,q_len,v_dim", 1, PE_DTYPE_NONE, true, "kernel=softmax",
+              "terms of the output",
+              "shaw: what the output is the sum of, p·v of the values and p·rel_v of the distances, which are 0 "
+              "without rel_v",
+              .families = "relative"),
     {.name = NULL},
 };
 
@@ -92,7 +93,8 @@ static bool is_there(const struct pe_plan *plan, enum pe_attention_output kind)
     const struct pe_attention *t = plan->attention;
     switch (kind) {
     case PE_WEIGHTS: return pe_attention_is_linear(t);
-    case PE_TERMS: return !pe_attention_is_linear(t) && has_terms(plan);
+    case PE_TERMS: return !pe_attention_is_linear(t) && !pe_attention_is_given(t) && has_terms(plan);
+    case PE_OUTPUT_TERMS: return plan->scheme->attend && plan->scheme->attend->add_output && is_there(plan, PE_OUTPUT);
     case PE_OUTPUT: return t->v.tensor.data || t->x.rank || t->has_tokens;
     case PE_SCORES:
     case PE_PROBS:
@@ -110,10 +112,13 @@ static const char *name_of(const struct pe_plan *plan, enum pe_attention_output 
 static enum pe_status find_output(const struct pe_plan *plan, size_t asked, const char *name,
                                   enum pe_attention_output *kind, struct pe_failure *err)
 {
+    const struct pe_attend *attend = plan->scheme->attend;
     const char *names[16], *known;
     size_t n = 0;
     if (strcmp(name, "output") == 0 && !is_there(plan, PE_OUTPUT))
         return pe_fail(err, "/outputs", "output needs the values v, [batch, heads, keys, v_dim]");
+    if (strcmp(name, "output_terms") == 0 && attend && attend->add_output && !is_there(plan, PE_OUTPUT))
+        return pe_fail(err, "/outputs", "output_terms needs the values v, [batch, heads, keys, v_dim]");
     for (enum pe_attention_output k = 0; (known = name_of(plan, k)); k++) {
         if (!is_there(plan, k))
             continue;
@@ -155,12 +160,15 @@ enum pe_status pe_attention_shape_output(struct pe_plan *plan, size_t i, struct 
     struct pe_output *o = &plan->outputs[i];
     enum pe_attention_output kind = t->kinds[i];
     bool inside = kind == PE_OUTPUT && pe_attention_heads_inside(t); /* heads after positions */
-    uint64_t width = kind == PE_OUTPUT ? t->v_dim : kind == PE_ROW_ENTROPY ? 1 : t->k_len, total;
+    uint64_t width = kind == PE_OUTPUT || kind == PE_OUTPUT_TERMS ? t->v_dim
+                     : kind == PE_ROW_ENTROPY                     ? 1
+                                                                  : t->k_len,
+             total;
     o->name = name_of(plan, kind);
     o->dtype = plan->dtype;
     o->rank = 0;
-    if (kind == PE_TERMS)
-        o->shape[o->rank++] = t->n_terms;
+    if (kind == PE_TERMS || kind == PE_OUTPUT_TERMS)
+        o->shape[o->rank++] = kind == PE_TERMS ? t->n_terms : 2;
     if (inside && pe_attention_batch_inside(t))
         o->shape[o->rank++] = t->q_len;
     memcpy(o->shape + o->rank, t->lead, t->n_lead * sizeof *t->lead);

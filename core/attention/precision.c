@@ -87,7 +87,8 @@ enum pe_status pe_attention_choose_arithmetic(struct pe_plan *plan, struct pe_fa
     struct pe_attention *t = plan->attention;
     bool sent_f64 = t->x.rank ? is_f64(t->x.dtype) && !t->x_is_text
                               : is_f64(t->q.tensor.dtype) || is_f64(t->k.tensor.dtype) || is_f64(t->v.tensor.dtype);
-    bool f64 = is_f64(plan->dtype) || sent_f64 || t->has_tokens;
+    /* Given scores are not products, and in double their biases keep their digits too. */
+    bool f64 = is_f64(plan->dtype) || sent_f64 || t->has_tokens || pe_attention_is_given(t);
     enum pe_status status = PE_OK;
     t->products = are_few_words(t) ? pe_arithmetic_in_order() : pe_arithmetic(PE_F64);
     if (t->x.rank)

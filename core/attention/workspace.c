@@ -62,7 +62,7 @@ static void lay_out(const struct pe_plan *plan, struct pe_workspace *workspace, 
                            : pe_attention_heads_inside(t) ? t->n_heads
                                                           : 1;
     workspace->k = take(l, serves_as_is(plan, &t->k, false) ? 0 : t->k_len * t->head_dim, size);
-    size_t panels = pe_panels_size(t->k_len, t->head_dim);
+    size_t panels = t->head_dim ? pe_panels_size(t->k_len, t->head_dim) : 0;
     workspace->panels = take(l, panels * size > PE_PANELS_BYTES_MAX ? 0 : panels, size);
     workspace->k_plain = take(l, linear && t->turns ? t->k_len * t->head_dim : 0, size);
     workspace->v = take(l, !t->wants_output || serves_as_is(plan, &t->v, true) ? 0 : t->k_len * t->v_dim, size);
@@ -238,6 +238,8 @@ void pe_workspace_load_rows(const struct pe_plan *plan, const struct pe_side *si
 {
     const struct pe_attention *t = plan->attention;
     const struct pe_operand *op = side->operand;
+    if (!op->tensor.data) /* scores are given */
+        return;
     size_t size = pe_dtype_size(op->tensor.dtype), bytes = op->width * t->a->size;
     const char *from =
         (const char *)op->tensor.data + (batch * op->batch_step + head * op->head_step + row0 * op->row_step) * size;

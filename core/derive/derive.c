@@ -257,6 +257,25 @@ static void put_rounded(const struct pe_derivation *exact, const struct pe_deriv
     }
 }
 
+/* Is there a step on the way to it that is no whole number? */
+static bool has_fractions(const struct pe_derivation *d)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (d->at[i].has_value && d->at[i].value.hi != floor(d->at[i].value.hi))
+            return true;
+    return false;
+}
+
+static bool has_errors(const struct pe_derivation *exact, const struct pe_derivation *rounded)
+{
+    for (size_t i = 0; i < rounded->n; i++) {
+        const struct pe_derived *truth = pe_derivation_find(exact, rounded->at[i].symbol);
+        if (rounded->at[i].has_value && truth && dd_sub(rounded->at[i].value, truth->value).hi != 0)
+            return true;
+    }
+    return false;
+}
+
 static struct pe_dd last(const struct pe_derivation *d)
 {
     for (size_t i = d->n; i-- > 0;)
@@ -269,8 +288,9 @@ static enum pe_status take_steps(const struct pe_derive *d, const struct pe_numb
                                  struct pe_derivation *steps, struct pe_failure *err)
 {
     const struct pe_plan *plan = d->plan;
-    return d->side ? pe_derive_rotated(d, place, steps, err)
-                   : plan->scheme->derive(plan, plan->sources[0].id, &place->at, steps, err);
+    return d->is_map ? pe_derive_attended(d, steps, err)
+           : d->side ? pe_derive_rotated(d, place, steps, err)
+                     : plan->scheme->derive(plan, plan->sources[0].id, &place->at, steps, err);
 }
 
 /* The step whose rounding costs the last number most, and how much; SIZE_MAX: no step costs anything. */
@@ -315,9 +335,11 @@ static void put_detail(const struct pe_derive *d, const struct pe_number_place *
     double cost;
     size_t worst = find_loss(d, place, exact, rounded, &cost);
     char text[PE_DECIMAL_MAX];
-    if (worst == SIZE_MAX) {
+    if (worst == SIZE_MAX || dd_sub(last(rounded), last(exact)).hi == 0) {
         pe_put_null(node, "lost");
-        pe_put_detail(node, d->request->lang, "{recipe} gives the exact number: no step is rounded.");
+        pe_put_detail(node, d->request->lang,
+                      has_errors(exact, rounded) ? "{recipe} gives the exact number: its roundings cost it nothing."
+                                                 : "{recipe} gives the exact number: no step is rounded.");
         return;
     }
     struct pe_node *lost = pe_put_object(node, "lost");
@@ -338,14 +360,14 @@ static enum pe_recipe recipe_of(const struct pe_derive *d)
     return d->plan->arith == PE_ARITH_GGML ? PE_RECIPE_GGML : PE_RECIPE_F32_TORCH;
 }
 
-static enum pe_status put_one(const struct pe_derive *d, const struct pe_number_place *place, struct pe_node *node,
+static enum pe_status put_one(struct pe_derive *d, const struct pe_number_place *place, struct pe_node *node,
                               struct pe_failure *err)
 {
     const struct pe_plan *plan = d->plan;
     struct pe_derivation exact = {.recipe = PE_RECIPE_EXACT}, rounded = {.recipe = recipe_of(d)};
     enum pe_dtype dtype = plan->outputs[0].dtype;
     double number[1], x;
-    if (take_steps(d, place, &exact, err))
+    if ((d->is_map && pe_derive_open_pair(d, place, err)) || take_steps(d, place, &exact, err))
         return err->status;
     if (d->side && pe_derive_rotated_number(d, place, &x, &dtype, number, err))
         return err->status;
@@ -356,9 +378,10 @@ static enum pe_status put_one(const struct pe_derive *d, const struct pe_number_
     bool is_exact = plan->arith == PE_ARITH_EXACT, is_asked = d->fields.recipe != PE_UNSET_WORD;
     put_number(d, place, number, x, dtype, pe_put_object(node, "number"));
     put_steps(&exact, dtype, x, is_exact, pe_put_list(node, "steps"));
-    bool has_rounding = isfinite(last(&exact).hi) && pe_dtype_is_real(dtype) && !exact.is_looked_up;
+    bool has_rounding =
+        isfinite(last(&exact).hi) && !exact.is_looked_up && (pe_dtype_is_real(dtype) || has_fractions(&exact));
     if (has_rounding && take_steps(d, place, &rounded, err)) {
-        if (is_asked)
+        if (is_asked || err->status == PE_NO_MEMORY)
             return err->status;
         has_rounding = false;
     }
@@ -367,8 +390,10 @@ static enum pe_status put_one(const struct pe_derive *d, const struct pe_number_
         pe_put_null(node, "float32");
         pe_put_null(node, "lost");
         pe_put_detail(node, d->request->lang,
-                      exact.is_looked_up ? "The number comes from a table and is rounded once, at the end."
-                                         : "Nothing is rounded on the way to this number.");
+                      !exact.is_looked_up ? "Nothing is rounded on the way to this number."
+                      : plan->scheme->info.is_of_machine
+                          ? "A network computes the number in double, and it is rounded once, at the end."
+                          : "The number comes from a table and is rounded once, at the end.");
         return PE_OK;
     }
     pe_put_string(node, "recipe", pe_recipes[rounded.recipe].name);
@@ -404,7 +429,7 @@ enum pe_status pe_derive_new(const struct pe_derive_request *request, struct pe_
         return pe_no_memory(err);
     d->request = request;
     enum pe_status status = compute(d, err);
-    if (!status && !pe_values_done(d->answer))
+    if (!status && !(d->stated = pe_values_done(d->answer)))
         status = pe_no_memory(err);
     if (status)
         pe_derive_free(d);
@@ -417,11 +442,12 @@ void pe_derive_free(struct pe_derive *d)
 {
     if (!d)
         return;
+    pe_derive_close_map(d);
     pe_values_free(d->answer);
     pe_plan_free(d->plan);
     free(d);
 }
 
-const struct pe_value *pe_derive_answer(const struct pe_derive *d) { return pe_values_done(d->answer); }
+const struct pe_value *pe_derive_answer(const struct pe_derive *d) { return d->stated; }
 
 const struct pe_scheme_info *pe_derive_scheme(const struct pe_derive *d) { return pe_plan_scheme(d->plan); }

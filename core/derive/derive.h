@@ -1,6 +1,6 @@
 /* /derive: the steps of one number. numbers.c finds which numbers are meant and plans their tensor; derive.c takes the
- * steps, three ways (core/waves/derivation.c), and states them; rotated.c has the numbers of a rotated vector, and
- * tex.c writes a formula as TeX. */
+ * steps, three ways (core/waves/derivation.c), and states them; rotated.c has the numbers of a rotated vector,
+ * attended.c those of an attention map, and tex.c writes a formula as TeX. */
 #ifndef PE_DERIVE_H
 #define PE_DERIVE_H
 
@@ -31,14 +31,19 @@ struct pe_derive {
     struct pe_field rest[PE_FIELDS_MAX + 4]; /* the configuration and its sequence */
     size_t n_rest, n_own;                    /* n_own: without the sequence that is chosen here */
     double single[PE_FIELDS_MAX];            /* numbers given in place of lists */
-    double positions[2 * PE_DERIVED_NUMBERS_MAX];
-    struct pe_plan *plan;   /* with the one output */
-    const char *side;       /* "q" or "k": a vector is rotated, and the plan's tensor is its cosines; NULL: none is */
-    struct pe_value vector; /* its channels, borrowed */
+    double positions[PE_AXES_MAX * PE_DERIVED_NUMBERS_MAX];
+    struct pe_plan *plan; /* with the one output */
+    const char *side;     /* "q" or "k": a vector is rotated, and the plan's tensor is its cosines; NULL: none is */
+    bool is_map;          /* scores or probs of attention: the plan is that of /attention … */
+    struct pe_plan *f64;  /* … and this is the same in double, whose rows the steps read */
+    double map_bytes;     /* of the plan and of the number */
+    struct pe_attended *attended; /* the number whose steps are taken */
+    struct pe_value vector;       /* its channels, borrowed */
     size_t n_vector;
     struct pe_number_place numbers[PE_DERIVED_NUMBERS_MAX];
     size_t n_numbers;
     struct pe_values *answer;
+    const struct pe_value *stated; /* the answer, done */
 };
 
 /* numbers.c: reads the fields, plans the tensor, and finds the numbers. */
@@ -54,6 +59,14 @@ enum pe_status pe_derive_rotated_number(const struct pe_derive *derive, const st
                                         enum pe_dtype *dtype, void *bits, struct pe_failure *err);
 enum pe_status pe_derive_rotated(const struct pe_derive *derive, const struct pe_number_place *place,
                                  struct pe_derivation *steps, struct pe_failure *err);
+
+/* attended.c: plans the map in double, and checks what the numbers cost. Then opens a number, whose steps can be taken
+ * from then on. */
+enum pe_status pe_derive_open_map(struct pe_derive *derive, const struct pe_request *request, struct pe_failure *err);
+enum pe_status pe_derive_open_pair(struct pe_derive *derive, const struct pe_number_place *place,
+                                   struct pe_failure *err);
+void pe_derive_close_map(struct pe_derive *derive);
+enum pe_status pe_derive_attended(const struct pe_derive *derive, struct pe_derivation *steps, struct pe_failure *err);
 
 /* tex.c: a formula of a step, "base^(-2·29/128)", as TeX. */
 enum { PE_TEX_MAX = 4 * PE_DERIVED_BYTES };

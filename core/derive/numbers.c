@@ -3,6 +3,7 @@
  * A request that has no sequence of its own gets the shortest that has its positions: len is the largest + 1 where all
  * are whole numbers from 0 on, so that the index is the position; else they are listed. Which fields that needs follows
  * from the axes of the tensor, so the configuration is planned twice, first with one position. */
+#include "core/attention/attention.h"
 #include "core/derive/derive.h"
 
 #include <math.h>
@@ -11,12 +12,15 @@
 #include <string.h>
 
 static const struct pe_param rows[] = {
-    PE_P_VALUE(pe_derive_fields, tensor, "tensor", "name of the output; default the first"),
+    PE_P_VALUE(pe_derive_fields, tensor, "tensor",
+               "name of the output; default the first; scores and probs are those of attention"),
     PE_P_REALS(pe_derive_fields, index, 0, 0x1p53, "index",
                "index of the number on each axis of the tensor, [rank]; several: [numbers][rank], at most 16",
                .group = PE_G_ANSWER),
     PE_P_REALS(pe_derive_fields, position, -PE_POSITION_MAX, PE_POSITION_MAX, "position",
-               "position of the number; of several numbers a list, as the five below", .group = PE_G_ANSWER),
+               "position of the number; of several numbers a list, as the five below; on several axes "
+               "[numbers][axes]",
+               .group = PE_G_ANSWER),
     PE_P_REALS(pe_derive_fields, channel, 0, PE_DIM_MAX, "channel", "channel of the encoding, or of the head",
                .group = PE_G_ANSWER),
     PE_P_REALS(pe_derive_fields, pair, 0, PE_DIM_MAX, "pair", "pair of channels", .group = PE_G_ANSWER),
@@ -50,6 +54,18 @@ static const struct pe_reals *place_of(const struct pe_derive *d, size_t i)
 
 static double value_at(const struct pe_reals *list, size_t k) { return pe_real_at(list, list->n > 1 ? k : 0); }
 
+/* How many numbers a list has, or, with a coordinate for each axis, how many places. */
+static size_t length_of(const struct pe_reals *list)
+{
+    return list->n && list->array.rank == 2 ? (size_t)list->array.shape[0] : (size_t)list->n;
+}
+
+/* Of a position with a coordinate for each axis: how many axes; 0: it is one number. */
+static size_t n_coordinates(const struct pe_reals *position)
+{
+    return position->n && position->array.rank == 2 ? (size_t)position->array.shape[1] : 0;
+}
+
 /* A number in place of a list is a list of one. */
 static enum pe_status read_fields(struct pe_derive *d, struct pe_failure *err)
 {
@@ -82,15 +98,21 @@ static enum pe_status count(struct pe_derive *d, struct pe_failure *err)
     d->n_numbers = index->n && index->array.rank == 2 ? (size_t)index->array.shape[0] : 1;
     for (size_t i = 0; i < PLACES; i++) {
         const struct pe_reals *list = place_of(d, i);
+        size_t n = length_of(list);
         char pointer[PE_POINTER_MAX];
         pe_pointer_join(pointer, sizeof pointer, "", rows[2 + i].name);
         if (list->n && index->n)
             return pe_fail(err, pointer, "%s and index exclude each other; give one", rows[2 + i].name);
-        if (list->n > 1 && d->n_numbers > 1 && list->n != d->n_numbers)
-            return pe_fail(err, pointer, "%s has %llu numbers, %s has %zu; give lists of one length", rows[2 + i].name,
-                           (unsigned long long)list->n, longest, d->n_numbers);
-        if (list->n > 1) {
-            d->n_numbers = (size_t)list->n;
+        if (list->n && list->array.rank > (list == &d->fields.position ? 2 : 1))
+            return pe_fail(err, pointer, "%s is a number, or a list with one for each number", rows[2 + i].name);
+        if (n_coordinates(list) > PE_AXES_MAX)
+            return pe_fail(err, pointer, "%s has %zu coordinates; allowed: at most %d axes", rows[2 + i].name,
+                           n_coordinates(list), PE_AXES_MAX);
+        if (n > 1 && d->n_numbers > 1 && n != d->n_numbers)
+            return pe_fail(err, pointer, "%s has %zu numbers, %s has %zu; give lists of one length", rows[2 + i].name,
+                           n, longest, d->n_numbers);
+        if (n > 1) {
+            d->n_numbers = n;
             longest = rows[2 + i].name;
         }
     }
@@ -113,7 +135,7 @@ static enum pe_status read_tensor(const struct pe_derive *d, const char **name, 
 
 static enum pe_status plan(struct pe_derive *d, size_t n_fields, const char *tensor, struct pe_failure *err)
 {
-    struct pe_request request = {.operation = PE_ENCODE,
+    struct pe_request request = {.operation = d->is_map ? PE_ATTEND : PE_ENCODE,
                                  .fields = d->rest,
                                  .n_fields = n_fields,
                                  .dtype = d->request->dtype,
@@ -125,6 +147,8 @@ static enum pe_status plan(struct pe_derive *d, size_t n_fields, const char *ten
     pe_plan_free(d->plan);
     d->plan = NULL;
     enum pe_status status = pe_plan_new(&request, &d->plan, err);
+    if (!status && d->is_map)
+        status = pe_derive_open_map(d, &request, err);
     if (status && strncmp(err->pointer, "/outputs", 8) == 0)
         strcpy(err->pointer, "/tensor");
     return status;
@@ -149,6 +173,13 @@ static const char *axis_name(const struct pe_plan *plan, unsigned i)
                                         "pair",     "dim",   "axis", "distance", "component"};
     const struct pe_source *from = &plan->sources[0];
     const char *name;
+    if (plan->attention) {
+        unsigned behind = plan->outputs[0].rank - i;
+        return behind == 1                                 ? "key"
+               : behind == 2                               ? "query"
+               : behind == 3 && plan->attention->has_heads ? "head"
+                                                           : "batch";
+    }
     if (from->is_by_batch && i == 0)
         return "batch";
     i -= from->is_by_batch;
@@ -201,12 +232,29 @@ static void add_sequence(struct pe_derive *d, const char *len, const char *posit
                                   : (struct pe_field){positions, pe_list_of(asked, d->n_numbers)};
 }
 
+/* Positions with a coordinate for each axis, as a list of them is written: [axes, numbers]. */
+static void add_coordinates(struct pe_derive *d)
+{
+    const struct pe_reals *given = &d->fields.position;
+    size_t n_axes = n_coordinates(given), n = length_of(given);
+    for (size_t a = 0; a < n_axes; a++)
+        for (size_t k = 0; k < n; k++)
+            d->positions[a * n + k] = pe_real_at(given, k * n_axes + a);
+    struct pe_value list = pe_list_of(d->positions, n_axes * n);
+    list.array.rank = 2;
+    list.array.shape[0] = n_axes;
+    list.array.shape[1] = n;
+    d->rest[d->n_rest++] = (struct pe_field){"positions", list};
+}
+
 static enum pe_status choose_sequence(struct pe_derive *d, struct pe_failure *err)
 {
     double *of_query = d->positions, *of_key = d->positions + PE_DERIVED_NUMBERS_MAX;
     d->n_rest = d->n_own;
     if (!d->plan->scheme->is_pairwise) {
-        if (asked_on(d, &d->fields.position, "position", of_query))
+        if (n_coordinates(&d->fields.position))
+            add_coordinates(d);
+        else if (asked_on(d, &d->fields.position, "position", of_query))
             add_sequence(d, "len", "positions", of_query);
         else if (has_axis(d->plan, "position"))
             return pe_fail(err, "/position", "which number? give position, or index");
@@ -216,6 +264,8 @@ static enum pe_status choose_sequence(struct pe_derive *d, struct pe_failure *er
     }
     bool has_query = asked_on(d, &d->fields.query, "query", of_query),
          has_key = asked_on(d, &d->fields.key, "key", of_key);
+    if (has_axis(d->plan, "distance") && !(has_query && has_key))
+        return pe_fail(err, has_query ? "/key" : "/query", "which number? give query and key, or a sequence and index");
     if (has_axis(d->plan, "query") && !(has_query && has_key))
         return pe_fail(err, has_query ? "/key" : "/query", "which number? give query and key, or index");
     if (!has_query) {
@@ -251,12 +301,16 @@ static enum pe_status fail_place(const char *field, size_t k, const struct pe_re
                    plan->outputs[0].name, (unsigned long long)n, (unsigned long long)n - 1);
 }
 
-/* Where a position is in a sequence. */
-static enum pe_status find_position(const struct pe_positions *axes, unsigned n_axes, double p, const char *field,
-                                    uint64_t *row, struct pe_failure *err)
+/* Where the position of number i is in a sequence. */
+static enum pe_status find_position(const struct pe_positions *axes, unsigned n_axes, const struct pe_reals *list,
+                                    size_t i, const char *field, uint64_t *row, struct pe_failure *err)
 {
     const uint64_t most = UINT64_C(1) << 20; /* a list is searched */
+    size_t n_given = n_coordinates(list), each = n_given ? n_given : 1, first = length_of(list) > 1 ? i * each : 0;
     uint64_t n = axes[0].n, k = 0;
+    double p = pe_real_at(list, first);
+    if (n_given && n_given != n_axes)
+        return pe_fail_at(err, "", field, "%s has %zu coordinates; the sequence has %u axes", field, n_given, n_axes);
     bool is_run = n_axes == 1 && !axes[0].list && !axes[0].size;
     if (is_run) {
         double place = p - axes[0].start;
@@ -266,14 +320,15 @@ static enum pe_status find_position(const struct pe_positions *axes, unsigned n_
     }
     for (; !is_run && k < n && k < most; k++) {
         unsigned a = 0;
-        while (a < n_axes && pe_position_at(&axes[a], k) == p)
+        while (a < n_axes && pe_position_at(&axes[a], k) == pe_real_at(list, first + (n_given ? a : 0)))
             a++;
         *row = k;
         if (a == n_axes)
             return PE_OK;
     }
     return pe_fail_at(err, "", field,
-                      n_axes > 1 ? "%s %s is none of the %llu that the request has; on several axes give index"
+                      n_axes > 1 ? "%s %s is none of the %llu that the request has; on several axes give index, or a "
+                                   "coordinate for each axis: [[1,2]]"
                                  : "%s %s is none of the %llu that the request has",
                       field, pe_shown(p).text, (unsigned long long)n);
 }
@@ -343,14 +398,27 @@ static enum pe_status index_by_axis(const struct pe_derive *d, size_t k, unsigne
     const struct pe_reals *list = NULL;
     *index = 0;
     if (pe_same(axis, "position") && f->position.n) {
-        enum pe_status status = find_position(seq->k, seq->n_axes, value_at(&f->position, k), "position", index, err);
+        enum pe_status status = find_position(seq->k, seq->n_axes, &f->position, k, "position", index, err);
         *index += plan->sources[0].n_zeros;
         return status;
     }
-    if (pe_same(axis, "query") && f->query.n)
-        return find_position(seq->q, seq->n_axes, value_at(&f->query, k), "query", index, err);
-    if (pe_same(axis, "key") && f->key.n)
-        return find_position(seq->k, seq->n_axes, value_at(&f->key, k), "key", index, err);
+    bool is_query = pe_same(axis, "query") && f->query.n, is_key = pe_same(axis, "key") && f->key.n;
+    if (is_query || is_key) {
+        const struct pe_positions *axes = is_query ? seq->q : seq->k;
+        enum pe_status status =
+            find_position(axes, seq->n_axes, is_query ? &f->query : &f->key, k, axis, index, err);
+        *index += n > axes->n ? n - axes->n : 0; /* class tokens are before the positions of a map */
+        return status;
+    }
+    if (pe_same(axis, "distance") && f->query.n && f->key.n) {
+        double q = value_at(&f->query, k), key = value_at(&f->key, k);
+        int64_t row = plan->scheme->table_row(plan, (int64_t)(key - q));
+        *index = (uint64_t)row;
+        return key - q == floor(key - q) && row >= 0 && (uint64_t)row < n
+                   ? PE_OK
+                   : pe_fail(err, "/query", "query %s and key %s: the tensor %s has no row of their distance",
+                             pe_shown(q).text, pe_shown(key).text, plan->outputs[0].name);
+    }
     if (pe_same(axis, "pair") && f->channel.n && !f->pair.n)
         return pair_of_channel(plan, value_at(&f->channel, k), index, err);
     if (pe_same(axis, "dim") && f->pair.n && !f->channel.n)
@@ -399,7 +467,9 @@ static enum pe_status check_unused(const struct pe_derive *d, struct pe_failure 
     for (size_t i = 0; i < PLACES; i++) {
         const char *name = rows[2 + i].name;
         bool is_of_pair = pe_same(name, "pair") || pe_same(name, "channel");
-        bool is_used = is_of_pair ? has_axis(d->plan, "pair") || has_axis(d->plan, "dim") : has_axis(d->plan, name);
+        bool is_end = (pe_same(name, "query") || pe_same(name, "key")) && d->plan->scheme->table_row;
+        bool is_used = (is_of_pair && (has_axis(d->plan, "pair") || has_axis(d->plan, "dim"))) ||
+                       (is_end && has_axis(d->plan, "distance")) || has_axis(d->plan, name);
         if (place_of(d, i)->n && !is_used)
             return pe_fail_at(err, "", name, "%s is not used: the tensor %s has no such axis", name,
                               d->plan->outputs[0].name);
@@ -463,7 +533,8 @@ enum pe_status pe_derive_find(struct pe_derive *d, struct pe_failure *err)
     const char *tensor;
     if (read_fields(d, err) || count(d, err) || read_tensor(d, &tensor, err))
         return err->status;
-    bool is_complete = has_sequence(d);
+    d->is_map = tensor && (pe_same(tensor, "scores") || pe_same(tensor, "probs"));
+    bool is_complete = d->is_map || has_sequence(d); /* q and k, x or tokens are the sequence of a map */
     if (pe_derive_take_vector(d, &tensor, err))
         return err->status;
     if (d->side && is_complete)
@@ -473,7 +544,7 @@ enum pe_status pe_derive_find(struct pe_derive *d, struct pe_failure *err)
     if (plan(d, d->n_rest, tensor, err))
         return err->status;
     tensor = d->plan->outputs[0].name;
-    if (!d->plan->scheme->derive)
+    if (!d->is_map && !d->plan->scheme->derive)
         return pe_fail(err, "/scheme", "/derive does not have the steps of %s yet", d->plan->scheme->info.name);
     if (d->side && fix_head(d, tensor, err))
         return err->status;

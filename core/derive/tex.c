@@ -33,7 +33,7 @@ static const struct {
 } signs[] = {
     {"·", "\\cdot "},   {"−", "-"},         {"π", "\\pi "},   {"θ", "\\theta "}, {"λ", "\\lambda "}, {"ζ", "\\zeta "},
     {"γ", "\\gamma "},  {"≤", "\\le "},     {"≥", "\\ge "},   {"Σ", "\\sum "},   {"→", "\\to "},     {"°", "^{\\circ}"},
-    {"⌊", "\\lfloor "}, {"⌋", "\\rfloor "}, {"√", "\\surd "}, {"≠", "\\ne "},
+    {"⌊", "\\lfloor "}, {"⌋", "\\rfloor "}, {"√", "\\surd "}, {"≠", "\\ne "},    {"⌈", "\\lceil "},  {"⌉", "\\rceil "},
 };
 
 static bool is_letter(char c) { return isalpha((unsigned char)c) || c == '_'; }
@@ -49,15 +49,15 @@ static void put_upright(struct tex *t, const char *word, size_t n)
 /* A name; returns its length. */
 static size_t put_name(struct tex *t, const char *text)
 {
-    static const char *const functions[] = {"ln", "log", "cos", "sin", "exp", "min", "max"};
+    static const char *const functions[] = {"ln", "log", "log2", "cos", "sin", "exp", "min", "max"};
     size_t n = 0;
     while (is_letter(text[n]) || (n > 0 && isdigit((unsigned char)text[n])))
         n++;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (strlen(functions[i]) == n && memcmp(functions[i], text, n) == 0) {
             puts_of(t, "\\");
-            put(t, text, n);
-            puts_of(t, " ");
+            put(t, text, isdigit((unsigned char)text[n - 1]) ? n - 1 : n);
+            puts_of(t, isdigit((unsigned char)text[n - 1]) ? "_2 " : " ");
             return n;
         }
     if (n > 2 && text[1] == '_') {

@@ -441,16 +441,6 @@ void pe_model_label(const struct pe_field *fields, size_t n, char label[PE_MODEL
                                                     : "hf_config");
 }
 
-/* The layer type that the request names, if an error about the scheme is due to it: other layers of the model have
- * positions. */
-static const char *layer_without_positions(const struct pe_inheritance *in, const struct pe_request *request,
-                                           const char *name)
-{
-    const struct pe_value *v = pe_field_find(request->fields, request->n_fields, "layer_type");
-    bool is_due = v && v->kind == PE_STRING && pe_same(name, "scheme") && pe_same(in->scheme->info.name, "none");
-    return is_due ? v->string : NULL;
-}
-
 /* Replaces a pointer to the inherited field, or into it, by one to the key that it was taken from. */
 static void point_to_key(const struct pe_value *gguf, char pointer[PE_POINTER_MAX])
 {
@@ -507,7 +497,11 @@ void pe_inherit_blame(const struct pe_inheritance *in, const struct pe_request *
     pe_model_label(request->fields, request->n_fields, model);
     if (err->leave_at) /* the request cannot leave out what it does not have */
         err->detail[err->leave_at] = '\0';
-    const char *layer = layer_without_positions(in, request, name);
+    /* The layer type that the request names, if an error about the scheme is due to it: other layers of the model have
+     * positions. */
+    const struct pe_value *v = pe_field_find(request->fields, request->n_fields, "layer_type");
+    bool is_due = v && v->kind == PE_STRING && pe_same(name, "scheme") && pe_same(in->scheme->info.name, "none");
+    const char *layer = is_due ? v->string : NULL;
     size_t used = strlen(err->detail);
     if (layer)
         snprintf(err->detail + used, sizeof err->detail - used, pe_text("; %s is set by layer_type \"%.40s\" of %s"),

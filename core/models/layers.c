@@ -25,13 +25,6 @@ static enum pe_status read_kind(const struct pe_value *config, const struct pe_v
                   : pe_gguf_read(keys, asked->layer_type, out, &ignored);
 }
 
-static bool are_same(const struct pe_model_fields *a, const struct pe_model_fields *b)
-{
-    struct pe_value x = {.kind = PE_OBJECT, .object = {a->fields, a->n}};
-    struct pe_value y = {.kind = PE_OBJECT, .object = {b->fields, b->n}};
-    return pe_value_same(&x, &y);
-}
-
 /* A decoder's layers are not an encoder's. */
 static bool are_told_apart(const struct pe_hf_layers *layers, const char *kind)
 {
@@ -54,7 +47,9 @@ static enum pe_status mark_layers(const struct pe_value *config, const struct pe
     for (size_t k = 0; !status && k < layers->n_kinds; k++) {
         other.layer_type = layers->kinds[k];
         status = read_kind(config, keys, &other, &work->other);
-        has[k] = are_same(&work->named, &work->other);
+        struct pe_value x = {.kind = PE_OBJECT, .object = {work->named.fields, work->named.n}};
+        struct pe_value y = {.kind = PE_OBJECT, .object = {work->other.fields, work->other.n}};
+        has[k] = pe_value_same(&x, &y);
     }
     out->n = status ? 0 : layers->n;
     for (size_t l = 0; l < out->n; l++) {

@@ -225,17 +225,6 @@ static void fill_overrides(struct over *o)
         add(o->members, &o->n, o->value->object.fields[i].name, o->value->object.fields[i].value);
 }
 
-static void fill_options(struct over *o)
-{
-    add(o->members, &o->n, o->target->inner ? "rope_theta" : "rotary_embedding_base", at(o, "base", NULL));
-    o->keeps_scaling = o->target->inner
-                           ? !pe_stated(o->value, "rope_scaling")
-                           : !pe_stated(o->value, "scale_pos_emb") && !pe_stated(o->value, "scale_alpha_value");
-    if (o->target->inner && o->in->length > 0 && !o->keeps_scaling &&
-        pe_param_find(o->target->members, "max_position_embeddings"))
-        add(o->members, &o->n, "max_position_embeddings", pe_integer(o->in->length));
-}
-
 /* ---- Both together ---- */
 
 static void put(struct pe_said_over *in, const char *name, struct pe_value value)
@@ -357,7 +346,15 @@ static enum pe_status fill(struct over *o)
     switch (o->target->takes) {
     case PE_TAKES_FLAGS: return fill_flags(o);
     case PE_TAKES_OVERRIDES: fill_overrides(o); break;
-    case PE_TAKES_OPTIONS: fill_options(o); break;
+    case PE_TAKES_OPTIONS:
+        add(o->members, &o->n, o->target->inner ? "rope_theta" : "rotary_embedding_base", at(o, "base", NULL));
+        o->keeps_scaling = o->target->inner
+                               ? !pe_stated(o->value, "rope_scaling")
+                               : !pe_stated(o->value, "scale_pos_emb") && !pe_stated(o->value, "scale_alpha_value");
+        if (o->target->inner && o->in->length > 0 && !o->keeps_scaling &&
+            pe_param_find(o->target->members, "max_position_embeddings"))
+            add(o->members, &o->n, "max_position_embeddings", pe_integer(o->in->length));
+        break;
     case PE_TAKES_WORDS: break;
     }
     return PE_OK;

@@ -21,26 +21,6 @@
 /* ln 2 in three parts; the first has 32 bits, so that its product with any exponent of a double is exact. */
 static const double ln2_parts[3] = {0x1.62e42feep-1, 0x1.a39ef35793c76p-33, 0x1.cc01f97b57a08p-87};
 
-/* e^r - 1 = r + r²/2! + … for |r| ≤ 2^-9.5, by Horner's rule, relative error below 2^-104. The terms fall by 2^-9.5
- * and more: eleven reach 2^-120. The sixth and all later terms add less than 2^-57 of the whole, so a double's 52
- * bits are enough for them; the five terms before them are in double-double. */
-static struct pe_dd expm1_series(struct pe_dd r)
-{
-    static const double tail[] = {1 / 39916800.0, 1 / 3628800.0, 1 / 362880.0, 1 / 40320.0, 1 / 5040.0, 1 / 720.0};
-    static const struct pe_dd head[] = {{0x1.1111111111111p-7, 0x1.1111111111111p-63}, /* 1/5! … 1/2!, 1 */
-                                        {0x1.5555555555555p-5, 0x1.5555555555555p-59},
-                                        {0x1.5555555555555p-3, 0x1.5555555555555p-57},
-                                        {0.5, 0},
-                                        {1, 0}};
-    double small = tail[0];
-    for (size_t i = 1; i < sizeof tail / sizeof *tail; i++)
-        small = small * r.hi + tail[i];
-    struct pe_dd sum = dd(small);
-    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
-        sum = dd_add(head[i], dd_mul(sum, r));
-    return dd_mul(r, sum);
-}
-
 /* 2^k·p. Beyond POWER_MAX all is 0 or infinite; of a NaN, fmin is the other, and p is NaN too. */
 static struct pe_dd times_power(struct pe_dd p, double k)
 {
@@ -58,7 +38,22 @@ struct pe_dd pe_dd_exp(struct pe_dd a)
     struct pe_dd r = dd_add(dd_sub(a, dd(k * ln2_parts[0])), dd_neg(dd_two_prod(k, ln2_parts[1])));
     r = dd_sub(r, dd(k * ln2_parts[2]));
     r = (struct pe_dd){ldexp(r.hi, -HALVINGS), ldexp(r.lo, -HALVINGS)};
-    struct pe_dd p = expm1_series(r);
+    /* e^r - 1 = r + r²/2! + … for |r| ≤ 2^-9.5, by Horner's rule, relative error below 2^-104. The terms fall by 2^-9.5
+     * and more: eleven reach 2^-120. The sixth and all later terms add less than 2^-57 of the whole, so a double's 52
+     * bits are enough for them; the five terms before them are in double-double. */
+    static const double tail[] = {1 / 39916800.0, 1 / 3628800.0, 1 / 362880.0, 1 / 40320.0, 1 / 5040.0, 1 / 720.0};
+    static const struct pe_dd head[] = {{0x1.1111111111111p-7, 0x1.1111111111111p-63}, /* 1/5! … 1/2!, 1 */
+                                        {0x1.5555555555555p-5, 0x1.5555555555555p-59},
+                                        {0x1.5555555555555p-3, 0x1.5555555555555p-57},
+                                        {0.5, 0},
+                                        {1, 0}};
+    double small = tail[0];
+    for (size_t i = 1; i < sizeof tail / sizeof *tail; i++)
+        small = small * r.hi + tail[i];
+    struct pe_dd sum = dd(small);
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
+        sum = dd_add(head[i], dd_mul(sum, r));
+    struct pe_dd p = dd_mul(r, sum);
     for (int i = 0; i < HALVINGS; i++)
         p = dd_add((struct pe_dd){2 * p.hi, 2 * p.lo}, dd_mul(p, p));
     p = dd_add(dd(1), p);

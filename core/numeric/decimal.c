@@ -16,16 +16,6 @@ struct fixed {
     uint32_t limb[LIMBS]; /* the highest first; limb WHOLE is the first behind the point */
 };
 
-static void twice(struct fixed *x, int times)
-{
-    uint64_t carry = 0;
-    for (size_t i = LIMBS; i-- > 0;) {
-        uint64_t now = ((uint64_t)x->limb[i] << times) + carry;
-        x->limb[i] = (uint32_t)(now % LIMB);
-        carry = now / LIMB;
-    }
-}
-
 static void halve(struct fixed *x, int times)
 {
     uint64_t rest = 0;
@@ -46,21 +36,16 @@ static void set(struct fixed *out, double x)
     out->limb[WHOLE - 1] = (uint32_t)(whole % LIMB);
     out->limb[WHOLE - 2] = (uint32_t)(whole / LIMB);
     exponent -= BITS;
-    for (int left = exponent; left > 0; left -= SHIFT)
-        twice(out, left < SHIFT ? left : SHIFT);
+    for (int left = exponent; left > 0; left -= SHIFT) {
+        uint64_t carry = 0;
+        for (size_t i = LIMBS; i-- > 0;) {
+            uint64_t now = ((uint64_t)out->limb[i] << (left < SHIFT ? left : SHIFT)) + carry;
+            out->limb[i] = (uint32_t)(now % LIMB);
+            carry = now / LIMB;
+        }
+    }
     for (int left = -exponent; left > 0; left -= SHIFT)
         halve(out, left < SHIFT ? left : SHIFT);
-}
-
-/* a + sign·b, which is not below 0. */
-static void add(struct fixed *a, const struct fixed *b, int sign)
-{
-    int64_t carry = 0;
-    for (size_t i = LIMBS; i-- > 0;) {
-        int64_t now = (int64_t)a->limb[i] + sign * (int64_t)b->limb[i] + carry;
-        carry = now < 0 ? -1 : now / LIMB;
-        a->limb[i] = (uint32_t)(now - carry * LIMB);
-    }
 }
 
 static int digit_at(const struct fixed *x, size_t place)
@@ -135,7 +120,13 @@ void pe_dd_print(struct pe_dd x, unsigned n_digits, char out[PE_DECIMAL_MAX])
     }
     set(&all, x.hi);
     set(&low, x.lo);
-    add(&all, &low, (x.lo < 0) == (x.hi < 0) ? 1 : -1);
+    /* Both are of one sign, or their difference is not below 0. */
+    int64_t carry = 0, sign = (x.lo < 0) == (x.hi < 0) ? 1 : -1;
+    for (size_t i = LIMBS; i-- > 0;) {
+        int64_t now = (int64_t)all.limb[i] + sign * (int64_t)low.limb[i] + carry;
+        carry = now < 0 ? -1 : now / LIMB;
+        all.limb[i] = (uint32_t)(now - carry * LIMB);
+    }
     while (!digit_at(&all, first))
         first++;
     for (size_t i = 0; i < n; i++)

@@ -22,6 +22,10 @@ static const char *const layout_axes[] = {
     [PE_FLAT] = "[tokens, heads*head_dim] with head_dim given",
     [PE_BFLAT] = "[batch, n, heads*head_dim], where batch may be missing, with head_dim given"};
 
+/* Scores are a map, whose rows are as long as there are keys. */
+static bool is_map(const char *name) { return strcmp(name, "scores") == 0; }
+static const char map_axes[] = "[batch, heads, queries, keys], where leading axes may be missing";
+
 void pe_shape_print(const uint64_t *shape, unsigned rank, char *out, size_t room)
 {
     size_t used = (size_t)snprintf(out, room, "[");
@@ -39,7 +43,7 @@ static enum pe_status wrong_shape(const struct pe_operand *op, const char *point
     pe_shape_print(t->shape, t->rank, shape, sizeof shape);
     if (layout == PE_BHND)
         return pe_fail(err, pointer, "%s has the shape %s, %u dimensions; allowed: %s", op->name, shape, t->rank,
-                       layout_axes[layout]);
+                       is_map(op->name) ? map_axes : layout_axes[layout]);
     return pe_fail(err, pointer, "%s has the shape %s, %u dimensions; allowed in the tensor_layout %s: %s", op->name,
                    shape, t->rank, pe_tensor_layout_words[layout], layout_axes[layout]);
 }
@@ -77,17 +81,6 @@ static const struct order {
 } orders[PE_N_TENSOR_LAYOUTS] = {[PE_BHND] = {"bhnd", 2}, [PE_BNHD] = {"bnhd", 2}, [PE_NBHD] = {"nbhd", 4},
                                  [PE_NHD] = {"nhd", 3},   [PE_FLAT] = {"nc", 2},   [PE_BFLAT] = {"bnc", 2}};
 
-static void place_axis(struct pe_operand *op, char letter, uint64_t size, uint64_t step, uint64_t head_dim)
-{
-    switch (letter) {
-    case 'b': op->n_batches = size, op->batch_step = step, op->has_batch = true; break;
-    case 'h': op->n_heads = size, op->head_step = step, op->has_heads = true; break;
-    case 'n': op->n = size, op->row_step = step; break;
-    case 'd': op->width = size; break;
-    default: op->n_heads = size / head_dim, op->head_step = op->width = head_dim, op->has_heads = true;
-    }
-}
-
 bool pe_operand_place(struct pe_operand *op, enum pe_tensor_layout layout, uint64_t head_dim)
 {
     const struct pe_tensor *t = &op->tensor;
@@ -104,8 +97,15 @@ bool pe_operand_place(struct pe_operand *op, enum pe_tensor_layout layout, uint6
     pe_shape_count(t->shape, t->rank, &op->batch_step);
     op->head_step = op->batch_step;
     axes = t->rank == 2 && !is_flat ? "nd" : axes + (most - t->rank); /* missing leading axes have length 1 */
-    for (unsigned a = t->rank; a-- > 0; step *= t->shape[a])
-        place_axis(op, axes[a], t->shape[a], step, head_dim);
+    for (unsigned a = t->rank; a-- > 0; step *= t->shape[a]) {
+        switch (axes[a]) {
+        case 'b': op->n_batches = t->shape[a], op->batch_step = step, op->has_batch = true; break;
+        case 'h': op->n_heads = t->shape[a], op->head_step = step, op->has_heads = true; break;
+        case 'n': op->n = t->shape[a], op->row_step = step; break;
+        case 'd': op->width = t->shape[a]; break;
+        default: op->n_heads = t->shape[a] / head_dim, op->head_step = op->width = head_dim, op->has_heads = true;
+        }
+    }
     return true;
 }
 
@@ -130,7 +130,7 @@ enum pe_status pe_operand_take(struct pe_operand *op, const struct pe_request *r
                            pe_tensor_layout_words[layout], name);
         if (!pe_operand_place(op, layout, head_dim))
             return wrong_shape(op, pointer, layout, err);
-        if (op->width > PE_HEAD_DIM_MAX)
+        if (op->width > PE_HEAD_DIM_MAX && !is_map(name))
             return pe_fail(err, pointer, "%s has head_dim %llu; allowed: up to %d", name, (unsigned long long)op->width,
                            PE_HEAD_DIM_MAX);
         return field->value.from_text ? text_to_f32(op, err) : PE_OK;

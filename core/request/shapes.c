@@ -25,23 +25,6 @@ static int64_t number_of(const char **p, lookup_fn *lookup, const struct pe_plan
     return value;
 }
 
-static int64_t axis_of(const char **p, lookup_fn *lookup, const struct pe_plan *plan)
-{
-    int64_t value = number_of(p, lookup, plan);
-    while (**p && **p != ',') {
-        char sign = *(*p)++;
-        int64_t right = number_of(p, lookup, plan);
-        switch (sign) {
-        case '*': value *= right; break;
-        case '/': value /= right; break;
-        case '+': value += right; break;
-        case '-': value -= right; break;
-        default: assert(false && "an unknown operator in a shape");
-        }
-    }
-    return value;
-}
-
 /* Writes the axes of expression to shape and returns their number. The expression is ours, so a name that is not found
  * or bad syntax is a programming error (assert). Operators * / + - apply from left to right. */
 static unsigned parse_shape(const char *expression, lookup_fn *lookup, const struct pe_plan *plan, uint64_t *shape)
@@ -49,7 +32,18 @@ static unsigned parse_shape(const char *expression, lookup_fn *lookup, const str
     unsigned rank = 0;
     for (const char *p = expression; *p; p += *p == ',') {
         assert(rank < PE_RANK_MAX);
-        int64_t value = axis_of(&p, lookup, plan);
+        int64_t value = number_of(&p, lookup, plan);
+        while (*p && *p != ',') {
+            char sign = *p++;
+            int64_t right = number_of(&p, lookup, plan);
+            switch (sign) {
+            case '*': value *= right; break;
+            case '/': value /= right; break;
+            case '+': value += right; break;
+            case '-': value -= right; break;
+            default: assert(false && "an unknown operator in a shape");
+            }
+        }
         assert(value >= 0);
         shape[rank++] = (uint64_t)value;
     }

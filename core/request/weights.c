@@ -284,8 +284,8 @@ enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_failure *err)
 {
     static const char *const names[] = {"seed", "std"};
     bool seeded = false;
-    for (size_t id = 0; plan->weights && id < count_inputs(plan); id++)
-        seeded |= plan->weights[id].is_seeded;
+    for (size_t id = 0; plan->weights && id < count_inputs(plan); id++) /* the hash: of rows beyond a table */
+        seeded |= plan->weights[id].is_seeded || plan->weights[id].hash;
     for (size_t i = 0; plan->weights && !seeded && i < 2; i++) {
         const struct pe_param *row = pe_param_find(plan->scheme->info.params, names[i]);
         char pointer[8] = "/";

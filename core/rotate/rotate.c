@@ -58,15 +58,6 @@ static const struct pe_rotator *rotator_of(const struct pe_plan *plan) { return 
 
 /* ---- Reading the tensors ---- */
 
-/* Of the request, or of the model it names; 0: not given. */
-static uint64_t given_head_dim(const struct pe_plan *plan)
-{
-    int64_t d = 0;
-    bool is_given = pe_plan_gave(plan, "head_dim") &&
-                    pe_param_integer(plan->scheme->info.params, plan->config, "head_dim", strlen("head_dim"), &d);
-    return is_given && d > 0 ? (uint64_t)d : 0;
-}
-
 static enum pe_status read_operand(struct pe_plan *plan, const struct pe_request *request, size_t id,
                                    enum pe_tensor_layout layout, bool *taken, struct pe_failure *err)
 {
@@ -74,7 +65,11 @@ static enum pe_status read_operand(struct pe_plan *plan, const struct pe_request
     struct operand *op = &rotator->operands[rotator->n_operands];
     op->id = id;
     op->batch = op->n_batches = 1;
-    uint64_t head_dim = given_head_dim(plan);
+    /* Of the request, or of the model it names; 0: not given. */
+    int64_t d = 0;
+    bool is_given = pe_plan_gave(plan, "head_dim") &&
+                    pe_param_integer(plan->scheme->info.params, plan->config, "head_dim", strlen("head_dim"), &d);
+    uint64_t head_dim = is_given && d > 0 ? (uint64_t)d : 0;
     enum pe_status status =
         pe_operand_take(&op->sent, request, plan->scheme->info.inputs[id].name, layout, head_dim, taken, err);
     if (!status && !op->sent.tensor.data)

@@ -105,21 +105,6 @@ void pe_network_room(struct pe_cost *cost, double n_weights)
 
 /* ---- Weights ---- */
 
-/* Row `o` of W becomes column `o` of the table. */
-static void load_row(const struct layer *l, size_t o)
-{
-    enum { PIECE = PE_SCRATCH_BYTES / sizeof(double) };
-    double piece[PIECE];
-    for (size_t i = 0, n; i < l->n_in; i += n) {
-        n = l->n_in - i < PIECE ? l->n_in - i : PIECE;
-        pe_weights_read(l->w, (uint64_t)o * l->n_in + i, n, piece);
-        for (size_t j = 0; j < n; j++)
-            l->table[(i + j) * l->n_out + o] = piece[j];
-    }
-    if (l->b)
-        pe_weights_read(l->b, o, 1, &l->table[l->n_in * l->n_out + o]);
-}
-
 void pe_network_load(struct pe_network *net, bool may_leave)
 {
     if (atomic_load_explicit(&net->rows_made, memory_order_acquire) == net->n_rows)
@@ -133,7 +118,17 @@ void pe_network_load(struct pe_network *net, bool may_leave)
         const struct layer *l = net->layers;
         for (; row >= l->n_out; l++)
             row -= l->n_out;
-        load_row(l, row);
+        /* Row `o` of W becomes column `o` of the table. */
+        enum { PIECE = PE_SCRATCH_BYTES / sizeof(double) };
+        double piece[PIECE];
+        for (size_t i = 0, n; i < l->n_in; i += n) {
+            n = l->n_in - i < PIECE ? l->n_in - i : PIECE;
+            pe_weights_read(l->w, (uint64_t)row * l->n_in + i, n, piece);
+            for (size_t j = 0; j < n; j++)
+                l->table[(i + j) * l->n_out + row] = piece[j];
+        }
+        if (l->b)
+            pe_weights_read(l->b, row, 1, &l->table[l->n_in * l->n_out + row]);
         atomic_fetch_add_explicit(&net->rows_made, 1, memory_order_release);
     }
     while (atomic_load_explicit(&net->rows_made, memory_order_acquire) < net->n_rows)

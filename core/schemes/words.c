@@ -23,15 +23,20 @@ static const struct pe_other_word schemes[] = {
 };
 
 static const struct pe_other_word fields[] = {
-    {"theta", "base"},          {"rotary_base", "base"},    {"rope_base", "base"},
-    {"freq_base", "base"},      {"d_model", "dim"},         {"hidden_size", "dim"},
-    {"embed_dim", "dim"},       {"embedding_dim", "dim"},   {"n_embd", "dim"},
-    {"d_head", "head_dim"},     {"dim_head", "head_dim"},   {"head_size", "head_dim"},
-    {"rot_dim", "rotary_dim"},  {"rope_dim", "rotary_dim"}, {"heads", "num_heads"},
-    {"n_heads", "num_heads"},   {"n_head", "num_heads"},    {"num_attention_heads", "num_heads"},
-    {"seq_len", "len"},         {"seq_length", "len"},      {"seqlen", "len"},
-    {"sequence_length", "len"}, {"length", "len"},          {"n_ctx", "len"},
-    {"n_positions", "len"},
+    {"theta", "base"},         {"rotary_base", "base"},
+    {"rope_base", "base"},     {"freq_base", "base"},
+    {"d_model", "dim"},        {"hidden_size", "dim"},
+    {"embed_dim", "dim"},      {"embedding_dim", "dim"},
+    {"n_embd", "dim"},         {"d_head", "head_dim"},
+    {"dim_head", "head_dim"},  {"head_size", "head_dim"},
+    {"rot_dim", "rotary_dim"}, {"rope_dim", "rotary_dim"},
+    {"heads", "num_heads"},    {"n_heads", "num_heads"},
+    {"n_head", "num_heads"},   {"num_attention_heads", "num_heads"},
+    {"seq_len", "len"},        {"seq_length", "len"},
+    {"seqlen", "len"},         {"sequence_length", "len"},
+    {"length", "len"},         {"n_ctx", "len"},
+    {"n_positions", "len"},    {"sliding_window", "window"},
+    {"is_causal", "causal"},
 };
 
 static const char *find(const struct pe_other_word *rows, size_t n, const char *word)

@@ -194,13 +194,6 @@ static void lay_ends(struct layout *l)
     go_on(l, first);
 }
 
-static void lay_audio_in_video(struct layout *l, const struct pe_segment_block *b)
-{
-    lay_ends(l);
-    go_on(l, l->rules->style == PE_QWEN3_OMNI ? lay_merged(l, b) : lay_chunks(l, b));
-    lay_ends(l);
-}
-
 /* ---- All blocks ---- */
 
 static void lay_block(struct layout *l, const struct pe_segment_block *b)
@@ -211,7 +204,11 @@ static void lay_block(struct layout *l, const struct pe_segment_block *b)
     case PE_AUDIO: lay_flat(l, 0, b->len); break;
     case PE_IMAGE:
     case PE_VIDEO: lay_patches(l, b, 0, b->n); break;
-    case PE_AUDIO_IN_VIDEO: lay_audio_in_video(l, b); return;
+    case PE_AUDIO_IN_VIDEO:
+        lay_ends(l);
+        go_on(l, l->rules->style == PE_QWEN3_OMNI ? lay_merged(l, b) : lay_chunks(l, b));
+        lay_ends(l);
+        return;
     }
     /* transformers 5: after a grid the next id is its first plus the longer side. */
     if (l->rules->id_rules == PE_IDS_TRANSFORMERS_5 && b->rows)

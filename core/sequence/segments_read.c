@@ -279,21 +279,6 @@ double pe_segment_chunk_ids(const struct pe_segment_rules *rules)
     return trunc(rules->position_id_per_seconds * rules->seconds_per_chunk);
 }
 
-static enum pe_status read_audio_in_video(struct reader *r, const struct segment *s, struct pe_segment_block *b)
-{
-    if (read_grid(r, s, b))
-        return r->err->status;
-    if (s->audio_len == PE_UNSET_INT)
-        return missing(r, s, "audio_len");
-    if (r->rules->style == PE_QWEN2_5_OMNI && pe_segment_chunk_ids(r->rules) < 1)
-        return pe_fail(r->err, "/seconds_per_chunk",
-                       "seconds_per_chunk is %.10g at %.10g ids per second, which is less than one id; allowed: "
-                       "position_id_per_seconds * seconds_per_chunk of at least 1",
-                       r->rules->seconds_per_chunk, r->rules->position_id_per_seconds);
-    b->len = (uint64_t)s->audio_len;
-    return PE_OK;
-}
-
 static enum pe_status read_sizes(struct reader *r, const struct segment *s, struct pe_segment_block *b)
 {
     switch ((enum pe_segment_type)s->type) {
@@ -301,7 +286,18 @@ static enum pe_status read_sizes(struct reader *r, const struct segment *s, stru
     case PE_IMAGE:
     case PE_VIDEO: return read_grid(r, s, b);
     case PE_AUDIO: return read_audio(r, s, b);
-    case PE_AUDIO_IN_VIDEO: return read_audio_in_video(r, s, b);
+    case PE_AUDIO_IN_VIDEO:
+        if (read_grid(r, s, b))
+            return r->err->status;
+        if (s->audio_len == PE_UNSET_INT)
+            return missing(r, s, "audio_len");
+        if (r->rules->style == PE_QWEN2_5_OMNI && pe_segment_chunk_ids(r->rules) < 1)
+            return pe_fail(r->err, "/seconds_per_chunk",
+                           "seconds_per_chunk is %.10g at %.10g ids per second, which is less than one id; allowed: "
+                           "position_id_per_seconds * seconds_per_chunk of at least 1",
+                           r->rules->seconds_per_chunk, r->rules->position_id_per_seconds);
+        b->len = (uint64_t)s->audio_len;
+        return PE_OK;
     }
     return PE_OK;
 }

@@ -165,21 +165,6 @@ static bool is_of_experiment(const struct pe_entry *entry, size_t i)
     return !is_own && pe_param_find(rows, entry->fields[i].name);
 }
 
-/* Copies an entry's fields without `eval`, which it returns. */
-static const struct pe_value *split_fields(struct run *run, const struct pe_entry *entry)
-{
-    const struct pe_value *eval = NULL;
-    for (size_t i = 0; i < entry->n_fields; i++)
-        if (strcmp(entry->fields[i].name, "eval") == 0)
-            eval = &entry->fields[i].value;
-        else if (!is_of_experiment(entry, i)) {
-            run->fields[run->config.n_fields++] = entry->fields[i];
-            run->config.n_own += i < entry->n_own;
-        }
-    run->config.fields = run->fields;
-    return eval;
-}
-
 static enum pe_status add_run(struct pe_experiment *experiment, const struct pe_experiment_request *request,
                               struct pe_failure *err)
 {
@@ -190,7 +175,16 @@ static enum pe_status add_run(struct pe_experiment *experiment, const struct pe_
     run->fields = calloc(entry->n_fields + 1, sizeof *run->fields);
     if (!run->fields)
         return pe_no_memory(err);
-    const struct pe_value *eval = split_fields(run, entry);
+    /* Copies the entry's fields without `eval`. */
+    const struct pe_value *eval = NULL;
+    for (size_t i = 0; i < entry->n_fields; i++)
+        if (strcmp(entry->fields[i].name, "eval") == 0)
+            eval = &entry->fields[i].value;
+        else if (!is_of_experiment(entry, i)) {
+            run->fields[run->config.n_fields++] = entry->fields[i];
+            run->config.n_own += i < entry->n_own;
+        }
+    run->config.fields = run->fields;
     enum pe_status status = pe_trained_config_check(&run->config, err);
     if (!status)
         status =

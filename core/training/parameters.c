@@ -152,20 +152,15 @@ double pe_adamw_rate(size_t m, size_t n_steps)
     return RATE * 0.5 * (1 + cos(PI * (double)(m - WARM_UP) / (double)(n_steps - WARM_UP)));
 }
 
-/* 1, or what brings the gradients' norm down to 1. */
-static float clipping(const float *gradients, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += (double)gradients[i] * (double)gradients[i];
-    double norm = sqrt(sum);
-    return norm > 1 ? (float)(1 / norm) : 1;
-}
-
 void pe_adamw_step(struct pe_adamw *adamw, struct pe_parameters *parameters, float *gradients, size_t m, size_t n_steps)
 {
     double rate = pe_adamw_rate(m, n_steps);
-    const float clip = clipping(gradients, adamw->n), shrink = (float)(1 - rate * DECAY);
+    /* 1, or what brings the gradients' norm down to 1. */
+    double sum = 0;
+    for (size_t i = 0; i < adamw->n; i++)
+        sum += (double)gradients[i] * (double)gradients[i];
+    double norm = sqrt(sum);
+    const float clip = norm > 1 ? (float)(1 / norm) : 1, shrink = (float)(1 - rate * DECAY);
     const float beta_1 = (float)BETA_1, beta_2 = (float)BETA_2;
     const float step = (float)(rate / (1 - pow(BETA_1, (double)m)));
     const float inverse = (float)(1 / sqrt(1 - pow(BETA_2, (double)m)));

@@ -338,20 +338,14 @@ static enum pe_status add_rows(struct pe_places *places, struct task *task)
 
 enum { H = PE_TRAIN_HEAD };
 
-/* Turned basis vectors are the columns of the turns. */
-static double *basis_new(size_t n)
-{
-    double *basis = calloc((size_t)H * n * H, sizeof *basis);
-    for (size_t c = 0; basis && c < H; c++)
-        for (size_t p = 0; p < n; p++)
-            basis[(c * n + p) * H + c] = 1;
-    return basis;
-}
-
 static enum pe_status add_turns(struct pe_places *places, struct task *task)
 {
     size_t n = (size_t)H * places->n * H;
-    double *basis = basis_new(places->n);
+    /* Turned basis vectors are the columns of the turns. */
+    double *basis = calloc((size_t)H * places->n * H, sizeof *basis);
+    for (size_t c = 0; basis && c < H; c++)
+        for (size_t p = 0; p < places->n; p++)
+            basis[(c * places->n + p) * H + c] = 1;
     const struct pe_field own[] = {
         {.name = "q",
          .value = {.kind = PE_ARRAY, .array = {.dtype = PE_F64, .rank = 3, .shape = {H, places->n, H}, .data = basis}}},
@@ -396,23 +390,19 @@ static enum pe_status add_bias(struct pe_places *places, struct task *task)
     return status;
 }
 
-static enum pe_status add_buckets(struct pe_places *places, struct task *task)
-{
-    gather_distances(task, places->n);
-    enum pe_status status;
-    places->buckets = filled(task, PE_ENCODE, "buckets", places->n, sizeof *places->buckets, &status);
-    if (!status && !(places->bias = room(places, PE_TRAIN_HEADS * places->n)))
-        status = pe_no_memory(task->err);
-    return status;
-}
-
 static enum pe_status fill_places(struct pe_places *places, struct task *task)
 {
     const char *scheme = task->config->scheme->name;
     if (strcmp(scheme, "none") == 0 || task->config->scheme->learned == PE_LEARNS_POSITIONS)
         return PE_OK;
-    if (task->config->scheme->learned == PE_LEARNS_BUCKETS)
-        return add_buckets(places, task);
+    if (task->config->scheme->learned == PE_LEARNS_BUCKETS) {
+        gather_distances(task, places->n);
+        enum pe_status status;
+        places->buckets = filled(task, PE_ENCODE, "buckets", places->n, sizeof *places->buckets, &status);
+        if (!status && !(places->bias = room(places, PE_TRAIN_HEADS * places->n)))
+            status = pe_no_memory(task->err);
+        return status;
+    }
     const struct pe_scheme_info *info = pe_scheme_find(scheme);
     if (info->is_additive)
         return add_rows(places, task);

@@ -89,12 +89,36 @@ struct pe_shown pe_brief(struct pe_dd x, unsigned n_digits)
 
 struct pe_dd pe_derived_round(const struct pe_derivation *d, enum pe_dtype dtype, struct pe_dd x)
 {
-    return d->recipe == PE_RECIPE_EXACT ? x : dd(pe_round_to(dtype, dtype == PE_F64 ? x.hi : dd_round_odd(x)));
+    if (d->recipe == PE_RECIPE_EXACT || d->recipe == PE_RECIPE_F64 || dtype == PE_F64)
+        return d->recipe == PE_RECIPE_EXACT ? x : dd(x.hi);
+    return dd(pe_round_to(dtype, dd_round_odd(x)));
 }
 
-struct pe_dd pe_derived_angle(const struct pe_derivation *d, double p, struct pe_dd w)
+struct pe_dd pe_derived_frequency(struct pe_derivation *d, double base, double denominator, size_t c)
 {
-    return d->recipe == PE_RECIPE_EXACT ? dd_mul_d(w, p) : dd(pe_recipe_angle(d->recipe, p, w.hi, 0, 1));
+    enum pe_rungs rungs = pe_recipes[d->recipe].rungs;
+    struct pe_dd log_base = pe_dd_log(dd(base)), e = dd_div(dd(-(double)c), dd(denominator)), w;
+    struct pe_shown exponent = pe_brief(e, 10), shown = pe_shown(base);
+    double width = 2 * denominator;
+    if (rungs == PE_RUNGS_DIVISOR)
+        return pe_derived(d, "b", dd(pe_recipe_frequency(d->recipe, base, width, (uint32_t)c, 0)), "%s^(%s)",
+                          shown.text, exponent.text + (c > 0));
+    if (rungs == PE_RUNGS_PRODUCT)
+        return pe_derived(d, "t", dd(pe_recipe_frequency(d->recipe, base, width, (uint32_t)c, 0)), "base^(-2/%s)",
+                          pe_shown(width).text);
+    if (d->recipe == PE_RECIPE_EXACT)
+        w = c ? pe_dd_exp(dd_mul(log_base, e)) : dd(1);
+    else if (rungs == PE_RUNGS_RECIPROCAL)
+        w = dd(pe_recipe_round(
+            d->recipe, (double)(1 / pe_power_float32(pe_dd_log(dd((double)(float)base)), c, denominator)), base));
+    else
+        w = dd(pe_recipe_round(d->recipe, pe_recipe_frequency(d->recipe, base, width, (uint32_t)c, 0), base));
+    return pe_derived(d, "w", w, "base^(-%zu/%s) = %s^(%s)", c, pe_shown(denominator).text, shown.text, exponent.text);
+}
+
+struct pe_dd pe_derived_angle(const struct pe_derivation *d, struct pe_dd x, struct pe_dd w, size_t c)
+{
+    return d->recipe == PE_RECIPE_EXACT ? dd_mul(w, x) : dd(pe_recipe_angle(d->recipe, x.hi, w.hi, (uint32_t)c, 1));
 }
 
 struct pe_dd pe_derived_sine(const struct pe_derivation *d, struct pe_dd angle, int quarter)
@@ -105,5 +129,6 @@ struct pe_dd pe_derived_sine(const struct pe_derivation *d, struct pe_dd angle, 
     if (d->recipe != PE_RECIPE_EXACT)
         return dd(pe_recipe_number(d->recipe, angle.hi, quarter, 1, 1, PE_F64));
     struct pe_dd x = pe_wave_value(&wave, 1, &phase);
-    return fabs(x.hi) <= phase * 0x1p-100 ? dd(0) : x; /* as in pe_wave_decide: at whole quarters of a turn */
+    bool is_whole = fabs(x.hi) <= phase * 0x1p-100 || (fabs(x.hi) == 1 && fabs(x.lo) <= 0x1p-100);
+    return is_whole ? dd(nearbyint(x.hi)) : x; /* as in pe_wave_decide: at whole quarters of a turn */
 }

@@ -30,13 +30,6 @@ static struct pe_phase product(double a, double b)
     return (struct pe_phase){(int64_t)whole, dd_two_sum(p.hi - whole, p.lo)};
 }
 
-/* Moves whole quarters from the remainder to `whole`. */
-static struct pe_phase settled(int64_t whole, struct pe_dd rest)
-{
-    double more = nearest_integer(rest.hi);
-    return (struct pe_phase){whole + (int64_t)more, dd_sub(rest, dd(more))};
-}
-
 /* A sum kept exactly: doubles that do not overlap, the smallest first (Shewchuk 1997, grow-expansion). */
 struct expansion {
     double parts[2 * PE_PHASE_TERMS + 1];
@@ -79,7 +72,9 @@ struct pe_phase pe_phase_of_products(const double *a, const double *b, size_t n)
         sum.whole += p.whole;
         sum.part = dd_add(sum.part, p.part);
     }
-    struct pe_phase phase = settled(sum.whole, sum.part);
+    /* Moves whole quarters from the remainder to `whole`. */
+    double more = nearest_integer(sum.part.hi);
+    struct pe_phase phase = {sum.whole + (int64_t)more, dd_sub(sum.part, dd(more))};
     if (n > 1 && fabs(phase.part.hi) < 0x1p-3)
         phase.part = exact_rest(a, b, n, (double)(phase.whole - sum.whole));
     return phase;

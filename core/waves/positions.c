@@ -38,19 +38,6 @@ uint64_t pe_positions_indices(const struct pe_positions *p)
     return p->size ? p->size * (p->merge ? p->merge : 1) : pe_positions_count(p);
 }
 
-/* Steps of exactly 0, or of exactly 1 between integers (0.1 + 1 need not be the double 1.1). */
-static size_t scan(const struct pe_positions *p, uint64_t i, size_t most, int *step)
-{
-    double first = pe_position_at(p, i), d = most > 1 ? pe_position_at(p, i + 1) - first : 0;
-    size_t n = 1;
-    *step = d == 1 && first == floor(first);
-    if (d != 0 && !*step)
-        return 1;
-    while (n < most && pe_position_at(p, i + n) == first + (double)n * *step)
-        n++;
-    return n;
-}
-
 static size_t least(uint64_t a, size_t b) { return a < b ? (size_t)a : b; }
 
 size_t pe_positions_stretch(const struct pe_positions *p, uint64_t i, size_t most, int *step)
@@ -64,7 +51,15 @@ size_t pe_positions_stretch(const struct pe_positions *p, uint64_t i, size_t mos
         *step = 0;
         return least(p->inner - i % p->inner, most);
     }
-    return scan(p, i, most, step);
+    /* Steps of exactly 0, or of exactly 1 between integers (0.1 + 1 need not be the double 1.1). */
+    double first = pe_position_at(p, i), d = most > 1 ? pe_position_at(p, i + 1) - first : 0;
+    size_t n = 1;
+    *step = d == 1 && first == floor(first);
+    if (d != 0 && !*step)
+        return 1;
+    while (n < most && pe_position_at(p, i + n) == first + (double)n * *step)
+        n++;
+    return n;
 }
 
 enum {

@@ -199,19 +199,6 @@ static void settle(const struct block *b, const uint16_t *doubts)
     }
 }
 
-/* Uses a scratch buffer if rows or columns are missing. */
-static void fill_block(const struct block *b)
-{
-    uint16_t scratch[PE_RUN_ROWS * COLS], doubts[GROUPS * PE_RUN_HALF];
-    bool whole = b->n_rows == PE_RUN_ROWS && b->n_cols % PE_WAVES_LANES == 0;
-    bool doubtful =
-        pe_kernels()->around_bf16(&b->at, b->n_cols, whole ? b->dst : scratch, whole ? b->stride : COLS, doubts);
-    for (size_t i = 0; !whole && i < b->n_rows; i++)
-        memcpy(b->dst + i * b->stride, scratch + i * COLS, b->n_cols * sizeof *scratch);
-    if (doubtful)
-        settle(b, doubts);
-}
-
 /* ---- Runs ---- */
 
 static struct pe_anchors anchors_at(const struct pe_run_bf16 *a, size_t col, const double *x, const double *y,
@@ -259,7 +246,15 @@ static void fill_columns(const struct pe_wave_table *w, double p, size_t n_rows,
         } else {
             pe_kernels()->turn(x, y, w->far_cosine + col, w->far_sine + col, padded);
         }
-        fill_block(&b);
+        /* Uses a scratch buffer if rows or columns are missing. */
+        uint16_t scratch[PE_RUN_ROWS * COLS], doubts[GROUPS * PE_RUN_HALF];
+        bool whole = b.n_rows == PE_RUN_ROWS && b.n_cols % PE_WAVES_LANES == 0;
+        bool doubtful =
+            pe_kernels()->around_bf16(&b.at, b.n_cols, whole ? b.dst : scratch, whole ? b.stride : COLS, doubts);
+        for (size_t i = 0; !whole && i < b.n_rows; i++)
+            memcpy(b.dst + i * b.stride, scratch + i * COLS, b.n_cols * sizeof *scratch);
+        if (doubtful)
+            settle(&b, doubts);
     }
 }
 

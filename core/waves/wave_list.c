@@ -170,14 +170,6 @@ static bool fill_part(const struct rows *rows, size_t col0, size_t n_cols, float
     return fill_half(rows, col0, n_first, dst) && fill_half(rows, col0 + n_first, n_cols - n_first, dst + n_first);
 }
 
-static size_t fill_parts(const struct rows *rows, size_t col0, size_t n_cols, float *dst, size_t stride)
-{
-    for (size_t i = 0; i < rows->n; i++)
-        if (!fill_part(&(struct rows){rows->list, rows->positions + i, 1}, col0, n_cols, dst + i * stride))
-            return i;
-    return rows->n;
-}
-
 size_t pe_wave_list_rows(const struct pe_wave_list *list, const double *positions, size_t n_rows, size_t col0,
                          size_t n_cols, float *dst, size_t stride)
 {
@@ -192,5 +184,8 @@ size_t pe_wave_list_rows(const struct pe_wave_list *list, const double *position
         return fill_units(&rows, col0 / 2, n_cols / 2, dst, NULL, stride);
     if (list->arrangement == ALONE)
         return fill_units(&rows, col0, n_cols, dst, NULL, stride);
-    return fill_parts(&rows, col0, n_cols, dst, stride);
+    for (size_t i = 0; i < rows.n; i++)
+        if (!fill_part(&(struct rows){rows.list, rows.positions + i, 1}, col0, n_cols, dst + i * stride))
+            return i;
+    return rows.n;
 }

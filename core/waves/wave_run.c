@@ -162,21 +162,6 @@ static bool run_part(const struct block *b, size_t j, uint32_t *doubts)
     return doubtful;
 }
 
-static void fill_block(const struct block *b)
-{
-    uint32_t doubts[PE_WAVE_GROUP / PE_WAVES_LANES];
-    size_t whole = b->n_rows == PE_RUN_ROWS ? b->n_cols / PE_WAVES_LANES * PE_WAVES_LANES : 0;
-    bool doubtful = whole && run_whole(b, 0, whole, b->dst, b->stride, doubts);
-    for (size_t j = whole; j < b->n_cols; j += PE_WAVES_LANES)
-        doubtful |= run_part(b, j, doubts);
-    for (size_t at = 0; doubtful && at < b->n_cols; at += PE_WAVES_LANES)
-        for (uint32_t bits = doubts[at / PE_WAVES_LANES]; bits; bits &= bits - 1) {
-            size_t j = at + (size_t)__builtin_ctz(bits);
-            if (j < b->n_cols)
-                redo_column(b, j);
-        }
-}
-
 /* A run of n_cols ≤ PE_WAVE_GROUP columns: an exact anchor, then rotated anchors. */
 static void fill_group(const struct pe_wave_table *w, enum pe_dtype dtype, double p, size_t n_rows, size_t col,
                        size_t n_cols, char *dst, size_t stride)
@@ -194,7 +179,17 @@ static void fill_group(const struct pe_wave_table *w, enum pe_dtype dtype, doubl
         } else {
             pe_kernels()->turn(x, y, w->far_cosine + col, w->far_sine + col, padded);
         }
-        fill_block(&b);
+        uint32_t doubts[PE_WAVE_GROUP / PE_WAVES_LANES];
+        size_t whole = b.n_rows == PE_RUN_ROWS ? b.n_cols / PE_WAVES_LANES * PE_WAVES_LANES : 0;
+        bool doubtful = whole && run_whole(&b, 0, whole, b.dst, b.stride, doubts);
+        for (size_t j = whole; j < b.n_cols; j += PE_WAVES_LANES)
+            doubtful |= run_part(&b, j, doubts);
+        for (size_t at = 0; doubtful && at < b.n_cols; at += PE_WAVES_LANES)
+            for (uint32_t bits = doubts[at / PE_WAVES_LANES]; bits; bits &= bits - 1) {
+                size_t j = at + (size_t)__builtin_ctz(bits);
+                if (j < b.n_cols)
+                    redo_column(&b, j);
+            }
     }
 }
 

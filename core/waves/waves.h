@@ -304,7 +304,7 @@ double pe_sine_of(double angle, int quarter); /* in double */
 
 /* The steps of one number, as the formula itself takes them (derivation.c). */
 
-enum { PE_DERIVED_MAX = 32, PE_DERIVED_BYTES = 256 };
+enum { PE_DERIVED_MAX = 48, PE_DERIVED_BYTES = 256 };
 
 struct pe_derived {
     const char *symbol;          /* "w'" */
@@ -341,10 +341,11 @@ const struct pe_derived *pe_derivation_find(const struct pe_derivation *d, const
 /* A number for the text of a step. */
 struct pe_shown pe_brief(struct pe_dd x, unsigned n_digits);
 
-/* Steps by the recipe of the derivation: a rounding; p·w; the sine of an angle in radians, quarter as in struct
- * pe_wave. */
+/* Steps by the recipe of the derivation: a rounding; the frequency base^(-c/denominator), which is stated, or what the
+ * recipe has in its place; the angle x·w of pair c; the sine of an angle in radians, quarter as in struct pe_wave. */
 struct pe_dd pe_derived_round(const struct pe_derivation *d, enum pe_dtype dtype, struct pe_dd x);
-struct pe_dd pe_derived_angle(const struct pe_derivation *d, double p, struct pe_dd w);
+struct pe_dd pe_derived_frequency(struct pe_derivation *d, double base, double denominator, size_t c);
+struct pe_dd pe_derived_angle(const struct pe_derivation *d, struct pe_dd x, struct pe_dd w, size_t c);
 struct pe_dd pe_derived_sine(const struct pe_derivation *d, struct pe_dd angle, int quarter);
 
 /* ---- Like the frameworks ---- */

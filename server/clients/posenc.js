@@ -49,6 +49,14 @@ const asTable = ({ targets, detail }) => [
   detail,
 ].join('\n');
 
+/* A derivation in words: of each number its steps, and what a recipe of rounding makes of them. */
+const asSteps = ({ numbers, ...alone }) => (numbers ?? [alone]).map(({ number, steps, recipe, float32, detail }) => [
+  `${number.tensor}[${number.index}] = ${number.value}  ${number.bits}`,
+  ...steps.map(({ symbol, value, text }) => [symbol, value, text].filter(Boolean).join('  ')),
+  ...float32 ? [`${recipe}:`, ...float32.map(({ symbol, value, error }) => [symbol, value, error].filter(Boolean).join('  '))] : [],
+  detail,
+].join('\n')).join('\n\n');
+
 /* localhost:8080 as http://localhost:8080; a path of the page's own server begins with / or a dot. */
 const complete = (url) => (/^([/.]|$)|:\/\//.test(url) ? url : `http://${url}`).replace(/\/$/, '');
 
@@ -81,6 +89,12 @@ export class Posenc {
   async translate(request, to = 'all', options) {
     const translation = await this.#ask('/translate', { ...request, to }, 'json', options);
     return Object.defineProperty(translation, 'toString', { value: () => asTable(translation) });
+  }
+
+  /* The steps of one number; String(derivation) has one on each line. */
+  async derive(request, options) {
+    const derivation = await this.#ask('/derive', request, 'json', options);
+    return Object.defineProperty(derivation, 'toString', { value: () => asSteps(derivation) });
   }
 
   schemes(name) { return this.#again(() => this.#client.ask(name ? `/schemes/${encodeURIComponent(name)}` : '/schemes')); }

@@ -1,6 +1,6 @@
-"""posenc: the numbers of Transformer positional encodings, from a posenc service, as NumPy arrays.
+"""posenc: the numbers of Transformer positional encodings as NumPy arrays, computed in this process or by a posenc service.
 
-    import posenc                                    # POSENC_URL says where the service is (http://localhost:8080)
+    import posenc                                    # in process, by libposenc.so.0; with POSENC_URL by the service there
 
     cos, sin = posenc.encode(scheme="rope", len=2048, head_dim=128)
     table = posenc.encode(preset="llama-3.1", len=131072, file="table.safetensors")      # on disk, however large
@@ -18,13 +18,14 @@
     posenc.check_conversion("Llama-3.1-8B", "llama.gguf")    # raises unless both files mean the same rotation
     posenc.check_rows(meta_wk, hf_wk, num_heads=32, num_kv_heads=8)      # which order a conversion gave to the rows of a projection
 
-Requests are those of the service (its /docs): each field is a keyword. Arrays are NumPy's, PyTorch's or JAX's. Another
-service, a token or a certificate: posenc.Client(url, token=...), which has the same functions.
+Requests are those of the service (its /docs): each field is a keyword. Arrays are NumPy's, PyTorch's or JAX's. A
+service, a token or a certificate: posenc.Client(url, token=...), which has the same functions. posenc.where() says which answers.
 
 Needs Python 3.8 and NumPy. Answers are read without a copy; without PyTorch, bf16 arrives as f32, which holds every value; f8 always.
 """
 import base64
 import contextlib
+import ctypes
 import html
 import http.client
 import itertools
@@ -45,7 +46,7 @@ import warnings
 import numpy as np
 
 __version__ = "VERSION"
-__all__ = ["Client", "Tensors", "Diagnosis", "Explanation", "Entry", "Translation", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "probe", "watch", "check_conversion", "check_rows", "explain", "translate", "read_gguf", "schemes", "presets"]
+__all__ = ["Client", "Tensors", "Diagnosis", "Explanation", "Entry", "Translation", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "probe", "watch", "check_conversion", "check_rows", "explain", "translate", "read_gguf", "schemes", "presets", "where"]
 
 SAFETENSORS = "application/vnd.safetensors"
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?", "F8_E4M3": "u1", "F8_E5M2": "u1"}
@@ -54,6 +55,8 @@ NAMES = {np.dtype(code): name for name, code in DTYPES.items() if name not in BI
 OBJECTS = ("config", "hf_config", "configs", "layers", "tolerance")  # of a file's metadata, which has text only
 PIECE = 1 << 20  # bytes read or sent at a time
 SHOWN = 64 << 20  # answers from this size on show their progress on a terminal
+LIBRARY = "libposenc.so.0"
+MAX_WORK = 1e13  # multiply-adds of one answer in this process: what a service allows
 RESENT = 16 << 20  # arrays up to this size are sent again for a notebook's picture
 SIDE = 1024  # longer sides of a picture become this long; a pixel is then the mean of several elements, or one of them if the tensor is large
 
@@ -70,7 +73,7 @@ class Refused(Exception):
 
 
 class Away(ConnectionError):
-    """The service cannot be reached, its answer broke off, or what answers in its place is no posenc (a login page, a proxy)."""
+    """Neither library nor service is here; or the service cannot be reached, its answer broke off, or what answers in its place is no posenc (a login page, a proxy)."""
 
 
 class Mismatch(AssertionError):
@@ -259,6 +262,27 @@ class Translation(dict):
 
     def _repr_html_(self):
         return _html("translations", [(one["to"], one["text"] or "") for one in self["targets"]])
+
+
+class Derivation(dict):
+    """The answer of /derive; str() is the number, a step of its formula on each line, and what a recipe of rounding makes of each."""
+
+    def __str__(self):
+        return "\n\n".join(self._in_lines(one) for one in self.get("numbers", [self]))
+
+    @staticmethod
+    def _in_lines(one):
+        number, lines = one["number"], []
+        for steps, beside in (one["steps"], "text"), (one["float32"] or [], "error"):
+            rows = [[step["symbol"], step.get("value", ""), step.get(beside, "")] for step in steps]
+            widths = [max(map(len, column)) for column in zip(*rows)]
+            lines.append(["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows])
+        head = f"{number['tensor']}{_brief(number['index']).replace(' ', '')} = {number['value']}  {number['bits']}"
+        return "\n".join([head, *lines[0], *([f"{one['recipe']}:", *lines[1]] if lines[1] else []), one["detail"]])
+
+    def _repr_html_(self):
+        return _html("steps", [(step["symbol"], f"{step.get('value', '')} {step.get('text', '')}") for one in self.get("numbers", [self])
+                               for step in one["steps"]])
 
 
 # ---- answers to look at ----
@@ -492,10 +516,75 @@ class _Progress:
         sys.stderr.flush()
 
 
-class Client:
-    """A posenc service. Safe to share between threads: each has a connection of its own.
+# ---- the library in this process ----
 
-    url      POSENC_URL or http://localhost:8080; a path before the service's is kept
+
+def _library():
+    """libposenc.so.0 beside this file (a wheel), in sys.prefix, or where the loader finds it. Declared as posenc.h declares it."""
+    beside = [os.path.join(folder, LIBRARY) for folder in (os.path.dirname(os.path.abspath(__file__)), os.path.join(sys.prefix, "lib"))]
+    reasons = []
+    for name in [*filter(os.path.exists, beside), LIBRARY]:
+        try:
+            library = ctypes.CDLL(name)
+            library.pe_call.restype = ctypes.c_void_p
+            library.pe_call.argtypes = [ctypes.c_char_p] * 3 + [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_double, ctypes.c_double]
+            library.pe_reply_status.argtypes = library.pe_reply_free.argtypes = [ctypes.c_void_p]
+            library.pe_reply_header.argtypes, library.pe_reply_header.restype = [ctypes.c_void_p, ctypes.c_char_p], ctypes.c_char_p
+            library.pe_reply_read.argtypes, library.pe_reply_read.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t], ctypes.c_ssize_t
+            library.pe_version.restype = ctypes.c_char_p
+            return library
+        except (OSError, AttributeError) as error:  # AttributeError: it is older than pe_call
+            reasons.append(str(error))
+    raise Away(f"no posenc is here ({reasons[0]}): install python3-posenc or its wheel, which have {LIBRARY}, "
+               "or start posencd and set POSENC_URL=http://localhost:8080") from None
+
+
+class _Reply:
+    """An answer of the library, with what is used of an http.client.HTTPResponse."""
+
+    def __init__(self, library, method, path, body, kind):
+        self._library, self._reply, pieces = library, None, body or []
+        self._body = np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), np.uint8) if pieces else None  # must stay until the end
+        data, size = (self._body.ctypes.data, self._body.size) if pieces else (None, 0)
+        self._reply = library.pe_call(method.encode(), path.encode(), kind and kind.encode(), data, size, 0, MAX_WORK)
+        if not self._reply:
+            raise MemoryError("no memory for the answer")
+        self.status, self.headers, length = library.pe_reply_status(self._reply), self, self.get("Content-Length")
+        self.length = None if length is None else int(length)
+
+    def get(self, name):
+        value = self._library.pe_reply_header(self._reply, name.encode())
+        return value and value.decode()
+
+    def readinto(self, into):
+        there = np.frombuffer(into, np.uint8)
+        return self._library.pe_reply_read(self._reply, there.ctypes.data, there.size)
+
+    def read(self):
+        if self.length is None:
+            pieces = iter(lambda piece=bytearray(PIECE): bytes(piece[: self.readinto(piece)]), b"")
+            return b"".join(pieces)
+        whole = bytearray(self.length)
+        if self.length:
+            self.readinto(whole)
+        return bytes(whole)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._library.pe_reply_free(self._reply)
+        self._reply = None
+
+    def __del__(self):  # of a refusal
+        self.__exit__()
+
+
+class Client:
+    """posenc in this process, or a service. Safe to share between threads: each has a connection of its own.
+
+    url      of a service, else POSENC_URL; a path before the service's is kept. Without either libposenc.so.0 answers in
+             this process, and what follows has no meaning but progress
     token    POSENC_TOKEN; sent to this service only
     context  an ssl.SSLContext, for certificates of one's own
     timeout  seconds without a byte; retries: how often a busy or restarting service (429, 503) is asked again, after as
@@ -503,9 +592,15 @@ class Client:
     """
 
     def __init__(self, url=None, token=None, *, context=None, timeout=60.0, retries=5, patience=60.0, progress=None):
-        url = url or os.environ.get("POSENC_URL") or "http://localhost:8080"
+        url = url or os.environ.get("POSENC_URL")
+        self._library = None if url else _library()
+        if self._library:
+            name = self._library._name
+            with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
+                name = next((line.split(maxsplit=5)[-1].strip() for line in maps if os.path.basename(name) in line), name)
+            url = f"{name} (in this process, version {self._library.pe_version().decode()})"
         parts = urllib.parse.urlsplit(url if "://" in url else f"http://{url}")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not self._library and (parts.scheme not in ("http", "https") or not parts.hostname):
             raise ValueError(f"{url!r} is no address of a service; for instance http://localhost:8080")
         self.url, self.token = url, token if token is not None else os.environ.get("POSENC_TOKEN")
         self.context, self.timeout, self.retries, self.patience, self.progress = context, timeout, retries, patience, progress
@@ -600,6 +695,12 @@ class Client:
         them, or "all". fields: layer_type, architecture (of gguf), length, lang. The answer prints as a table; translation["vllm"] is
         an entry, whose value every request takes as said={"to": "vllm", "value": value} beside its needs."""
         return Translation(self._json("/translate", {**_source(x), "to": to, **fields}))
+
+    def derive(self, **request):
+        """Why a number is what it is: the steps of its formula with 20 digits, and what float32, or recipe=, makes of each. A
+        configuration as for encode, and which number: position and channel or pair; head, query and key; or tensor and index. Lists
+        are several numbers. The answer prints as lines."""
+        return Derivation(self._json("/derive", *_divided(request)))
 
     def check_conversion(self, hf_dir, gguf_path, length=None):
         """Raises AssertionError, in one sentence, unless a .gguf file says the positions of the config.json that it was made from:
@@ -753,6 +854,8 @@ class Client:
     def _ask(self, method, path, body=None, size=0, kind=None, accept=None):
         """The answer to a request, open; the service is asked again while it is busy. All that is asked here is pure: whatever
         got no answer may be asked again."""
+        if self._library:
+            return self._checked(_Reply(self._library, method, path, body, kind), path)
         headers = {"User-Agent": f"posenc.py/{__version__}"}
         if accept:
             headers["Accept"] = accept
@@ -1734,6 +1837,11 @@ def translate(x=None, to="all", **fields):
 
 def check_conversion(hf_dir, gguf_path, length=None):
     return _client().check_conversion(hf_dir, gguf_path, length)
+
+
+def where():
+    """Which posenc answers: the url of a service, or the library in this process with its version."""
+    return _client().url
 
 
 def schemes(name=None):

@@ -83,7 +83,7 @@ int line_body(const struct line *line, struct bytes *body, const char **type);
 
 /* Adds the format that the ending of -o or a terminal asks for, unless the line names one. Another ending is trouble.
  */
-#define OUTPUT_ENDINGS ".npy .npz .safetensors .json .raw .png .txt"
+#define OUTPUT_ENDINGS ".npy .npz .safetensors .json .raw .png .txt .tex"
 int output_choose(struct line *line);
 
 /* Asks api/ and writes its answer. Returns the exit status. */

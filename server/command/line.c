@@ -35,6 +35,8 @@ const struct command commands[] = {
      SENTENCES},
     {"translate", "FILE|DIR|PRESET|TEXT", "the same positions in the words of other tools", MODEL, SENTENCES},
     {"golden", NULL, "a few exact tensors of a configuration, for the tests of a port", ENDPOINT, AS_JSON},
+    {"derive", NULL, "why a number is what it is: the steps of its formula, and what float32 makes of each", ENDPOINT,
+     SENTENCES},
     {"schemes", "[NAME]", "every scheme, or the fields of one", SCHEMES, AS_JSON},
     {"presets", "[WORD …]", "models by name, those with all these words", PRESETS, SENTENCES},
     {"completion", "bash|zsh|fish", "a script that completes commands in this shell", COMPLETION, AS_JSON},

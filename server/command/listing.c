@@ -80,12 +80,6 @@ static void print_inputs(const struct pe_input_row *rows)
     }
 }
 
-static void print_own_options(void)
-{
-    for (size_t i = 0; i < N_OWN; i++)
-        printf("  --%s %s\n      %s\n", own_options[i].name, own_options[i].value, own_options[i].does);
-}
-
 static const struct pe_operation_info *operation_of(const struct command *command)
 {
     for (enum pe_operation_id id = 0; command && id < PE_N_OPERATIONS; id++)
@@ -94,9 +88,21 @@ static const struct pe_operation_info *operation_of(const struct command *comman
     return NULL;
 }
 
+/* The fields that a command reads beside a configuration and its sequence. */
+static const struct pe_param *own_fields(const struct command *command)
+{
+    const struct pe_operation_info *operation = operation_of(command);
+    if (command && strcmp(command->name, "derive") == 0)
+        return pe_derive_params();
+    if (command && strcmp(command->name, "analyze") == 0)
+        return pe_analysis_params();
+    return operation ? operation->params : NULL;
+}
+
 int listing_help(const struct command *command)
 {
     const struct pe_operation_info *operation = operation_of(command);
+    const struct pe_param *fields = own_fields(command);
     printf("Usage: posenc %s%s%s%s\n", command ? command->name : "COMMAND", command && command->operand ? " " : "",
            command && command->operand ? command->operand : "",
            command && command->kind != ENDPOINT && command->kind != MODEL ? "" : " [--FIELD VALUE …] [-o FILE]");
@@ -113,14 +119,15 @@ int listing_help(const struct command *command)
     }
     if (command && command->kind != ENDPOINT && command->kind != MODEL)
         return DONE;
-    print_own_options();
+    for (size_t i = 0; i < N_OWN; i++)
+        printf("  --%s %s\n      %s\n", own_options[i].name, own_options[i].value, own_options[i].does);
     if (!command)
         return DONE;
     puts("\nFields of the sequence:");
     print_rows("", pe_sequence_params());
-    if (operation && operation->params) {
-        printf("\nFields of %s:\n", operation->name);
-        print_rows("", operation->params);
+    if (fields) {
+        printf("\nFields of %s:\n", command->name);
+        print_rows("", fields);
     }
     if (operation && operation->inputs) {
         printf("\nTensors of %s:\n", operation->name);
@@ -219,11 +226,9 @@ static void list_inputs(const struct pe_input_row *rows)
     }
 }
 
-static const struct pe_param *row_of(const char *name, const struct pe_operation_info *operation,
-                                     const struct pe_scheme_info *scheme)
+static const struct pe_param *row_of(const char *name, const struct pe_param *own, const struct pe_scheme_info *scheme)
 {
-    const struct pe_param *lists[] = {scheme ? scheme->params : NULL, operation ? operation->params : NULL,
-                                      pe_sequence_params(), api_form_params()};
+    const struct pe_param *lists[] = {scheme ? scheme->params : NULL, own, pe_sequence_params(), api_form_params()};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         const struct pe_param *row = lists[i] ? pe_param_find(lists[i], name) : NULL;
         if (row)
@@ -233,10 +238,10 @@ static const struct pe_param *row_of(const char *name, const struct pe_operation
 }
 
 /* The values that an option can have, one a line: of a scheme, a preset, the words of a row. */
-static void list_values(char *name, const struct pe_operation_info *operation, const struct pe_scheme_info *scheme)
+static void list_values(char *name, const struct pe_param *own, const struct pe_scheme_info *scheme)
 {
     line_to_field(name);
-    const struct pe_param *row = row_of(name, operation, scheme);
+    const struct pe_param *row = row_of(name, own, scheme);
     for (size_t i = 0; strcmp(name, "scheme") == 0 && i < pe_n_schemes(); i++)
         puts(pe_scheme_at(i)->name);
     for (size_t i = 0; strcmp(name, "preset") == 0 && i < pe_n_presets(); i++)
@@ -268,13 +273,13 @@ int listing_complete(int n, char **words)
     else if (command->kind == PRESETS || command->kind == MODEL)
         list_values((char[]){"preset"}, NULL, NULL);
     else if (n > 2 && strncmp(words[n - 2], "--", 2) == 0)
-        list_values(words[n - 2] + 2, operation, scheme);
+        list_values(words[n - 2] + 2, own_fields(command), scheme);
     else {
         puts("--scheme\n--preset");
         for (size_t i = 1; i < N_OWN; i++) /* the first is a field */
             printf("--%s\n", own_options[i].name);
         list_fields("", scheme ? scheme->params : NULL);
-        list_fields("", operation ? operation->params : NULL);
+        list_fields("", own_fields(command));
         list_fields("", pe_sequence_params());
         list_fields("", api_form_params());
         list_inputs(operation ? operation->inputs : NULL);

@@ -35,7 +35,7 @@ int output_choose(struct line *line)
 {
     static const char *const endings[][2] = {{".npy", "npy"},   {".npz", "npz"}, {".safetensors", "safetensors"},
                                              {".json", "json"}, {".raw", "raw"}, {".png", "png"},
-                                             {".txt", "text"}};
+                                             {".txt", "text"},  {".tex", "tex"}};
     if (line->format)
         return DONE;
     for (size_t i = 0; line->output && i < sizeof endings / sizeof *endings; i++)
@@ -97,16 +97,6 @@ static void remove_drafts(int signum)
             unlink(drafts[i].beside);
     signal(signum, SIG_DFL);
     raise(signum); /* it ends the command when this function returns */
-}
-
-/* Those that end a process unless it catches them, but for SIGPIPE and SIGXFSZ, which main ignores, and those of our
- * mistakes. A signal that is ignored (nohup) stays ignored. */
-static void watch_signals(void)
-{
-    static const int all[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGALRM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (signal(all[i], remove_drafts) == SIG_IGN)
-            signal(all[i], SIG_IGN);
 }
 
 static void draft_forget(struct draft *draft)
@@ -181,7 +171,8 @@ static const struct api_host host = {.max_body = UINT64_C(1) << 40,
                                      .max_pictures = UINT64_C(1) << 30,
                                      .max_work = UINT64_C(10000000000000),
                                      .max_analysis = UINT64_C(1000000000000),
-                                     .commit = ""};
+                                     .commit = "",
+                                     .is_in_process = true};
 
 /* What is sent. */
 struct sending {
@@ -214,11 +205,7 @@ static struct api_reply *ask(struct sending *s, const char *outputs, const char 
                             .body_bytes = s->body.n,
                             .body_is_ours = !is_split(s->line), /* it is sent again then */
                             .is_completed = true};
-    api_speak(&call);
-    struct api_reply *reply = api_head(&host, &call, s->body.n);
-    reply = reply ? reply : api_answer(&host, &call);
-    api_speak(NULL);
-    return reply;
+    return api_ask(&host, &call);
 }
 
 /* The words of a shell for the service's: the field is an option here, or the member of an object is, whose name is
@@ -330,7 +317,12 @@ int output_ask(const struct line *line, const char *method, const char *path)
 {
     struct sending s = {.line = line, .method = method, .path = path};
     int status = line_body(line, &s.body, &s.type);
-    watch_signals();
+    /* Those that end a process unless it catches them, but for SIGPIPE and SIGXFSZ, which main ignores, and those of
+     * our mistakes. A signal that is ignored (nohup) stays ignored. */
+    static const int all[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGALRM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (signal(all[i], remove_drafts) == SIG_IGN)
+            signal(all[i], SIG_IGN);
     struct api_reply *reply = status ? NULL : ask(&s, line->outputs, line->format);
     if (reply && reply->status >= 400) {
         if (!has_several(&s, reply, &status))

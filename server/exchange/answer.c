@@ -41,15 +41,6 @@ static bool yield_and_ask(void *x) /* worker */
 
 static void spend(struct job *job, uint64_t ns) { exchange_spend(exchange_of(job), ns); } /* worker */
 
-/* Goes on where the loop has stopped: this thread may wait. */
-static struct api_reply *read_and_build(struct exchange *x) /* worker */
-{
-    struct api_request *request = x->answering.request;
-    struct api_reply *reply = NULL;
-    x->answering.request = NULL; /* both calls take it */
-    return api_read(x->all->host, &x->call->api, &request, &reply) == API_READ ? api_build(request) : reply;
-}
-
 static void answer_work(struct job *job) /* worker */
 {
     struct exchange *x = exchange_of(job);
@@ -60,7 +51,12 @@ static void answer_work(struct job *job) /* worker */
         return; /* the client has most likely given up: the time is better spent on the next request */
     api_speak(&x->call->api);
     pe_watch(yield_and_ask, x);
-    x->answering.made = read_and_build(x);
+    /* Goes on where the loop has stopped: this thread may wait. */
+    struct api_request *request = x->answering.request;
+    struct api_reply *reply = NULL;
+    x->answering.request = NULL; /* both calls take it */
+    x->answering.made =
+        api_read(x->all->host, &x->call->api, &request, &reply) == API_READ ? api_build(request) : reply;
     pe_watch(NULL, NULL);
     api_speak(NULL);
 }

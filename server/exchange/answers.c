@@ -167,17 +167,6 @@ struct api_reply *answers_find(struct answers *answers, const struct api_call *c
     return reply;
 }
 
-static void insert(struct answers *answers, struct answers_entry *entry)
-{
-    while (entry->n_bytes > answers->bytes_max - answers->n_bytes)
-        evict(answers, answers->ring.newer);
-    table_add(answers, entry);
-    ring_add(answers, entry);
-    api_reply_hold(entry->reply);
-    answers->n_bytes += entry->n_bytes;
-    metrics_add(METRICS_ANSWERS_BYTES, (int64_t)entry->n_bytes);
-}
-
 void answers_keep(struct answers *answers, const struct api_call *call, struct api_reply *reply)
 {
     struct call_key key;
@@ -191,8 +180,15 @@ void answers_keep(struct answers *answers, const struct api_call *call, struct a
     entry->n_bytes = n_bytes;
     pthread_mutex_lock(&answers->lock);
     bool is_known = find(answers, &key, entry->hash); /* another loop may have answered it at the same time */
-    if (!is_known)
-        insert(answers, entry);
+    if (!is_known) {
+        while (entry->n_bytes > answers->bytes_max - answers->n_bytes)
+            evict(answers, answers->ring.newer);
+        table_add(answers, entry);
+        ring_add(answers, entry);
+        api_reply_hold(entry->reply);
+        answers->n_bytes += entry->n_bytes;
+        metrics_add(METRICS_ANSWERS_BYTES, (int64_t)entry->n_bytes);
+    }
     pthread_mutex_unlock(&answers->lock);
     if (is_known)
         free(entry);
@@ -233,22 +229,16 @@ enum answers_role answers_join(struct answers *answers, const struct api_call *c
     return role;
 }
 
-/* From here on no request can join. */
-static struct answers_part *close_entry(struct answers *answers, struct answers_entry *entry)
-{
-    pthread_mutex_lock(&answers->lock);
-    table_remove(answers, entry);
-    pthread_mutex_unlock(&answers->lock);
-    struct answers_part *followers = entry->followers;
-    free(entry);
-    return followers;
-}
-
 void answers_complete(struct answers *answers, struct answers_part *leader, struct api_reply *reply, struct call *call)
 {
     if (!leader->entry)
         return;
-    struct answers_part *part = close_entry(answers, leader->entry);
+    /* From here on no request can join. */
+    pthread_mutex_lock(&answers->lock);
+    table_remove(answers, leader->entry);
+    pthread_mutex_unlock(&answers->lock);
+    struct answers_part *part = leader->entry->followers;
+    free(leader->entry);
     leader->entry = NULL;
     bool is_shared = reply && (reply->is_repeatable || reply->status == 503); /* what it waited for in vain, all did */
     for (struct answers_part *next; part; part = next) {

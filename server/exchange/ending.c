@@ -94,15 +94,6 @@ bool exchange_is_late(const struct exchange *x, uint64_t now)
     return x->timing.deadline && now >= x->timing.deadline;
 }
 
-/* The pieces are no longer needed; the stream and its reply live until the last worker has finished with them. */
-static void abandon_stream(struct exchange *x)
-{
-    x->answering.replaced_stream = x->stream;
-    x->stream = NULL;
-    if (!stream_cancel(x->answering.replaced_stream))
-        x->n_owners++; /* until stream_idle */
-}
-
 /* The time starts at the last byte of the request: the server is not responsible for how long a client takes to send
  * it. */
 void exchange_refuse_late(struct exchange *x)
@@ -121,8 +112,14 @@ bool exchange_expire(struct exchange *x, uint64_t now)
         exchange_finish(x, EXCHANGE_CUT);
         return true;
     }
-    if (x->state == EXCHANGE_OPENING)
-        abandon_stream(x);
+    if (x->state == EXCHANGE_OPENING) {
+        /* The pieces are no longer needed; the stream and its reply live until the last worker has finished with them.
+         */
+        x->answering.replaced_stream = x->stream;
+        x->stream = NULL;
+        if (!stream_cancel(x->answering.replaced_stream))
+            x->n_owners++; /* until stream_idle */
+    }
     exchange_refuse_late(x);
     x->state = EXCHANGE_DECIDED;
     exchange_resume(x);

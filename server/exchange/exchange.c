@@ -129,8 +129,16 @@ static void free_on_disposal(void *object) /* its thread */
 
 static bool is_large(const struct api_reply *reply) { return reply && reply->memory > LARGE_REPLY_BYTES; }
 
-static void drop_remains(struct exchange *x)
+void exchange_drop(struct exchange *x)
 {
+    if (--x->n_owners > 0)
+        return;
+    stream_free(x->stream);
+    stream_free(x->answering.replaced_stream);
+    if (x->sending.held) {
+        admission_let_go(x->client, x->sending.held);
+        shares_give_object(SHARE_PICTURES, x->client, x->sending.held);
+    }
     const struct exchange_answering *answering = &x->answering;
     struct remains remains = {
         .replies = {x->reply, answering->replaced},
@@ -146,19 +154,6 @@ static void drop_remains(struct exchange *x)
     } else {
         free_remains(&remains, &x->all->spare_calls);
     }
-}
-
-void exchange_drop(struct exchange *x)
-{
-    if (--x->n_owners > 0)
-        return;
-    stream_free(x->stream);
-    stream_free(x->answering.replaced_stream);
-    if (x->sending.held) {
-        admission_let_go(x->client, x->sending.held);
-        shares_give_object(SHARE_PICTURES, x->client, x->sending.held);
-    }
-    drop_remains(x);
     admission_give_for(x->client, x->sending.n_stream_taken);
     exchange_free(x->all, x);
 }

@@ -69,27 +69,6 @@ static bool check_head(struct exchange *x, const struct transport_head *head)
     return exchange_send(x);
 }
 
-static void take_head(struct exchange *x, const struct transport_head *head)
-{
-    struct api_call *call = &x->call->api;
-    if (head->id)
-        snprintf(x->id, sizeof x->id, "%s", head->id);
-    if (head->traceparent)
-        snprintf(x->traceparent, sizeof x->traceparent, "%s", head->traceparent);
-    x->timing.timeout_us = head->timeout_us;
-    x->origin = head->origin;
-    x->has_origin = head->has_origin;
-    x->account = head->account;
-    x->client = call->turn = exchange_client(x);
-    call->access = head->access;
-    call->client = x->account ? account_name(x->account) : NULL;
-    call->path = head->path;
-    call->query = head->query;
-    call->is_foreign = head->is_foreign;
-    call->is_elsewhere = head->is_elsewhere;
-    call->is_unasked = head->is_unasked;
-}
-
 static bool receive_head(void *self, const char *method, const char *version)
 {
     struct exchange *x = self;
@@ -97,28 +76,28 @@ static bool receive_head(void *self, const char *method, const char *version)
     transport_head(x->connection, method, version, x->call->target, &head);
     if (!exchange_copy_head(x, method))
         return false;
-    take_head(x, &head);
+    struct api_call *call = &x->call->api;
+    if (head.id)
+        snprintf(x->id, sizeof x->id, "%s", head.id);
+    if (head.traceparent)
+        snprintf(x->traceparent, sizeof x->traceparent, "%s", head.traceparent);
+    x->timing.timeout_us = head.timeout_us;
+    x->origin = head.origin;
+    x->has_origin = head.has_origin;
+    x->account = head.account;
+    x->client = call->turn = exchange_client(x);
+    call->access = head.access;
+    call->client = x->account ? account_name(x->account) : NULL;
+    call->path = head.path;
+    call->query = head.query;
+    call->is_foreign = head.is_foreign;
+    call->is_elsewhere = head.is_elsewhere;
+    call->is_unasked = head.is_unasked;
     x->state = EXCHANGE_BODY;
     api_speak(&x->call->api);
     bool goes_on = check_head(x, &head);
     api_speak(NULL);
     return goes_on;
-}
-
-/* 0.9.75 accepts no response while a body arrives. So a body that finds no memory or exceeds the limit is refused at
- * once, without the daemon. The bytes on their way are still read and dropped for a while, since unread bytes would
- * make the close a reset. Under TLS, where only the daemon can write, the refusal is sent at the end of the body, if
- * that arrives soon. */
-static bool drop_body(struct exchange *x, size_t n)
-{
-    struct exchange_receiving *receiving = &x->receiving;
-    body_drop(&x->call->body);
-    receiving->n_dropped += n;
-    if (exchange_reason(x) != EXCHANGE_REFUSED && transport_refuse(x->connection, x->id, x->reply)) {
-        receiving->raw_status = x->reply->status;
-        exchange_finish(x, EXCHANGE_REFUSED);
-    }
-    return receiving->n_dropped <= DRAIN_BODY_MAX;
 }
 
 static bool receive_body(void *self, const char *bytes, size_t n)
@@ -138,7 +117,20 @@ static bool receive_body(void *self, const char *bytes, size_t n)
         exchange_refuse_memory(x, "the body", body->n_bytes + n);
     }
     api_speak(NULL);
-    return !x->reply || drop_body(x, n);
+    if (!x->reply)
+        return true;
+    /* 0.9.75 accepts no response while a body arrives. So a body that finds no memory or exceeds the limit is refused
+     * at once, without the daemon. The bytes on their way are still read and dropped for a while, since unread bytes
+     * would make the close a reset. Under TLS, where only the daemon can write, the refusal is sent at the end of the
+     * body, if that arrives soon. */
+    struct exchange_receiving *receiving = &x->receiving;
+    body_drop(&x->call->body);
+    receiving->n_dropped += n;
+    if (exchange_reason(x) != EXCHANGE_REFUSED && transport_refuse(x->connection, x->id, x->reply)) {
+        receiving->raw_status = x->reply->status;
+        exchange_finish(x, EXCHANGE_REFUSED);
+    }
+    return receiving->n_dropped <= DRAIN_BODY_MAX;
 }
 
 /* The last byte has arrived, or frame refuses what has. */

@@ -252,31 +252,6 @@ static void decide(struct exchange *x)
         exchange_refuse(x, REFUSED_BUFFERS);
 }
 
-static bool send_answer(struct exchange *x)
-{
-    x->state = EXCHANGE_SENDING;
-    struct transport_answer answer = {.reply = x->reply,
-                                      .is_cached = x->answering.is_from_cache,
-                                      .path = x->call->api.path,
-                                      .id = x->id,
-                                      .traceparent = x->traceparent};
-    if (is_streamed(x)) {
-        add_stream(x, &answer);
-    } else if (!add_whole(x, &answer)) {
-        metrics_add(METRICS_REJECTED_MEMORY, 1);
-        return false;
-    }
-    /* Reports the stages that end before the first byte. The head of a stream waits for its first piece, so that the
-     * time in the queue is known; the head of an answer in few pieces waits for all of them. A piece is computed and
-     * written in one pass: its time counts as the stage that dominates. */
-    uint64_t pieces = x->timing.pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0);
-    answer.queue_ns = x->timing.queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0);
-    answer.is_computed = !x->stream || stream_is_made(x->stream);
-    answer.compute_ns = x->timing.answer_ns + (x->reply->computes ? pieces : 0);
-    answer.encode_ns = x->reply->computes ? 0 : pieces;
-    return transport_send(x->connection, &answer);
-}
-
 bool exchange_send(struct exchange *x)
 {
     if (exchange_is_gone(x))
@@ -287,7 +262,27 @@ bool exchange_send(struct exchange *x)
         if (x->stream &&
             stream_is_stale(x->stream)) /* nothing has been sent; it is freed when its workers have finished with it */
             exchange_refuse(x, REFUSED_AGE, x->all->options->max_queue_age);
-        return send_answer(x);
+        x->state = EXCHANGE_SENDING;
+        struct transport_answer answer = {.reply = x->reply,
+                                          .is_cached = x->answering.is_from_cache,
+                                          .path = x->call->api.path,
+                                          .id = x->id,
+                                          .traceparent = x->traceparent};
+        if (is_streamed(x)) {
+            add_stream(x, &answer);
+        } else if (!add_whole(x, &answer)) {
+            metrics_add(METRICS_REJECTED_MEMORY, 1);
+            return false;
+        }
+        /* Reports the stages that end before the first byte. The head of a stream waits for its first piece, so that
+         * the time in the queue is known; the head of an answer in few pieces waits for all of them. A piece is
+         * computed and written in one pass: its time counts as the stage that dominates. */
+        uint64_t pieces = x->timing.pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0);
+        answer.queue_ns = x->timing.queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0);
+        answer.is_computed = !x->stream || stream_is_made(x->stream);
+        answer.compute_ns = x->timing.answer_ns + (x->reply->computes ? pieces : 0);
+        answer.encode_ns = x->reply->computes ? 0 : pieces;
+        return transport_send(x->connection, &answer);
     }
     x->state = EXCHANGE_OPENING;
     transport_suspend(x->connection);

@@ -191,15 +191,6 @@ static bool is_made_by_reader(const struct stream *stream)
     return stream->is_quick && (stream->room >= stream->reply->body->piece_max || is_last);
 }
 
-static void submit(struct stream *stream, struct job *job)
-{
-    job->is_low = stream->reply->pace == API_PACE_LIVE;
-    if (stream->reply->pace == API_PACE_LIVE)
-        job_submit_aside(stream->loop, job);
-    else
-        job_submit(stream->loop, job);
-}
-
 /* Begins pieces until the window is full, the next piece must wait, or the pool refuses a buffer. A stream with an
  * empty window gets a buffer whatever the budget: otherwise clients that read slowly would block all others. */
 static void begin_pieces(struct stream *stream)
@@ -224,7 +215,11 @@ static void begin_pieces(struct stream *stream)
                          .is_first = slot->piece == 0,
                          .client = stream->client};
         stream->n_at_work++;
-        submit(stream, &slot->job);
+        slot->job.is_low = stream->reply->pace == API_PACE_LIVE;
+        if (stream->reply->pace == API_PACE_LIVE)
+            job_submit_aside(stream->loop, &slot->job);
+        else
+            job_submit(stream->loop, &slot->job);
     }
 }
 

@@ -114,15 +114,6 @@ static void on_alarm(uv_timer_t *handle) { drive_all(handle->data); }
 
 static void on_again(uv_idle_t *handle) { drive_all(handle->data); }
 
-/* An active idle handle makes the loop poll without sleeping, and is called on every turn. */
-static void keep_awake(struct loop *loop, bool awake)
-{
-    if (awake)
-        uv_idle_start(&loop->again, on_again);
-    else
-        uv_idle_stop(&loop->again);
-}
-
 /* The daemon's sockets are edge-triggered: data that it has not read yet causes no second event, so its own timeout (0:
  * run again at once) must be obeyed; a connection that was resumed or closed causes no event at all (wants_run). One
  * run may make others necessary, so a few rounds are made here; the rest wait until the loop has polled its other
@@ -147,7 +138,11 @@ static void on_prepare(uv_prepare_t *handle)
     bool has_timeout = false;
     for (size_t i = 0; i < loop->n_driven; i++)
         has_timeout |= settle(loop->driven[i].object, &ms);
-    keep_awake(loop, has_timeout && ms == 0);
+    /* An active idle handle makes the loop poll without sleeping, and is called on every turn. */
+    if (has_timeout && ms == 0)
+        uv_idle_start(&loop->again, on_again);
+    else
+        uv_idle_stop(&loop->again);
     if (has_timeout && ms > 0)
         uv_timer_start(&loop->alarm, on_alarm, ms, 0);
     else

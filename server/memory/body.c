@@ -100,14 +100,6 @@ static bool take_up_to(struct body *body, uint64_t n)
     return true;
 }
 
-/* Clearing many small pages costs more than copying the body into them. A kernel without huge pages rejects the advice,
- * which does no harm. */
-static void use_huge_pages(struct body *body)
-{
-    if (is_mapped(body->room) && body->n_taken >= HUGE_PAGE)
-        madvise(body->bytes, body->room, MADV_HUGEPAGE);
-}
-
 /* Adds an eighth; from the first huge page on, rounds up to whole huge pages. */
 static uint64_t with_margin(uint64_t n)
 {
@@ -124,8 +116,12 @@ static bool take(struct body *body, uint64_t n_needed, uint64_t n_max)
     wanted = wanted < most ? wanted : most;
     if ((wanted <= n_needed || !take_up_to(body, wanted)) && !take_up_to(body, n_needed))
         return false;
-    if (was_small)
-        use_huge_pages(body);
+    if (was_small) {
+        /* Clearing many small pages costs more than copying the body into them. A kernel without huge pages rejects the
+         * advice, which does no harm. */
+        if (is_mapped(body->room) && body->n_taken >= HUGE_PAGE)
+            madvise(body->bytes, body->room, MADV_HUGEPAGE);
+    }
     return true;
 }
 

@@ -76,6 +76,7 @@ const LOOK = {
   cur: { read: cell, none: [0, 0] },
   red: { read: oneOf('mean', 'min', 'max', 'absmax', 'sample'), none: 'mean' },
   cmap: { read: matching(/^[A-Za-z0-9_-]+$/), none: null },
+  why: { read: oneOf(...SLOTS), none: null },
   lo: { read: real, none: null },
   hi: { read: real, none: null },
   lang: { read: oneOf('en', 'zh'), none: null },
@@ -93,7 +94,7 @@ const OWN = {
   task: oneOf('local', 'lag'),
   steps: unchanged(integer),
   seed: unchanged(integer),
-  pairing: oneOf('paired', 'sin', 'cos', 'mismatched'),
+  pairing: oneOf('paired', 'sin', 'cos', 'mismatched', 'repeated', 'flipped', 'shifted'),
   scale: oneOf('shared', 'own'),
   spin: unchanged(real),
 };

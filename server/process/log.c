@@ -81,18 +81,6 @@ static size_t utf8_length(const unsigned char *s)
     return n;
 }
 
-/* Finds characters that are well-formed UTF-8 but unsafe for a terminal or a line reader: C1 controls (U+009B sets
- * colours), line and paragraph separators (U+2028, U+2029), and marks that change the direction of text (U+202A to
- * U+202E, U+2066 to U+2069). Returns the code point, or 0 if s starts with none of these. */
-static unsigned control_at(const unsigned char *s, size_t n)
-{
-    unsigned c = n == 2   ? (s[0] & 0x1fu) << 6 | (s[1] & 0x3fu)
-                 : n == 3 ? (s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu)
-                          : 0;
-    bool is_control = (c >= 0x80 && c <= 0x9f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-    return is_control ? c : 0;
-}
-
 static void put_escape(struct line *line, unsigned c)
 {
     char escape[12];
@@ -113,7 +101,14 @@ static size_t put_quoted_character(struct line *line, const unsigned char *s)
         put(line, (const char *)s, 1);
     } else {
         size_t n = utf8_length(s);
-        unsigned control = control_at(s, n);
+        /* Finds characters that are well-formed UTF-8 but unsafe for a terminal or a line reader: C1 controls (U+009B
+         * sets colours), line and paragraph separators (U+2028, U+2029), and marks that change the direction of text
+         * (U+202A to U+202E, U+2066 to U+2069). 0: s starts with none of these. */
+        unsigned c = n == 2   ? (s[0] & 0x1fu) << 6 | (s[1] & 0x3fu)
+                     : n == 3 ? (s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu)
+                              : 0;
+        bool is_control = (c >= 0x80 && c <= 0x9f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+        unsigned control = is_control ? c : 0;
         if (control)
             put_escape(line, control);
         else
@@ -160,24 +155,6 @@ static void put_count(struct line *line, uint64_t count)
     put(line, number, n);
 }
 
-static void put_value(struct line *line, enum log_format format, const struct log_field *field)
-{
-    char number[CLOCK_MS_BYTES];
-    size_t n_plain = 0;
-    switch (field->kind) {
-    case LOG_KIND_TEXT:
-        n_plain = format == LOG_FORMAT_TEXT ? plain_length(field->text) : 0;
-        if (n_plain)
-            put(line, field->text, n_plain);
-        else
-            put_quoted(line, field->text);
-        break;
-    case LOG_KIND_COUNT: put_count(line, field->count); break;
-    case LOG_KIND_MS: put(line, number, (size_t)(clock_print_ms(number, field->ns) - number)); break;
-    case LOG_KIND_FLAG: put_text(line, "true"); break;
-    }
-}
-
 static bool is_absent(const struct log_field *field)
 {
     return (field->kind == LOG_KIND_TEXT && (!field->text || !*field->text)) ||
@@ -193,7 +170,20 @@ static void put_fields(struct line *line, enum log_format format, const struct l
         put(line, is_json ? ",\"" : " ", is_json ? 2 : 1);
         put(line, fields[i].name, fields[i].n_name);
         put(line, is_json ? "\":" : "=", is_json ? 2 : 1);
-        put_value(line, format, &fields[i]);
+        char number[CLOCK_MS_BYTES];
+        size_t n_plain = 0;
+        switch (fields[i].kind) {
+        case LOG_KIND_TEXT:
+            n_plain = format == LOG_FORMAT_TEXT ? plain_length(fields[i].text) : 0;
+            if (n_plain)
+                put(line, fields[i].text, n_plain);
+            else
+                put_quoted(line, fields[i].text);
+            break;
+        case LOG_KIND_COUNT: put_count(line, fields[i].count); break;
+        case LOG_KIND_MS: put(line, number, (size_t)(clock_print_ms(number, fields[i].ns) - number)); break;
+        case LOG_KIND_FLAG: put_text(line, "true"); break;
+        }
     }
 }
 

@@ -233,21 +233,6 @@ static void read_figures(const struct snapshot *now, double *figures)
     memcpy(figures, read, sizeof read);
 }
 
-static void print_rows(FILE *out)
-{
-    struct snapshot now = {.jobs = jobs_figures()};
-    process_read(&now.process);
-    double figures[N_ROWS];
-    read_figures(&now, figures);
-    const char *family = "";
-    for (size_t i = 0; i < N_ROWS; i++) {
-        if (strcmp(family, rows[i].name) != 0)
-            metrics_print_head(out, rows[i].name, rows[i].type, rows[i].help);
-        family = rows[i].name;
-        fprintf(out, "%s%s %.17g\n", rows[i].name, rows[i].labels, figures[i]);
-    }
-}
-
 /* labels is "" or `route="/encode",` with the trailing comma. */
 static void print_histogram(FILE *out, const char *name, const char *labels, const struct histogram *histogram,
                             const double *bounds, size_t n_bounds)
@@ -283,42 +268,6 @@ static void print_sums(FILE *out, const char *name, const char *help, const char
         fprintf(out, "%s{%s=\"%s\"} %.17g\n", name, label, sums[i].label, sums[i].sum);
 }
 
-static void print_requests(FILE *out)
-{
-    metrics_print_head(out, "posenc_requests_total", "counter",
-                       "Requests ended; status 499: the client left before the answer.");
-    for (size_t i = 0; i < requests.n_series; i++) {
-        const struct series *series = &requests.series[i];
-        fprintf(out, "posenc_requests_total{route=\"%s\",scheme=\"%s\",status=\"%d\"} %llu\n", series->route,
-                series->scheme, series->status, (unsigned long long)series->n);
-    }
-    metrics_print_head(out, "posenc_request_seconds", "histogram",
-                       "From a request's first line to its answer's last byte.");
-    for (size_t i = 0; i < requests.n_routes; i++)
-        print_route(out, &requests.routes[i], true);
-    metrics_print_head(out, "posenc_answer_bytes", "histogram", "Sizes of answer bodies.");
-    for (size_t i = 0; i < requests.n_routes; i++)
-        print_route(out, &requests.routes[i], false);
-    metrics_print_head(out, "posenc_queue_seconds", "histogram", "Time a request waited for its first worker.");
-    print_histogram(out, "posenc_queue_seconds", "", &requests.queue_seconds, seconds_bounds, N_OF(seconds_bounds));
-    print_sums(out, "posenc_compute_seconds_total", "Time spent computing, by scheme.", "scheme", requests.schemes,
-               requests.n_schemes);
-    print_sums(out, "posenc_output_bytes_total", "Bytes of answer bodies, by format; problem: refusals.", "format",
-               requests.formats, requests.n_formats);
-}
-
-static void print_analyses(FILE *out)
-{
-    char label[128];
-    metrics_print_head(out, "posenc_analysis_seconds", "histogram",
-                       "Processor time of one metric of one configuration in /analyze; diagnose: of one /diagnose.");
-    for (size_t i = 0; i < requests.n_analyses; i++) {
-        snprintf(label, sizeof label, "metric=\"%s\",", requests.analyses[i].metric);
-        print_histogram(out, "posenc_analysis_seconds", label, &requests.analyses[i].seconds, seconds_bounds,
-                        N_OF(seconds_bounds));
-    }
-}
-
 enum { APPENDED_MAX = 4 };
 static struct {
     void (*print)(void *self, FILE *out);
@@ -344,10 +293,46 @@ char *metrics_print(size_t *n_bytes)
     print_label(out, "version", build.version, ",");
     print_label(out, "commit", build.commit, ",");
     print_label(out, "isa", build.isa, "} 1\n");
-    print_rows(out);
+    struct snapshot now = {.jobs = jobs_figures()};
+    process_read(&now.process);
+    double figures[N_ROWS];
+    read_figures(&now, figures);
+    const char *family = "";
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (strcmp(family, rows[i].name) != 0)
+            metrics_print_head(out, rows[i].name, rows[i].type, rows[i].help);
+        family = rows[i].name;
+        fprintf(out, "%s%s %.17g\n", rows[i].name, rows[i].labels, figures[i]);
+    }
     pthread_mutex_lock(&requests.lock);
-    print_requests(out);
-    print_analyses(out);
+    metrics_print_head(out, "posenc_requests_total", "counter",
+                       "Requests ended; status 499: the client left before the answer.");
+    for (size_t i = 0; i < requests.n_series; i++) {
+        const struct series *series = &requests.series[i];
+        fprintf(out, "posenc_requests_total{route=\"%s\",scheme=\"%s\",status=\"%d\"} %llu\n", series->route,
+                series->scheme, series->status, (unsigned long long)series->n);
+    }
+    metrics_print_head(out, "posenc_request_seconds", "histogram",
+                       "From a request's first line to its answer's last byte.");
+    for (size_t i = 0; i < requests.n_routes; i++)
+        print_route(out, &requests.routes[i], true);
+    metrics_print_head(out, "posenc_answer_bytes", "histogram", "Sizes of answer bodies.");
+    for (size_t i = 0; i < requests.n_routes; i++)
+        print_route(out, &requests.routes[i], false);
+    metrics_print_head(out, "posenc_queue_seconds", "histogram", "Time a request waited for its first worker.");
+    print_histogram(out, "posenc_queue_seconds", "", &requests.queue_seconds, seconds_bounds, N_OF(seconds_bounds));
+    print_sums(out, "posenc_compute_seconds_total", "Time spent computing, by scheme.", "scheme", requests.schemes,
+               requests.n_schemes);
+    print_sums(out, "posenc_output_bytes_total", "Bytes of answer bodies, by format; problem: refusals.", "format",
+               requests.formats, requests.n_formats);
+    char label[128];
+    metrics_print_head(out, "posenc_analysis_seconds", "histogram",
+                       "Processor time of one metric of one configuration in /analyze; diagnose: of one /diagnose.");
+    for (size_t i = 0; i < requests.n_analyses; i++) {
+        snprintf(label, sizeof label, "metric=\"%s\",", requests.analyses[i].metric);
+        print_histogram(out, "posenc_analysis_seconds", label, &requests.analyses[i].seconds, seconds_bounds,
+                        N_OF(seconds_bounds));
+    }
     pthread_mutex_unlock(&requests.lock);
     for (size_t i = 0; i < n_appended; i++)
         appended[i].print(appended[i].self, out);

@@ -107,16 +107,6 @@ static bool bits_parse(const char *text, size_t n, unsigned most, unsigned *n_bi
     return n >= 1 && n <= 3 && *n_bits <= most;
 }
 
-/* Whether no bits are set beyond the prefix. Such bits are most likely a mistake: 10.0.0.1/8 may mean one machine or
- * sixteen million. */
-static bool is_clean(const struct network *network)
-{
-    struct network whole = *network;
-    for (unsigned i = whole.n_bits; i < 128; i++)
-        whole.bytes[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
-    return memcmp(whole.bytes, network->bytes, sizeof whole.bytes) == 0;
-}
-
 static bool network_parse(const char *text, size_t n, struct network *network)
 {
     const char *slash = memchr(text, '/', n);
@@ -129,7 +119,14 @@ static bool network_parse(const char *text, size_t n, struct network *network)
     network->n_bits = most;
     bool fine = !slash || bits_parse(slash + 1, n - n_address - 1, most, &network->n_bits);
     network->n_bits += n_before;
-    return fine && is_clean(network);
+    if (!fine)
+        return false;
+    /* Whether no bits are set beyond the prefix. Such bits are most likely a mistake: 10.0.0.1/8 may mean one machine
+     * or sixteen million. */
+    struct network whole = *network;
+    for (unsigned i = whole.n_bits; i < 128; i++)
+        whole.bytes[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
+    return memcmp(whole.bytes, network->bytes, sizeof whole.bytes) == 0;
 }
 
 static bool add(struct networks *networks, const char *text, size_t n, char *error, size_t n_error)

@@ -139,24 +139,19 @@ void options_print_config(const struct options *options, FILE *out)
     fputs("\n}\n", out);
 }
 
-static bool is_default(const struct options *options, const struct options_row *row)
-{
-    struct options scratch = {0};
-    char error[CONFIG_FILE_ERROR_BYTES], now[OPTIONS_TEXT_BYTES], then[OPTIONS_TEXT_BYTES];
-    bool is_set = options_set(&scratch, row, options_fallback(row), "", error);
-    assert(is_set || options_is_text(row)); /* the table's own defaults are within its ranges */
-    if (is_set)
-        print_value(then, sizeof then, &scratch, row);
-    print_value(now, sizeof now, options, row);
-    bool is_same = is_set && strcmp(now, then) == 0;
-    options_drop(&scratch);
-    return is_same;
-}
-
 void options_log(const struct options *options)
 {
     for (size_t i = 0; i < OPTIONS_N; i++) {
-        if (is_default(options, &options_rows[i]))
+        struct options scratch = {0};
+        char error[CONFIG_FILE_ERROR_BYTES], now[OPTIONS_TEXT_BYTES], then[OPTIONS_TEXT_BYTES];
+        bool is_set = options_set(&scratch, &options_rows[i], options_fallback(&options_rows[i]), "", error);
+        assert(is_set || options_is_text(&options_rows[i])); /* the table's own defaults are within its ranges */
+        if (is_set)
+            print_value(then, sizeof then, &scratch, &options_rows[i]);
+        print_value(now, sizeof now, options, &options_rows[i]);
+        bool is_same = is_set && strcmp(now, then) == 0;
+        options_drop(&scratch);
+        if (is_same)
             continue;
         char value[OPTIONS_TEXT_BYTES];
         print_value(value, sizeof value, options, &options_rows[i]);

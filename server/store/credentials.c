@@ -56,15 +56,6 @@ static void take(char *dst, size_t room, const char *text)
         snprintf(dst, room, "%s", text);
 }
 
-static void read_environment(struct credentials *now)
-{
-    take(now->access_key, sizeof now->access_key, getenv("AWS_ACCESS_KEY_ID"));
-    take(now->secret_key, sizeof now->secret_key, getenv("AWS_SECRET_ACCESS_KEY"));
-    take(now->session_token, sizeof now->session_token, getenv("AWS_SESSION_TOKEN"));
-    take(now->region, sizeof now->region, getenv("AWS_DEFAULT_REGION"));
-    take(now->region, sizeof now->region, getenv("AWS_REGION"));
-}
-
 /* ---- The file -------------------------------------------------------------------------------------------------- */
 
 static char *trimmed(char *text)
@@ -136,16 +127,6 @@ static bool has_changed(const struct credential_source *source)
            now.st_mtim.tv_nsec != then->st_mtim.tv_nsec;
 }
 
-static void read_again(struct credential_source *source)
-{
-    const char *why = read_file(source);
-    if (why && !source->is_lost)
-        log_warn("--store-credentials %s cannot be read: %s; the keys that it had are used", source->file, why);
-    else if (!why)
-        log_info("--store-credentials %s is read again", source->file);
-    source->is_lost = why;
-}
-
 /* ---- The whole ------------------------------------------------------------------------------------------------- */
 
 struct credential_source *credential_source_new(const char *file, char *error)
@@ -159,7 +140,11 @@ struct credential_source *credential_source_new(const char *file, char *error)
     pthread_mutex_init(&source->lock, NULL);
     memcpy(source->file, file, n);
     snprintf(source->now.region, sizeof source->now.region, "us-east-1");
-    read_environment(&source->now);
+    take(source->now.access_key, sizeof source->now.access_key, getenv("AWS_ACCESS_KEY_ID"));
+    take(source->now.secret_key, sizeof source->now.secret_key, getenv("AWS_SECRET_ACCESS_KEY"));
+    take(source->now.session_token, sizeof source->now.session_token, getenv("AWS_SESSION_TOKEN"));
+    take(source->now.region, sizeof source->now.region, getenv("AWS_DEFAULT_REGION"));
+    take(source->now.region, sizeof source->now.region, getenv("AWS_REGION"));
     const char *why = *file ? read_file(source) : NULL;
     if (why)
         snprintf(error, CREDENTIALS_ERROR_BYTES, "--store-credentials %.200s: %s", file, why);
@@ -184,8 +169,14 @@ void credential_source_free(struct credential_source *source)
 void credentials_get(struct credential_source *source, struct credentials *credentials)
 {
     pthread_mutex_lock(&source->lock);
-    if (*source->file && has_changed(source))
-        read_again(source);
+    if (*source->file && has_changed(source)) {
+        const char *why = read_file(source);
+        if (why && !source->is_lost)
+            log_warn("--store-credentials %s cannot be read: %s; the keys that it had are used", source->file, why);
+        else if (!why)
+            log_info("--store-credentials %s is read again", source->file);
+        source->is_lost = why;
+    }
     *credentials = source->now;
     pthread_mutex_unlock(&source->lock);
 }

@@ -67,15 +67,6 @@ static bool is_spoiled(struct s3 *s3, const char *sha256)
     return found;
 }
 
-static void forget_spoiled(struct s3 *s3, const char *sha256)
-{
-    pthread_mutex_lock(&s3->lock);
-    char *spoiled = find_spoiled(s3, sha256);
-    if (spoiled)
-        *spoiled = '\0';
-    pthread_mutex_unlock(&s3->lock);
-}
-
 /* A blob whose bytes do not have its digest counts as not received: STORE_GUARDED, to be fetched again. */
 static enum store_result download_once(struct s3 *s3, const struct s3_said *said, struct store_reading *reading,
                                        char *why)
@@ -140,8 +131,13 @@ static enum store_result upload(struct s3 *s3, const char *url, const struct sto
     bucket_ask(s3->names.bucket, BUCKET_PUT, &request);
     enum store_result result = request.status / 100 == 2 ? STORE_DONE : bucket_fail(s3->names.bucket, &request, why);
     free(request.bytes);
-    if (result == STORE_DONE)
-        forget_spoiled(s3, writing->sha256);
+    if (result == STORE_DONE) {
+        pthread_mutex_lock(&s3->lock);
+        char *spoiled = find_spoiled(s3, writing->sha256);
+        if (spoiled)
+            *spoiled = '\0';
+        pthread_mutex_unlock(&s3->lock);
+    }
     return result;
 }
 

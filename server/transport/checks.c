@@ -165,15 +165,6 @@ static bool is_host_name(const char *name, size_t n)
     return true;
 }
 
-/* Browsers resolve names under .localhost without asking a DNS server (RFC 6761, 6.3). */
-static bool is_localhost(const struct authority *a)
-{
-    static const char end[] = ".localhost";
-    size_t n = sizeof end - 1;
-    return is_named(a, end + 1, n - 1) ||
-           (a->n > n && strncasecmp(a->name + a->n - n, end, n) == 0 && is_host_name(a->name, a->n));
-}
-
 static bool is_listed(const struct authority *a, const char *names)
 {
     for (const char *p = names; *p;) {
@@ -192,7 +183,12 @@ bool http_head_names_us(const struct http_head *head, const char *own, const cha
     if (!host || !*host)
         return true;
     struct authority a = authority_parse(host);
-    return is_localhost(&a) || is_own_address(&a) || is_named(&a, own, strlen(own)) || is_listed(&a, names);
+    /* Browsers resolve names under .localhost without asking a DNS server (RFC 6761, 6.3). */
+    static const char end[] = ".localhost";
+    size_t n = sizeof end - 1;
+    return is_named(&a, end + 1, n - 1) ||
+           (a.n > n && strncasecmp(a.name + a.n - n, end, n) == 0 && is_host_name(a.name, a.n)) || is_own_address(&a) ||
+           is_named(&a, own, strlen(own)) || is_listed(&a, names);
 }
 
 bool http_head_is_foreign(const struct http_head *head)
@@ -263,62 +259,6 @@ bool http_begins_bulky(const char *bytes, size_t n)
             return true;
     }
     return false;
-}
-
-/* ---- Request target -------------------------------------------------------------------------------------------- */
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)tolower((unsigned char)c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Decodes in place. False at a bad escape or a zero byte: a zero byte would end the C string early, and the checks
- * would see another path than the client requested. */
-static bool path_decode(char *path)
-{
-    char *to = path;
-    for (const char *from = path; *from; from++) {
-        char c = *from;
-        if (c == '%') {
-            int high = hex_value(from[1]), low = high < 0 ? -1 : hex_value(from[2]);
-            c = (char)(high * 16 + low);
-            if (low < 0 || c == '\0')
-                return false;
-            from += 2;
-        }
-        *to++ = c;
-    }
-    *to = '\0';
-    return true;
-}
-
-/* Of the absolute form, which every server must accept (RFC 9112, 3.2.2); 0 if the target has another form. */
-static size_t scheme_length(const char *target)
-{
-    return strncasecmp(target, "http://", 7) == 0 ? 7 : strncasecmp(target, "https://", 8) == 0 ? 8 : 0;
-}
-
-struct http_refusal http_target_split(char *target, const char **host, const char **path, const char **query)
-{
-    size_t n_scheme = scheme_length(target), n_host = n_scheme ? strcspn(target + n_scheme, "/?") : 0;
-    char *rest = target + n_scheme + n_host, *mark = strchr(rest, '?');
-    *host = n_scheme ? target : NULL;
-    *query = mark ? mark + 1 : NULL;
-    if (mark)
-        *mark = '\0';
-    if (n_scheme) { /* moved over the scheme, which gives room for the zero at its end */
-        memmove(target, target + n_scheme, n_host);
-        target[n_host] = '\0';
-    }
-    *path = n_scheme && !*rest ? "/" : rest; /* "http://host" without a path means the root */
-    if (**path != '/')
-        return (struct http_refusal){400, "the request's target is not a path that starts with /"};
-    if (!path_decode(rest))
-        return (struct http_refusal){400, "the path has a % that is not followed by two hexadecimal digits, or %00"};
-    return (struct http_refusal){0, NULL};
 }
 
 /* ---- Its time -------------------------------------------------------------------------------------------------- */

@@ -22,17 +22,6 @@
 
 enum turn { TURN_OVER, TURN_WHOLE, TURN_GONE, TURN_NO_PIECE, TURN_NO_ROOM };
 
-/* Builds the size line in front of a piece, which also ends the chunk before. After the last piece, only that end. */
-static void begin_chunk(struct http_chunks *chunks, size_t n)
-{
-    const char *end = chunks->n_begun++ ? "\r\n" : "";
-    int n_line = n ? snprintf(chunks->line, sizeof chunks->line, "%s%zx\r\n", end, n)
-                   : snprintf(chunks->line, sizeof chunks->line, "%s", end);
-    chunks->n_line = (size_t)n_line;
-    chunks->line_at = 0;
-    chunks->n_left = n;
-}
-
 /* Sends the rest of the line and at most `room` bytes of the piece; false: nothing was sent, see errno. */
 static bool send_some(struct http_connection *connection, const char *bytes, size_t room)
 {
@@ -65,8 +54,16 @@ static enum turn take_step(struct http_connection *connection, size_t room, size
     if (n == 0)
         return TURN_NO_PIECE;
     bool is_at_end = n == TRANSPORT_END;
-    if (chunks->n_left == 0 && chunks->line_at == chunks->n_line)
-        begin_chunk(chunks, parts[0].iov_len);
+    if (chunks->n_left == 0 && chunks->line_at == chunks->n_line) {
+        /* Builds the size line in front of a piece, which also ends the chunk before. After the last piece, only that
+         * end. */
+        const char *end = chunks->n_begun++ ? "\r\n" : "";
+        int n_line = parts[0].iov_len ? snprintf(chunks->line, sizeof chunks->line, "%s%zx\r\n", end, parts[0].iov_len)
+                                      : snprintf(chunks->line, sizeof chunks->line, "%s", end);
+        chunks->n_line = (size_t)n_line;
+        chunks->line_at = 0;
+        chunks->n_left = parts[0].iov_len;
+    }
     size_t n_left = chunks->n_left;
     if (!send_some(connection, parts[0].iov_base, room))
         return errno == EAGAIN || errno == EINTR ? TURN_NO_ROOM : TURN_GONE;

@@ -88,26 +88,6 @@ static void on_end(void *self, struct MHD_Connection *mhd, void **request, enum 
 /* A GnuTLS priority string. Older versions of the protocol are insecure. */
 static char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
-static struct MHD_Daemon *start(struct daemon *daemon, const struct daemon_settings *settings)
-{
-    bool is_tls = settings->cert;
-    struct MHD_OptionItem items[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)settings->cert},
-                                     {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)settings->key},
-                                     {MHD_OPTION_HTTPS_PRIORITIES, 0, tls_versions},
-                                     {MHD_OPTION_END, 0, NULL}};
-    unsigned flags = (is_tls ? MHD_USE_TLS : 0) | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
-                     MHD_USE_ERROR_LOG;
-    return MHD_start_daemon(flags, 0, NULL, NULL, on_request, daemon, MHD_OPTION_EXTERNAL_LOGGER, on_message,
-                            daemon, /* 0.9.75: must come first */
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, settings->memory, MHD_OPTION_CONNECTION_LIMIT,
-                            settings->max_connections, MHD_OPTION_CONNECTION_TIMEOUT, settings->timeout_s,
-                            MHD_OPTION_STRICT_FOR_CLIENT,
-                            -1, /* 0.9.75: the only value that refuses "Name :", which hides a header */
-                            MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_URI_LOG_CALLBACK, on_first_line, daemon,
-                            MHD_OPTION_NOTIFY_COMPLETED, on_end, daemon, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-                            daemon, MHD_OPTION_ARRAY, is_tls ? items : items + 3, MHD_OPTION_END);
-}
-
 struct daemon *daemon_new(const struct daemon_settings *settings, const struct daemon_events *events, void *self)
 {
     struct daemon *daemon = calloc(1, sizeof *daemon);
@@ -116,7 +96,22 @@ struct daemon *daemon_new(const struct daemon_settings *settings, const struct d
     MHD_set_panic_func(on_panic, NULL);
     daemon->events = events;
     daemon->self = self;
-    daemon->mhd = start(daemon, settings);
+    bool is_tls = settings->cert;
+    struct MHD_OptionItem items[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)settings->cert},
+                                     {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)settings->key},
+                                     {MHD_OPTION_HTTPS_PRIORITIES, 0, tls_versions},
+                                     {MHD_OPTION_END, 0, NULL}};
+    unsigned flags = (is_tls ? MHD_USE_TLS : 0) | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
+                     MHD_USE_ERROR_LOG;
+    daemon->mhd = MHD_start_daemon(flags, 0, NULL, NULL, on_request, daemon, MHD_OPTION_EXTERNAL_LOGGER, on_message,
+                                   daemon, /* 0.9.75: must come first */
+                                   MHD_OPTION_CONNECTION_MEMORY_LIMIT, settings->memory, MHD_OPTION_CONNECTION_LIMIT,
+                                   settings->max_connections, MHD_OPTION_CONNECTION_TIMEOUT, settings->timeout_s,
+                                   MHD_OPTION_STRICT_FOR_CLIENT,
+                                   -1, /* 0.9.75: the only value that refuses "Name :", which hides a header */
+                                   MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_URI_LOG_CALLBACK, on_first_line,
+                                   daemon, MHD_OPTION_NOTIFY_COMPLETED, on_end, daemon, MHD_OPTION_NOTIFY_CONNECTION,
+                                   on_connection, daemon, MHD_OPTION_ARRAY, is_tls ? items : items + 3, MHD_OPTION_END);
     if (daemon->mhd)
         return daemon;
     free(daemon);

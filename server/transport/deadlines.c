@@ -180,17 +180,6 @@ static void check_answer(const struct http *http, struct http_connection *connec
     }
 }
 
-static void check(const struct http *http, struct http_connection *connection, uint64_t now)
-{
-    switch (connection->phase) {
-    case HTTP_PHASE_NEW:
-    case HTTP_PHASE_HEAD: check_head(http, connection, now); break;
-    case HTTP_PHASE_BODY: check_body(http, connection, now); break;
-    case HTTP_PHASE_IDLE: check_idle(connection, now); break;
-    case HTTP_PHASE_ANSWER: check_answer(http, connection, now); break;
-    }
-}
-
 /* ---- The sweep ------------------------------------------------------------------------------------------------- */
 
 /* The process has been stopped, or the machine was asleep. Bytes that clients have sent meanwhile are unread, so the
@@ -210,7 +199,14 @@ void http_check_deadlines(struct http *http)
     if (http->swept_at && now > expected + CLOCK_SECOND)
         forgive(http, now - expected);
     http->swept_at = now;
-    for (struct http_connection *c = LIST_FIRST(&http->connections); c; c = LIST_NEXT(c, link))
-        check(http, c, now);
+    for (struct http_connection *c = LIST_FIRST(&http->connections); c; c = LIST_NEXT(c, link)) {
+        switch (c->phase) {
+        case HTTP_PHASE_NEW:
+        case HTTP_PHASE_HEAD: check_head(http, c, now); break;
+        case HTTP_PHASE_BODY: check_body(http, c, now); break;
+        case HTTP_PHASE_IDLE: check_idle(c, now); break;
+        case HTTP_PHASE_ANSWER: check_answer(http, c, now); break;
+        }
+    }
     newcomers_sweep(http, now);
 }

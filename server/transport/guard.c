@@ -148,21 +148,16 @@ bool http_guard_begin(struct http_connection *connection, void *tls_session)
     return page;
 }
 
-/* The bytes are wiped, because a token may be among them. */
-static void forget_held(struct http_guard *guard)
-{
-    if (guard->held)
-        explicit_bzero(guard->held, guard->n_held);
-    free(guard->held);
-    guard->held = NULL;
-}
-
 void http_guard_end(struct http_connection *connection)
 {
     int fd = connection->fd;
     if (connection_of(fd) == connection)
         atomic_store_explicit(&atomic_load(&pages[fd / PAGE])->of[fd % PAGE], NULL, memory_order_relaxed);
-    forget_held(&connection->guard);
+    /* The bytes are wiped, because a token may be among them. */
+    if (connection->guard.held)
+        explicit_bzero(connection->guard.held, connection->guard.n_held);
+    free(connection->guard.held);
+    connection->guard.held = NULL;
 }
 
 bool http_guard_is_full(const struct http_guard *guard) { return guard->n_sound > 0; }

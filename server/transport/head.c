@@ -184,30 +184,6 @@ static void blanks_first(struct field *field)
     field->end = field->line_end;
 }
 
-static bool take_length(struct head_scan *scan, const struct field *field)
-{
-    if (scan->n_lengths++ > 0)
-        return refuse(&scan->refusal, 400, "the request has more than one Content-Length");
-    if (field->value == field->end)
-        return refuse(&scan->refusal, 400, "Content-Length is not a number of bytes");
-    for (const char *at = field->value; at < field->end; at++) {
-        if (*at < '0' || *at > '9')
-            return refuse(&scan->refusal, 400, "Content-Length is not a number of bytes");
-        if (scan->length > INT64_MAX / 10 - 1 || field->end - field->value > 19)
-            return refuse(&scan->refusal, 413, "Content-Length has more than 19 digits or is beyond 2^63: --max-body");
-        scan->length = scan->length * 10 + (uint64_t)(*at - '0');
-    }
-    return true;
-}
-
-static bool take_coding(struct head_scan *scan, const struct field *field)
-{
-    if (scan->n_codings++ > 0 || !is_word(field->value, (size_t)(field->end - field->value), "chunked"))
-        return refuse(&scan->refusal, 501, "Transfer-Encoding may only be \"chunked\", once");
-    scan->is_chunked = true;
-    return true;
-}
-
 static bool take_host(struct head_scan *scan, const struct field *field)
 {
     size_t n = (size_t)(field->end - field->value);
@@ -237,8 +213,29 @@ static bool take_field(struct head_scan *scan, char *line, size_t n)
             count_cookies(scan, &field);
         scan->has_expect = scan->has_expect || begins(line, n, "Expect");
         return true;
-    case 14: return !begins(line, n, "Content-Length") || take_length(scan, &field);
-    case 17: return !begins(line, n, "Transfer-Encoding") || take_coding(scan, &field);
+    case 14:
+        if (!begins(line, n, "Content-Length"))
+            return true;
+        if (scan->n_lengths++ > 0)
+            return refuse(&scan->refusal, 400, "the request has more than one Content-Length");
+        if (field.value == field.end)
+            return refuse(&scan->refusal, 400, "Content-Length is not a number of bytes");
+        for (const char *at = field.value; at < field.end; at++) {
+            if (*at < '0' || *at > '9')
+                return refuse(&scan->refusal, 400, "Content-Length is not a number of bytes");
+            if (scan->length > INT64_MAX / 10 - 1 || field.end - field.value > 19)
+                return refuse(&scan->refusal, 413,
+                              "Content-Length has more than 19 digits or is beyond 2^63: --max-body");
+            scan->length = scan->length * 10 + (uint64_t)(*at - '0');
+        }
+        return true;
+    case 17:
+        if (!begins(line, n, "Transfer-Encoding"))
+            return true;
+        if (scan->n_codings++ > 0 || !is_word(field.value, (size_t)(field.end - field.value), "chunked"))
+            return refuse(&scan->refusal, 501, "Transfer-Encoding may only be \"chunked\", once");
+        scan->is_chunked = true;
+        return true;
     default: return true;
     }
 }

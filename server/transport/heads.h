@@ -81,10 +81,6 @@ bool http_head_has_body(const struct http_head *head); /* at least one byte, or 
  * decides how fast the body is received, so a guess is enough: the head need not be complete or valid. */
 bool http_begins_bulky(const char *bytes, size_t n);
 
-/* Splits a request target, as received ("/encode?len=4", "http://host/encode"), in place: *host becomes the host and
- * port, or NULL, *path the decoded path, and *query the text after the ?, still encoded, or NULL. */
-struct http_refusal http_target_split(char *target, const char **host, const char **path, const char **query);
-
 /* Parses a number of seconds, above 0 and up to a million, e.g. "2.5", into microseconds. */
 bool http_timeout_parse(const char *text, uint64_t *us);
 bool http_id_is_valid(const char *id);            /* [A-Za-z0-9._-]{1,128} */

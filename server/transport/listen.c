@@ -34,17 +34,6 @@ static int open_one(const struct addrinfo *address)
     return -1;
 }
 
-/* Lists the algorithms that the kernel has loaded; it may load others on request. */
-static void print_available(char *text, size_t n_bytes)
-{
-    FILE *file = fopen("/proc/sys/net/ipv4/tcp_available_congestion_control", "re");
-    if (!file || !fgets(text, (int)n_bytes, file))
-        snprintf(text, n_bytes, "not known");
-    text[strcspn(text, "\n")] = '\0';
-    if (file)
-        fclose(file);
-}
-
 /* Accepted connections inherit it from the listening socket. */
 static bool set_congestion(int fd, const char *name, char *error, size_t n_error)
 {
@@ -52,7 +41,13 @@ static bool set_congestion(int fd, const char *name, char *error, size_t n_error
         return true;
     char available[128];
     int reason = errno;
-    print_available(available, sizeof available);
+    /* Lists the algorithms that the kernel has loaded; it may load others on request. */
+    FILE *file = fopen("/proc/sys/net/ipv4/tcp_available_congestion_control", "re");
+    if (!file || !fgets(available, (int)(sizeof available), file))
+        snprintf(available, sizeof available, "not known");
+    available[strcspn(available, "\n")] = '\0';
+    if (file)
+        fclose(file);
     snprintf(error, n_error, "--tcp-cc %.60s: cannot be used (%s); this system has: %s", name, strerror(reason),
              available);
     return false;

@@ -46,16 +46,6 @@ void transport_resume(struct http_connection *connection)
     connection->daemon->driven.wants_run = true;
 }
 
-/* Whether the daemon's call is the one that a suspension was put off to. */
-static bool is_put_off(struct http_request *request)
-{
-    bool was_settling = request->is_settling;
-    request->is_settling = false;
-    if (was_settling && request->is_suspended)
-        daemon_suspend(request->mhd);
-    return request->is_suspended;
-}
-
 /* ---- The head ---------------------------------------------------------------------------------------------------- */
 
 static void take_header(void *head, const char *name, const char *value) { http_head_take(head, name, value); }
@@ -130,7 +120,8 @@ void transport_head(struct http_connection *connection, const char *method, cons
     head->has_origin = forwarded_client(&forwarded, &head->origin) || connection->has_address;
     authenticate(connection, fields, head);
     const char *host = NULL;
-    struct http_refusal refusal = http_target_split(target, &host, &head->path, &head->query);
+    const char *wrong = api_target_split(target, &host, &head->path, &head->query);
+    struct http_refusal refusal = {wrong ? 400 : 0, wrong};
     if (host)
         fields->first[HTTP_HOST] = host; /* the target's wins (RFC 9112, 3.2.2) */
     head->is_foreign = http_head_is_foreign(fields);
@@ -301,7 +292,12 @@ bool http_receive(void *self, const char *method, const char *version, const cha
     case HTTP_PHASE_IDLE:
     case HTTP_PHASE_ANSWER: break;
     }
-    return is_put_off(request) || http->events->go_on(request->exchange);
+    /* Whether the daemon's call is the one that a suspension was put off to. */
+    bool was_settling = request->is_settling;
+    request->is_settling = false;
+    if (was_settling && request->is_suspended)
+        daemon_suspend(request->mhd);
+    return request->is_suspended || http->events->go_on(request->exchange);
 }
 
 void http_end(void *self, bool is_complete)

@@ -49,13 +49,6 @@ static bool add_timing(const struct transport_answer *answer, struct MHD_Respons
     return add(response, "Server-Timing", text);
 }
 
-/* A 503 states when to try again; api/ cannot know that, so the server estimates it. */
-static bool add_retry(const struct api_reply *reply, struct MHD_Response *response)
-{
-    bool is_due = reply->status == 503 || reply->status == 429;
-    return !is_due || api_reply_find(reply, "Retry-After") || add(response, "Retry-After", "1");
-}
-
 static bool is_last(const struct http_connection *connection)
 {
     return connection->request.is_refused || http_is_last(connection);
@@ -74,7 +67,11 @@ static bool add_headers(const struct http_connection *connection, const struct t
         done = done && add(response, "traceparent", answer->traceparent);
     if (is_last(connection))
         done = done && add(response, "Connection", "close");
-    return done && add(response, id_header, answer->id) && add_timing(answer, response) && add_retry(reply, response);
+    if (!done || !add(response, id_header, answer->id) || !add_timing(answer, response))
+        return false;
+    /* A 503 states when to try again; api/ cannot know that, so the server estimates it. */
+    bool is_due = reply->status == 503 || reply->status == 429;
+    return !is_due || api_reply_find(reply, "Retry-After") || add(response, "Retry-After", "1");
 }
 
 /* ---- Heads of cached answers, used again ------------------------------------------------------------------------- */

@@ -154,29 +154,24 @@ static const struct daemon_events daemon_events = {
     .end = http_end,
 };
 
-static struct daemon *start_daemon(struct http_daemon *daemon, size_t memory)
+static bool start_driven(struct http *http, enum http_daemon_kind kind)
 {
+    struct http_daemon *daemon = &http->daemons[kind];
+    daemon->http = http;
+    daemon->memory = kind == HTTP_BULK ? memories[kind] : 0;
     const struct options *options = daemon->http->options;
     const struct tls *tls = &daemon->http->door->tls;
     uint64_t silence = options->connection_timeout;
     silence = silence > options->send_timeout ? silence : options->send_timeout;
     const struct daemon_settings settings = {
-        .memory = memory,
+        .memory = memories[kind],
         .max_connections =
             (unsigned)options->max_connections + CONNECTIONS_BESIDE, /* accept.c already enforces this limit */
         .timeout_s = (unsigned)silence + TIMEOUT_MARGIN_S,
         .cert = tls->cert,
         .key = tls->key,
     };
-    return daemon_new(&settings, &daemon_events, daemon);
-}
-
-static bool start_driven(struct http *http, enum http_daemon_kind kind)
-{
-    struct http_daemon *daemon = &http->daemons[kind];
-    daemon->http = http;
-    daemon->memory = kind == HTTP_BULK ? memories[kind] : 0;
-    daemon->library = start_daemon(daemon, memories[kind]);
+    daemon->library = daemon_new(&settings, &daemon_events, daemon);
     if (!daemon->library)
         return false;
     daemon->driven =
@@ -264,12 +259,6 @@ void http_close(struct http *http)
     loop_post(http->loop, &http->close);
 }
 
-static void stop_daemon(struct http_daemon *daemon)
-{
-    daemon_free(daemon->library);
-    daemon->library = NULL;
-}
-
 void http_stop(struct http *http)
 {
     if (!http)
@@ -279,8 +268,10 @@ void http_stop(struct http *http)
     for (struct http_connection *c = LIST_FIRST(&http->connections); c; c = LIST_NEXT(c, link))
         if (c->request.exchange)
             http->events->leave(c->request.exchange, false);
-    for (size_t i = 0; i < HTTP_N_DAEMONS; i++)
-        stop_daemon(&http->daemons[i]);
+    for (size_t i = 0; i < HTTP_N_DAEMONS; i++) {
+        daemon_free(http->daemons[i].library);
+        http->daemons[i].library = NULL;
+    }
 }
 
 void http_free(struct http *http)

@@ -78,4 +78,3 @@ TEST(an_empty_text_is_no_lack_of_memory)
     assert_answer(gather(api_reply_text(200, "text/plain", &text)), 503, NULL);
 }
 
-void tests_begin(void) { api_setup(); }

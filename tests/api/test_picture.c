@@ -66,4 +66,3 @@ TEST(test_pictures_that_nobody_reads)
     }
 }
 
-void tests_begin(void) { api_setup(); }

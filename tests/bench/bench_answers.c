@@ -392,7 +392,6 @@ int main(int argc, char **argv)
 {
     bool is_request = argc == 4 && argv[1][0] == '/';
     size_t n_rounds = argc > 2 ? strtoul(argv[argc - 1], NULL, 10) : 9;
-    api_setup();
     pe_gemm_setup();
     const char *kernels = getenv("POSENC_KERNELS"); /* as the server reads it */
     for (enum pe_isa isa = PE_ISA_BASE; kernels && isa < PE_N_ISAS; isa++)

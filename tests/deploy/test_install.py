@@ -119,6 +119,52 @@ def test_the_example_is_linked_with_the_archive_too(prefix, environment, tmp_pat
     assert run(tmp_path / "table").stdout.startswith("encoding 0.841470")
 
 
+def test_a_program_without_pe_call_links_core_alone(prefix, environment, tmp_path):
+    blas = shlex.split(run("pkg-config", "--libs", "openblas").stdout) or ["-lopenblas"]
+    for example, more in ("table", []), ("diagnose", ["-ljansson", "-lyaml", "-lpng", "-lz"]):
+        source = prefix / f"share/doc/libposenc-dev/examples/{example}.c"
+        done = run("gcc", f"-I{prefix}/include", source, prefix / "lib/libposenc.a", *more, *blas, "-lm", "-o", tmp_path / example)
+        assert done.returncode == 0, done.stderr
+        needed = run("readelf", "-d", tmp_path / example).stdout
+        assert run(tmp_path / example).returncode == 0 and ("libjansson" in needed) == bool(more)
+
+
+SWAPPED = "The tensor has the layout interleaved; the configuration has half."
+
+
+def test_the_diagnosis_in_c(compiler, prefix, environment, tmp_path):
+    source = prefix / "share/doc/libposenc-dev/examples/diagnose.c"
+    done = compiled(compiler, source, tmp_path / "diagnose", environment)
+    assert done.returncode == 0, done.stderr
+    assert SWAPPED in run(tmp_path / "diagnose", env=environment).stdout
+
+
+def test_the_diagnosis_by_ctypes(prefix, environment):
+    done = run("/usr/bin/python3", prefix / "share/doc/libposenc-dev/examples/diagnose.py", prefix / "lib/libposenc.so.0")
+    assert done.returncode == 0 and SWAPPED in done.stdout, done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("rustc"), reason="rustc is not installed")
+def test_the_diagnosis_in_rust(prefix, environment, tmp_path):
+    done = run("rustc", "-Dwarnings", "-L", prefix / "lib", prefix / "share/doc/libposenc-dev/examples/diagnose.rs", "-o", tmp_path / "diagnose", env=environment)
+    if "error: no override and no default toolchain" in done.stderr or "could not choose a version" in done.stderr:
+        pytest.skip("rustup has no toolchain")
+    assert done.returncode == 0, done.stderr
+    assert SWAPPED in run(tmp_path / "diagnose", env=environment).stdout
+
+
+def test_the_diagnosis_in_node(prefix, environment, tmp_path):
+    """With koffi where it is installed: build/tools/node_modules, or a folder of NODE_PATH."""
+    places = [ROOT / "build/tools/node_modules", *map(pathlib.Path, os.environ.get("NODE_PATH", "none").split(":"))]
+    there = next((place for place in places if (place / "koffi").is_dir()), None)
+    if not shutil.which("node") or not there:
+        pytest.skip("node or its package koffi is not installed")
+    (tmp_path / "node_modules").symlink_to(there)
+    shutil.copy(prefix / "share/doc/libposenc-dev/examples/diagnose.mjs", tmp_path)
+    done = run("node", tmp_path / "diagnose.mjs", prefix / "lib/libposenc.so.0", env=environment)
+    assert done.returncode == 0 and SWAPPED in done.stdout, done.stderr
+
+
 def test_the_example_by_ctypes(prefix, environment):
     example = prefix / "share/doc/libposenc-dev/examples/table.py"
     done = run("/usr/bin/python3", example, env=environment)

@@ -4,8 +4,6 @@
 #include "api/inputs/inputs.h"
 #include "api/json/json.h"
 
-SETUP(api_json_setup())
-
 static volatile uint8_t sink;
 
 static void touch(const struct pe_tensor *tensor)

@@ -77,14 +77,14 @@ static void check_timeout(const struct http_head *head)
 static void check_target(char *target)
 {
     const char *host, *path, *query;
-    if (http_target_split(target, &host, &path, &query).status)
+    if (api_target_split(target, &host, &path, &query))
         return;
     REQUIRE(*path == '/');
     char *encoded = malloc(3 * strlen(path) + 2), *end = encoded;
     for (const char *c = path; *c; c++)
         end += sprintf(end, c == path ? "%c" : "%%%02X", (unsigned char)*c);
     const char *again, *no_query;
-    REQUIRE(http_target_split(encoded, &host, &again, &no_query).status == 0);
+    REQUIRE(!api_target_split(encoded, &host, &again, &no_query));
     REQUIRE(strcmp(again, path) == 0 && !no_query && !host);
     free(encoded);
 }

@@ -6,8 +6,6 @@
 
 #include <strings.h>
 
-SETUP(api_setup())
-
 /* If the head was refused early, the whole request is refused with the same status. */
 static void check_early(const struct api_host *host, const struct api_call *call, const struct answer *a)
 {

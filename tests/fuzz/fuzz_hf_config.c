@@ -2,8 +2,6 @@
  * refused with a sentence; a plan obeys the law of plan.h. */
 #include "tests/fuzz/plan.h"
 
-SETUP(api_json_setup())
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char begin[] = "{\"len\":3,\"hf_config\":";

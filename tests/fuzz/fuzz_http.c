@@ -63,7 +63,7 @@ static void start(void)
 }
 
 SETUP(signal(SIGPIPE, SIG_IGN), log_setup(LOG_FORMAT_JSON, LOG_INFO, open("/dev/null", O_WRONLY | O_CLOEXEC)),
-      pe_gemm_setup(), api_setup(), metrics_setup("", "", ""), start())
+      pe_gemm_setup(), metrics_setup("", "", ""), start())
 
 /* ---- The client ------------------------------------------------------------------------------------------------ */
 

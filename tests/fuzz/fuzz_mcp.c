@@ -3,7 +3,7 @@
  * comes back as it was written. Large lists are left out: their cost is not the message's. */
 #include "tests/fuzz/answers.h"
 
-SETUP(pe_gemm_setup(), api_setup())
+SETUP(pe_gemm_setup())
 
 /* The value of the first member "id" of the answer, as it is written. */
 static const char *id_of(const struct answer *a)

@@ -4,7 +4,7 @@
  * may be moved within itself, so that a sanitizer detects accesses beyond it. */
 #include "tests/fuzz/answers.h"
 
-SETUP(pe_gemm_setup(), api_setup())
+SETUP(pe_gemm_setup())
 
 static void answer(const char *path, const char *header, const char *body, size_t n)
 {

@@ -3,8 +3,6 @@
  * or refused. */
 #include "tests/fuzz/plan.h"
 
-SETUP(api_json_setup())
-
 static void check_objects(struct api_request *request)
 {
     static const char *const names[] = {"hf_config", "gguf", "said"};

@@ -1,8 +1,6 @@
 /* Requests of any scheme as JSON: each is planned, or refused with a sentence; a plan obeys the law of plan.h. */
 #include "tests/fuzz/plan.h"
 
-SETUP(api_json_setup())
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     check_request((const char *)data, size);

@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-SETUP(api_json_setup())
-
 static void check_print(const struct pe_print *print, const struct pe_tensor *t)
 {
     REQUIRE(print->half >= 0 && isfinite(print->half) && (print->half > 0 || print->has_gaps));

@@ -2,8 +2,6 @@
  * pairs does not matter, and the answer to HEAD has the same headers. */
 #include "tests/fuzz/answers.h"
 
-SETUP(api_setup())
-
 /* "a&b&c" becomes "b&c&a"; false: there is only one pair. */
 static bool turn(const char *query, char *turned)
 {

@@ -36,7 +36,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc, (void)argv;
     char error[WEIGHTS_ERROR_BYTES];
     log_setup(LOG_FORMAT_TEXT, LOG_ERROR, open("/dev/null", O_WRONLY));
-    api_setup();
     host = small_host();
     host.store = weights_store(weights_new(&(struct weights_settings){.contents = &api_contents_weights,
                                                                       .bytes_max = 1 << 20,

@@ -3,7 +3,7 @@
  * sent on to a worker by the endpoints that compute before they answer. */
 #include "tests/fuzz/answers.h"
 
-SETUP(pe_gemm_setup(), api_setup())
+SETUP(pe_gemm_setup())
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,8 +3,6 @@
  * of plan.h. */
 #include "tests/fuzz/plan.h"
 
-SETUP(api_json_setup())
-
 static void check_ignored(const struct pe_value *ignored)
 {
     enum { NAMES_MAX = 64, BYTES_MAX = 128 };

@@ -259,20 +259,29 @@ def server(session_server, leaves_nothing):
     assert session_server.is_alive(), session_server.stderr_text()[-4000:]
 
 
+def shared_library():
+    """libposenc.so beside the server, under its whole name."""
+    return next(pathlib.Path(POSENCD).resolve().parent.glob("libposenc.so.*.*.*"))
+
+
 @pytest.fixture(scope="session")
 def posenc(session_server, tmp_path_factory):
     """posenc.py as the server hands it out."""
     path = tmp_path_factory.mktemp("client") / "posenc.py"
     path.write_bytes(session_server.get("/clients/posenc.py").body)
+    if not SANITIZED:
+        path.with_name("libposenc.so.0").symlink_to(shared_library())
     spec = importlib.util.spec_from_file_location("posenc_handed_out", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-@pytest.fixture
-def client(posenc, server):
-    return posenc.Client(f"http://{server.host}:{server.port}", retries=0)
+@pytest.fixture(params=["service"] if SANITIZED else ["service", "process"])
+def client(posenc, server, request, monkeypatch):
+    """The same client of the server, and of the library beside posenc.py."""
+    monkeypatch.delenv("POSENC_URL", raising=False)
+    return posenc.Client(f"http://{server.host}:{server.port}" if request.param == "service" else None, retries=0)
 
 
 def pytest_configure(config):

@@ -168,6 +168,7 @@ REQUESTS = {
     "explain as text": ask("/explain", hf_config=LLAMA, format="text"),
     "translate": ask("/translate", to="all", hf_config=LLAMA),
     "said": ask(said={"to": "llama.cpp", "text": "--rope-scaling linear --rope-scale 2 --rope-freq-base 500"}, head_dim=8, layout="half", len=2),
+    "derive": ask("/derive", scheme="recursive", dim=4, seed=1, position=[2, 3], channel=1),
     "golden": ask("/golden", scheme="rope", layout="half", head_dim=8, seed=5),
     "analyze": ask("/analyze", configs=[{"scheme": "sinusoidal", "dim": 8}, {"scheme": "rope", "head_dim": 8}], len=6, metrics=["similarity", "difference"]),
     "diagnose": ask("/diagnose", **ROPE, cos=COS[1:].tolist(), sin=SIN[1:].tolist()),

@@ -13,7 +13,7 @@ import subprocess
 import checker
 
 SYMBOLS = "deploy/debian/libposenc0.symbols"
-NEEDED = r"libopenblas\.so\.\d+|libblas\.so\.\d+|libm\.so\.\d+|libc\.so\.\d+|ld-linux.*"
+NEEDED = r"libjansson\.so\.\d+|libyaml-0\.so\.\d+|libpng16\.so\.\d+|libz\.so\.\d+|libopenblas\.so\.\d+|libblas\.so\.\d+|libm\.so\.\d+|libc\.so\.\d+|ld-linux.*"
 
 
 def said(*command):
@@ -43,7 +43,7 @@ def check_library(library, abi):
         yield f"{library}: its soname is not libposenc.so.{abi}"
     for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", about):
         if not re.fullmatch(NEEDED, needed):
-            yield f"{library}: needs {needed}; allowed: the C library, its mathematics, BLAS"
+            yield f"{library}: needs {needed}; allowed: the C library, its mathematics, BLAS, jansson, libyaml, libpng, zlib"
     if "TEXTREL" in about:
         yield f"{library}: has relocations in its text"
     if "NOW" not in about:
@@ -79,7 +79,8 @@ def problems(arguments):
     there = exported(said("nm", "-D", "--defined-only", library), arguments.abi)
     yield from check_names(there, listed(pathlib.Path(SYMBOLS).read_text(), arguments.abi), arguments.abi)
     yield from check_library(library, arguments.abi)
-    yield from check_archive(arguments.build / "libposenc.a")
+    for archive in ("libposenc.a", "gen/libposenc.a"):
+        yield from check_archive(arguments.build / archive)
     yield from check_layouts(arguments.cc)
     yield from check_version(pathlib.Path("deploy/debian/changelog").read_text(), pathlib.Path("core/posenc.h").read_text())
 

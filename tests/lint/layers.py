@@ -43,7 +43,7 @@ LAYERS = {
     "core": (["core/*.h", "core/schemes/list.h", "core/kernels/kernels.h", "core/kernels/names.h", "core/kernels/narrow.h"], set()),
     "core/schemes": (["core/*.h", "core/schemes/*.h"], set()),
     "core/kernels": (["core/kernels/*.h"], INTRINSICS),
-    "api": (["api/*.h", *PUBLIC], {"zlib.h", "yaml.h"}),
+    "api": (["api/*.h", *PUBLIC], {"zlib.h", "yaml.h", "sys/random.h"}),
     "api/numbers/kernels": (["api/numbers/kernels/*.h"], INTRINSICS),
     "server": (["server/*.h", "api/api.h", *PUBLIC], None),
 }

@@ -110,7 +110,6 @@ static void check(const struct scheme_table *table, uint64_t wanted, uint64_t *p
 int main(int argc, char **argv)
 {
     uint64_t wanted = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000000, all_passed = 0, all_failed = 0;
-    api_setup();
     for (size_t t = 0; t < N_TABLES; t++) {
         uint64_t passed = 0, failed = 0;
         check(&scheme_tables[t], wanted, &passed, &failed);

@@ -5,6 +5,7 @@
 Compared are status, headers and body, but for dates, digits of Server-Timing, and what tells the build or counts requests; of requests that
 are cut off, what the log has of them; of small requests, the allocations, of which the newer build makes no more. Prints what differs; the
 status is 1 if anything does."""
+import concurrent.futures
 import contextlib
 import itertools
 import json
@@ -27,7 +28,6 @@ from faults import LIBRARY, REQUESTS, WEIGHTS, ask, control, put  # noqa: E402
 FLAGS = ["--workers", "1", "--max-queue", "8", "--log-format", "json", "--experiments", "1", "--experiment-seconds", "1"]
 # Answers that are about the process: only their heads are compared, without their lengths.
 OF_THE_PROCESS = re.compile(r"/metrics|/version|/v2/?$|/stats|/openapi.json|^/$|/docs|/ui/|/clients/")
-SLOW = {"scheme": "sinusoidal", "len": 400, "dim": 512, "metrics": ["distance"]}
 
 
 def call(method, path, *headers, body=b""):
@@ -59,7 +59,7 @@ ROWS = {run.name_of(row): of_row(row) for row in WITHOUT_FLAGS}
 HEADS = {f"heads/{id}": raw for id, raw, expect in heads.rows() if "status" in expect}
 EVERY_PATH = sorted({row["get"].partition("?")[0] for row in WITHOUT_FLAGS if "get" in row})
 LIVE = {"task": "local", "configs": [{"scheme": "rope"}], "steps": 2, "train_len": 16, "eval_len": 16, "seed": 1}
-BASE = {**REQUESTS, **{path: get(path) for path in EVERY_PATH}, "live": ask("/experiments", **LIVE), "worker": ask("/analyze", **SLOW)}
+BASE = {**REQUESTS, **{path: get(path) for path in EVERY_PATH}, "live": ask("/experiments", **LIVE)}
 VARIED = {
     "HEAD": lambda r: as_method(r, "HEAD") if r.startswith(b"GET") else None,
     "QUERY": lambda r: as_method(r, "QUERY") if r.startswith(b"POST") else None,
@@ -70,7 +70,20 @@ VARIED = {
     "late": lambda r: with_header(r, "X-Request-Timeout: 0.000001"),
     "again": lambda r: r,
 }
-CALLS = {**BASE, **ROWS, **HEADS, **{f"{how}: {name}": vary(r) for (how, vary), (name, r) in itertools.product(VARIED.items(), BASE.items()) if vary(r)}}
+
+
+def worked(server):
+    """An analysis that keeps a worker busy for some 0.5 s: the first metric of the registry that compares every row with every other."""
+    metrics = json.loads(server.get("/schemes").body)["metrics"]
+    name = next(metric["name"] for metric in metrics if metric["work"].startswith("n^2"))
+    request = ask("/analyze", scheme="sinusoidal", len=8000, dim=512, metrics=[name])
+    assert b"HTTP/1.1 200 " in sent(server, request), name
+    return request
+
+
+def every_call(base):
+    varied = {f"{how}: {name}": vary(r) for (how, vary), (name, r) in itertools.product(VARIED.items(), base.items()) if vary(r)}
+    return {**base, **ROWS, **HEADS, **varied}
 
 
 def sent(server, request, tries=5):
@@ -120,7 +133,7 @@ def tagged(server, path):
 
 # ---- Clients that leave, and times that end: what the log says -------------------------------------------------------------------
 
-LONG = {"worker": ask("/analyze", **SLOW), "live": ask("/experiments", task="local", configs=[{"scheme": "rope"}], steps=1000, seed=1),
+LONG = {"live": ask("/experiments", task="local", configs=[{"scheme": "rope"}], steps=1000, seed=1),
         "stream": ask(scheme="rope", len=1000000, head_dim=128, format="raw"), "text stream": ask(scheme="rope", len=300000, head_dim=128),
         "large body": ask(scheme="rope", head_dim=128, format="npy", positions=list(range(80000)))}
 # Of 0.15 s a time ends within the worker's work, or within the answer, which then is cut.
@@ -180,32 +193,36 @@ def allocations(server, request, is_new):
 # ---- Both --------------------------------------------------------------------------------------------------------------------------
 
 
-def comparisons():
-    """(name, what to ask of each server)"""
-    for name, request in CALLS.items():
-        yield name, lambda server, request=request: answer(server, request)
+def comparisons(worker):
+    """(name, what to ask of each server, whether both may be asked at the same time: where no time decides)"""
+    for name, request in every_call({**BASE, "worker": worker}).items():
+        yield name, lambda server, request=request: answer(server, request), not ("late: " in name or name.endswith("live"))
     for path in EVERY_PATH:
-        yield "its tag: " + path, lambda server, path=path: tagged(server, path)
-    for (name, request), step in itertools.product(LONG.items(), LEAVING):
+        yield "its tag: " + path, lambda server, path=path: tagged(server, path), True
+    for (name, request), step in itertools.product({**LONG, "worker": worker}.items(), LEAVING):
         if (name, step) != ("worker", "in the answer"):  # its answer is sent at once
-            yield f"{name} left {step}", lambda server, request=request, step=step: leave(server, request, step)
+            yield f"{name} left {step}", lambda server, request=request, step=step: leave(server, request, step), False
 
 
 def main(older, newer=str(ROOT / "build/posencd")):
-    n, different = 0, 0
-    with started(older) as old, started(newer) as new:
-        for name, look in comparisons():
-            left, right = look(old), look(new)
-            if left != right:  # a reset may overtake an answer, once
+    n, different, since = 0, 0, time.monotonic()
+    with started(older) as old, started(newer) as new, concurrent.futures.ThreadPoolExecutor(1) as beside:
+        for name, look, is_parallel in comparisons(worked(old)):
+            if is_parallel:
+                right = beside.submit(look, new)
+                left, right = look(old), right.result()
+            if not is_parallel or left != right:  # a reset may overtake an answer, once
                 left, right = look(old), look(new)
             n, different = n + 1, different + (left != right)
             if left != right:
-                print(f"{name}:\n  older {str(left)[:500]}\n  newer {str(right)[:500]}")
+                print(f"{name}:\n  older {str(left)[:500]}\n  newer {str(right)[:500]}", flush=True)
+            if n % 1000 == 0:
+                print(f"{n} compared, {different} differ, {time.monotonic() - since:.0f} s", flush=True)
         for name, is_new in itertools.product(SMALL, (True, False)):
             left, right = (allocations(server, BASE[name], is_new) for server in (old, new))
             n, different = n + 1, different + (right > left)
             print(f"{name:20} {left:5} → {right:5} allocations" + (", more" if right > left else ""))
-    print(f"{n} compared, {different} differ")
+    print(f"{n} compared, {different} differ, {time.monotonic() - since:.0f} s")
     return 1 if different else 0
 
 

@@ -6,8 +6,18 @@ import truth.analysis_plans as plans
 from truth import to_bf16
 from truth.rotary import xpos_scale
 
+
+def to_f8(doubles, bits, least, largest, beyond):
+    """The nearest number of so many significant bits, ties to even; beyond the largest: NaN or an infinity."""
+    doubles = np.asarray(doubles, float)
+    quantum = 2.0 ** np.maximum(np.frexp(doubles)[1] - bits, least)
+    rounded = np.rint(doubles / quantum) * quantum
+    return np.where(np.abs(rounded) > largest, np.copysign(beyond, doubles), rounded)
+
+
 ROUNDINGS = {"f64": lambda x: np.asarray(x, float), "f32": lambda x: np.asarray(x, float).astype("f4").astype(float),
-             "f16": lambda x: np.asarray(x, float).astype("f2").astype(float), "bf16": lambda x: to_bf16(np.asarray(x, float)).astype(float)}
+             "f16": lambda x: np.asarray(x, float).astype("f2").astype(float), "bf16": lambda x: to_bf16(np.asarray(x, float)).astype(float),
+             "f8_e4m3": lambda x: to_f8(x, 4, -9, 448, np.nan), "f8_e5m2": lambda x: to_f8(x, 3, -16, 57344, np.inf)}
 
 
 # ---- Extremes: what is nearly as extreme is as extreme, the first one is the witness --------------------------------------
@@ -199,6 +209,11 @@ def paired_rows(plan, pairing, other_base):
     elif pairing == "mismatched":
         other = plans.Plan({**plan.config, "base": other_base}).columns()
         columns = [b if a and a[0] == "cos" else a for a, b in zip(columns, other)]
+    elif pairing != "paired":
+        cosines = [c for c in columns if c[0] == "cos"]
+        order = {"repeated": cosines[:(len(cosines) + 1) // 2] * 2, "flipped": cosines[::-1], "shifted": cosines[1:] + cosines[-1:]}
+        others = iter(order[pairing])
+        columns = [next(others) if c[0] == "cos" else c for c in columns]
     return plans.waves(columns, plan.positions)
 
 

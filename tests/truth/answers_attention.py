@@ -14,7 +14,7 @@ WINDOWS = ("swin", "swinv2", "beit", "decomposed")
 XL = ("transformer_xl", "xlnet", "conformer")
 # Fields of /attention alone, and tensors: the rest is a configuration.
 ALONE = ("q", "k", "v", "x", "outputs", "softmax_scale", "softcap", "softcap_after_bias", "sinks", "query_scale", "rotate_values", "unrotate_output", "kernel", "tensor_layout", "bias_scaled", "q_positions",
-         "k_positions", "positions", "key_mask", "lens", "len", "offset", "q_offset", "q_len", "k_len", "grid", "dtype", "format", "combine", "x_scale")
+         "k_positions", "positions", "key_mask", "lens", "len", "offset", "q_offset", "q_len", "k_len", "grid", "dtype", "format", "scores", "combine", "x_scale")
 
 
 def from_heads(array, layout, lead):
@@ -36,6 +36,12 @@ class Asked:
         self.parts = None
         if "x" in request:
             self.project(tensor(request["x"], "x"))
+        elif "scores" in request:  # rows of scores are their products with the unit vectors
+            given = tensor(request["scores"], "scores")
+            self.q, self.v = given.reshape((1,) * (4 - given.ndim) + given.shape), tensor(request["v"], "v") if "v" in request else None
+            self.k = np.broadcast_to(np.eye(given.shape[-1]), (*self.q.shape[:2], *[given.shape[-1]] * 2))
+            self.v = self.v if self.v is None else self.v.reshape((1,) * (4 - self.v.ndim) + self.v.shape)
+            self.lead = self.q.shape[4 - given.ndim:2]
         else:
             given = {name: tensor(request[name], name) for name in "qkv" if name in request}
             q, k, v = (name in given and in_order(given[name], request)[0] for name in "qkv")
@@ -93,7 +99,7 @@ class Asked:
 
     @property
     def scale(self):
-        usual = 1.0 if self.scheme == "t5" else self.d ** -0.5
+        usual = 1.0 if self.scheme == "t5" or "scores" in self.request else self.d ** -0.5
         if self.scheme == "deberta":
             usual = (self.d * (1 + len(self.types))) ** -0.5
         return self.request.get("softmax_scale", usual)
@@ -222,6 +228,9 @@ def attended(asked, r, q, k, v):
         index, table = asked.shaw()
         rest["values"] = (table if r.get("table_style") == "sinusoidal" else asked.weight("rel_v", *table.shape))[index]
     out.update(attention.attend(q, k, v, sinks=r.get("sinks"), **rest))
+    if "output_terms" in r.get("outputs", []):  # of the values, and of the distances
+        own = np.einsum("bhij,ijd->bhid", out["probs"], rest["values"]) if "values" in rest else 0 * out["output"]
+        out["output_terms"] = np.stack([out["output"] - own, own])
     if "terms" in r.get("outputs", []):
         out["terms"] = terms_of(asked, out["scores"])
     return out
@@ -255,7 +264,7 @@ def answer(request):
         whole = found[name]
         if name == "output":
             out[name] = from_heads(whole, asked.layout, asked.lead)
-        elif name == "terms":
+        elif name in ("terms", "output_terms"):
             out[name] = whole.reshape(len(whole), *asked.lead, *whole.shape[3:])
         else:
             out[name] = whole.reshape(*asked.lead, *whole.shape[2:])

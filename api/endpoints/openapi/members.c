@@ -73,16 +73,6 @@ static void add_rows(struct api_text *text, const struct pe_member *rows)
     }
 }
 
-static void add_metrics(struct api_text *text)
-{
-    for (size_t i = 0; i < pe_n_metrics(); i++) {
-        api_text_name(text, pe_metric_at(i)->name);
-        api_text_named(text, "{\"$ref\":\"#/components/schemas/Result\",\"description\":",
-                       pe_summary_in(pe_spoken(), &pe_metric_at(i)->about));
-        api_text_close(text, '}');
-    }
-}
-
 static void add_object(struct api_text *text, const struct pe_member *members, enum pe_member_list list)
 {
     if (list == PE_TENSORS) {
@@ -93,8 +83,14 @@ static void add_object(struct api_text *text, const struct pe_member *members, e
         return;
     api_text_open(text, "properties", '{');
     add_rows(text, members);
-    if (list == PE_METRICS)
-        add_metrics(text);
+    if (list == PE_METRICS) {
+        for (size_t i = 0; i < pe_n_metrics(); i++) {
+            api_text_name(text, pe_metric_at(i)->name);
+            api_text_named(text, "{\"$ref\":\"#/components/schemas/Result\",\"description\":",
+                           pe_summary_in(pe_spoken(), &pe_metric_at(i)->about));
+            api_text_close(text, '}');
+        }
+    }
     api_text_close(text, '}');
 }
 

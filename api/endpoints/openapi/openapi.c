@@ -8,31 +8,25 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- Paths ---- */
-
 /* ---- Bodies and queries of requests ---- */
-
-/* Every scheme that has the operation, or a field that denotes one. */
-static void add_scheme_choice(struct api_text *text, const struct api_route *route)
-{
-    api_text_put(text,
-                 ",{\"anyOf\":[{\"required\":[\"preset\"]},{\"required\":[\"hf_config\"]},{\"required\":[\"gguf\"]}"
-                 ",{\"required\":[\"said\"]}");
-    if (route->instead)
-        api_text_format(text, ",{\"required\":[\"%s\"]}", route->instead);
-    for (size_t i = 0; i < pe_n_schemes(); i++)
-        if (pe_scheme_can(pe_scheme_at(i), route->operation))
-            api_text_format(text, ",{\"$ref\":\"#/components/schemas/scheme.%s\"}", pe_scheme_at(i)->name);
-    api_text_put(text, "]}");
-}
 
 static void add_request_schema(struct api_text *text, const struct api_route *route)
 {
     api_text_put(text, "{\"allOf\":[{\"$ref\":\"#/components/schemas/Request\"}");
     if (route->component)
         api_text_format(text, ",{\"$ref\":\"#/components/schemas/%s\"}", route->component);
-    if (!route->instead || *route->instead)
-        add_scheme_choice(text, route);
+    if (!route->instead || *route->instead) {
+        /* Every scheme that has the operation, or a field that denotes one. */
+        api_text_put(text,
+                     ",{\"anyOf\":[{\"required\":[\"preset\"]},{\"required\":[\"hf_config\"]},{\"required\":[\"gguf\"]}"
+                     ",{\"required\":[\"said\"]}");
+        if (route->instead)
+            api_text_format(text, ",{\"required\":[\"%s\"]}", route->instead);
+        for (size_t i = 0; i < pe_n_schemes(); i++)
+            if (pe_scheme_can(pe_scheme_at(i), route->operation))
+                api_text_format(text, ",{\"$ref\":\"#/components/schemas/scheme.%s\"}", pe_scheme_at(i)->name);
+        api_text_put(text, "]}");
+    }
     api_text_put(text, "]}");
 }
 
@@ -268,17 +262,6 @@ static void add_method(struct api_text *text, const struct api_route *route, con
     api_text_put(text, "}");
 }
 
-static void add_path(struct api_text *text, const struct api_route *route, const char *build)
-{
-    api_text_open(text, route->pattern, '{');
-    api_text_put(text, "\"parameters\":[{\"$ref\":\"#/components/parameters/RequestTimeout\"},{\"$ref\":"
-                       "\"#/components/parameters/RequestId\"}]");
-    for (const struct api_method_row *row = api_methods; row->name; row++)
-        if (row->method & route->methods)
-            add_method(text, route, build, row->name);
-    api_text_put(text, "}");
-}
-
 /* ---- The document ---- */
 
 /* Header parameters of every operation: the time limit of the answer, and the name of the request. */
@@ -291,18 +274,6 @@ static const char common_parameters[] =
     "\"description\":\"the request's name in the answer and in the log; without it, or with another, one is made\","
     "\"schema\":{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9._-]{1,128}$\"}}";
 
-static void add_components(struct api_text *text)
-{
-    api_text_put(text, "\"security\":[{},{\"bearer\":[]}],\"components\":{\"securitySchemes\":{\"bearer\":{\"type\":"
-                       "\"http\",\"scheme\":\"bearer\"}},\"schemas\":{");
-    api_openapi_schemas(text);
-    api_text_put(text, "},");
-    api_statuses_describe(text);
-    api_text_put(text, ",\"parameters\":{");
-    api_text_put_described(text, common_parameters);
-    api_text_put(text, "}}");
-}
-
 static void print(struct api_text *text, const void *about)
 {
     const struct api_request *request = about;
@@ -312,10 +283,24 @@ static void print(struct api_text *text, const void *about)
         text, "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"posenc\",\"version\":\"" PE_VERSION
               "\",\"description\":\"Transformer positional encodings: tables, rotated queries and keys, attention "
               "maps, analyses\"},\"paths\":{");
-    for (size_t i = 0; (route = request->route_at(i)); i++)
-        add_path(text, route, build);
+    for (size_t i = 0; (route = request->route_at(i)); i++) {
+        api_text_open(text, route->pattern, '{');
+        api_text_put(text, "\"parameters\":[{\"$ref\":\"#/components/parameters/RequestTimeout\"},{\"$ref\":"
+                           "\"#/components/parameters/RequestId\"}]");
+        for (const struct api_method_row *row = api_methods; row->name; row++)
+            if (row->method & route->methods)
+                add_method(text, route, build, row->name);
+        api_text_put(text, "}");
+    }
     api_text_put(text, "},");
-    add_components(text);
+    api_text_put(text, "\"security\":[{},{\"bearer\":[]}],\"components\":{\"securitySchemes\":{\"bearer\":{\"type\":"
+                       "\"http\",\"scheme\":\"bearer\"}},\"schemas\":{");
+    api_openapi_schemas(text);
+    api_text_put(text, "},");
+    api_statuses_describe(text);
+    api_text_put(text, ",\"parameters\":{");
+    api_text_put_described(text, common_parameters);
+    api_text_put(text, "}}");
     api_text_put(text, "}");
 }
 

@@ -11,14 +11,6 @@
 
 /* ---- Schemas of parameters ---- */
 
-static void add_words(struct api_text *text, const char *const *words)
-{
-    api_text_open(text, "enum", '[');
-    for (size_t i = 0; words[i]; i++)
-        api_text_member(text, NULL, words[i]);
-    api_text_close(text, ']');
-}
-
 /* A default that the plan derives is not stated. */
 static void add_default(struct api_text *text, const struct pe_param *row)
 {
@@ -48,7 +40,10 @@ void api_openapi_schema(struct api_text *text, const struct pe_param *row)
     case PE_T_BOOL: api_text_member(text, "type", "boolean"); break;
     case PE_T_WORD:
         api_text_member(text, "type", "string");
-        add_words(text, row->words);
+        api_text_open(text, "enum", '[');
+        for (size_t i = 0; row->words[i]; i++)
+            api_text_member(text, NULL, row->words[i]);
+        api_text_close(text, ']');
         break;
     case PE_T_REALS: api_text_put(text, ",\"type\":\"array\""); break;
     case PE_T_OBJECT:
@@ -218,23 +213,6 @@ static const char entry_members[] =
     "\"formula\":{\"type\":\"array\",\"description\":\"of one scheme: its lines, each with symbol, expression, text, "
     "tex, mathml, its reason and the parameters that it uses\"}";
 
-/* The members that schemes, parameters, inputs and outputs share. */
-static void add_entry(struct api_text *text)
-{
-    static const char *const lists[] = {"parameters", "inputs", "outputs"};
-    api_text_put_described(
-        text, ",\"Entry\":{\"type\":\"object\",\"description\":\"a scheme, parameter, input, output, family or group\","
-              "\"required\":[\"name\",\"label\",\"label_zh\",\"summary\",\"summary_zh\"],"
-              "\"properties\":{\"name\":{\"type\":\"string\"}");
-    add_pair(text, "label", "a short name, for a control or a heading, in the language that lang chooses");
-    add_pair(text, "summary", "its meaning in one sentence, in the language that lang chooses");
-    api_text_put_described(text, entry_members);
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        api_text_format(text, ",\"%s\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Entry\"}}",
-                        lists[i]);
-    api_text_put(text, "}}");
-}
-
 /* ---- All of them ---- */
 
 void api_openapi_schemas(struct api_text *text)
@@ -247,7 +225,19 @@ void api_openapi_schemas(struct api_text *text)
     for (size_t i = 0; i < pe_n_schemes(); i++)
         add_scheme(text, pe_scheme_at(i));
     api_text_put_described(text, problem_schema);
-    add_entry(text);
+    /* The members that schemes, parameters, inputs and outputs share. */
+    static const char *const lists[] = {"parameters", "inputs", "outputs"};
+    api_text_put_described(
+        text, ",\"Entry\":{\"type\":\"object\",\"description\":\"a scheme, parameter, input, output, family or group\","
+              "\"required\":[\"name\",\"label\",\"label_zh\",\"summary\",\"summary_zh\"],"
+              "\"properties\":{\"name\":{\"type\":\"string\"}");
+    add_pair(text, "label", "a short name, for a control or a heading, in the language that lang chooses");
+    add_pair(text, "summary", "its meaning in one sentence, in the language that lang chooses");
+    api_text_put_described(text, entry_members);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        api_text_format(text, ",\"%s\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Entry\"}}",
+                        lists[i]);
+    api_text_put(text, "}}");
     api_text_put_described(
         text, ",\"Preset\":{\"type\":\"object\",\"description\":\"a preset of the program has label, source and "
               "certainty, a stored one stored_by and stored_at\",\"required\":[\"name\",\"config\"],"

@@ -6,35 +6,9 @@
 
 #include <string.h>
 
-static const char lang_property[] = "\"lang\":{\"description\":\"language of detail; default from Accept-Language, "
-                                    "else en\",\"type\":\"string\",\"enum\":[\"en\",\"zh\"]}";
-
-static void add_metric_names(struct api_text *text)
-{
-    api_text_put_described(text, "\"metrics\":{\"description\":\"names of metrics, each once; default all that "
-                                 "apply\",\"type\":\"array\",\"items\":{\"enum\":[");
-    for (size_t i = 0; i < pe_n_metrics(); i++)
-        api_text_member(text, NULL, pe_metric_at(i)->name);
-    api_text_put(text, "]}}");
-}
-
-static void add_fields(struct api_text *text)
-{
-    api_text_put_described(text,
-                           ",\"Analysis\":{\"type\":\"object\",\"description\":\"fields of /analyze beside the "
-                           "scheme's\",\"properties\":{\"configs\":{\"description\":\"configurations, each with the "
-                           "request's other fields as defaults\",\"type\":\"array\",\"items\":{\"type\":"
-                           "\"object\"}},");
-    api_text_put_described(text, lang_property);
-    api_text_put(text, ",");
-    add_metric_names(text);
-    for (const struct pe_param *row = pe_analysis_params(); row->name; row++)
-        if (strcmp(row->name, "metrics") != 0) {
-            api_text_name(text, row->name);
-            api_openapi_schema(text, row);
-        }
-    api_text_put(text, "}}");
-}
+#define LANG                                                                                                           \
+    "\"lang\":{\"description\":\"language of detail; default from Accept-Language, else en\",\"type\":\"string\","     \
+    "\"enum\":[\"en\",\"zh\"]}"
 
 /* ---- Diagnosis ---- */
 
@@ -73,29 +47,13 @@ static const char values_property[] =
     "\"head\":{\"type\":\"integer\",\"minimum\":0},\"query\":{\"type\":\"number\"},\"key\":{\"type\":\"number\"},"
     "\"value\":{\"description\":\"a number, or its text, which keeps its digits\",\"type\":[\"number\",\"string\"]}}}}";
 
-/* Each name once: rows that come in an earlier list are left out. */
-static void add_rows(struct api_text *text, const struct pe_param *const *lists, size_t n_lists)
-{
-    for (size_t i = 0; i < n_lists; i++)
-        for (const struct pe_param *row = lists[i]; row->name; row++) {
-            bool is_new = true;
-            for (size_t j = 0; j < i; j++)
-                is_new = is_new && !pe_param_find(lists[j], row->name);
-            if (is_new) {
-                api_text_name(text, row->name);
-                api_openapi_schema(text, row);
-            }
-        }
-}
-
 static void add_diagnosis(struct api_text *text)
 {
     const struct pe_param *const lists[] = {pe_padding_params(), pe_operation_at(PE_ATTEND)->params, pe_typed_params(),
                                             api_any_names_params(), api_diagnose_params()};
     api_text_put_described(
         text, ",\"Diagnosis\":{\"type\":\"object\",\"description\":\"the tensor in question, beside fields of /encode, "
-              "or of /attention for scores and probs, that state what it should be\",\"properties\":{");
-    api_text_put_described(text, lang_property);
+              "or of /attention for scores and probs, that state what it should be\",\"properties\":{" LANG);
     for (const struct api_openapi_tensor *tensor = api_openapi_evidence; tensor->name; tensor++) {
         api_text_name(text, tensor->name);
         api_text_put(text, "{\"$ref\":\"#/components/schemas/Tensor\"");
@@ -105,64 +63,79 @@ static void add_diagnosis(struct api_text *text)
     api_text_name(text, "positions_layout");
     api_openapi_schema(text, pe_param_find(pe_sequence_params(), "positions_layout"));
     api_text_put_described(text, values_property);
-    add_rows(text, lists, sizeof lists / sizeof *lists);
+    /* Each name once: rows that come in an earlier list are left out. */
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (const struct pe_param *row = lists[i]; row->name; row++) {
+            bool is_new = true;
+            for (size_t j = 0; j < i; j++)
+                is_new = is_new && !pe_param_find(lists[j], row->name);
+            if (is_new) {
+                api_text_name(text, row->name);
+                api_openapi_schema(text, row);
+            }
+        }
     api_text_put(text, "}}");
 }
 
-static void add_probe(struct api_text *text)
+/* ---- All of them ---- */
+
+#define CONFIGS                                                                                                        \
+    "\"configs\":{\"description\":\"configurations, each with the request's other fields as defaults, without a "      \
+    "sequence; eval: up to 4 objects of fields that differ in further evaluations of the same weights\",\"type\":"     \
+    "\"array\",\"minItems\":1,\"maxItems\":6,\"items\":{\"type\":\"object\",\"properties\":{\"eval\":{\"type\":"       \
+    "\"array\",\"maxItems\":4,\"items\":{\"type\":\"object\"}}}}}"
+
+/* The schema that this JSON opens, whose further properties are these rows; and the schema of the answer. */
+static void add_study(struct api_text *text, const char *opening, const struct pe_param *rows, const char *answer,
+                      const char *about, const struct pe_member *members)
 {
-    const struct pe_param *const lists[] = {pe_probe_params()};
-    api_text_put_described(text, ",\"Probe\":{\"type\":\"object\",\"description\":\"fields of /diagnose/probe beside "
-                                 "the configuration\",\"properties\":{");
-    api_text_put_described(text, lang_property);
-    add_rows(text, lists, 1);
+    api_text_put_described(text, opening);
+    api_openapi_properties(text, rows);
     api_text_put(text, "}}");
-    api_openapi_answer(text, "ProbeAnswer", NULL, pe_probe_members);
+    api_openapi_answer(text, answer, about, members);
 }
 
-/* ---- Explanations ---- */
-
-static void add_explanation(struct api_text *text)
+void api_openapi_studies(struct api_text *text)
 {
-    api_text_put_described(text, ",\"Explanation\":{\"type\":\"object\",\"description\":\"fields of /explain beside "
-                                 "the configuration\",\"properties\":{");
-    api_text_put_described(text, lang_property);
-    api_openapi_properties(text, pe_explain_params());
+    api_text_put_described(
+        text, ",\"Analysis\":{\"type\":\"object\",\"description\":\"fields of /analyze beside the "
+              "scheme's\",\"properties\":{\"configs\":{\"description\":\"configurations, each with the "
+              "request's other fields as defaults\",\"type\":\"array\",\"items\":{\"type\":"
+              "\"object\"}}," LANG ",\"metrics\":{\"description\":\"names of metrics, each once; default all that "
+              "apply\",\"type\":\"array\",\"items\":{\"enum\":[");
+    for (size_t i = 0; i < pe_n_metrics(); i++)
+        api_text_member(text, NULL, pe_metric_at(i)->name);
+    api_text_put(text, "]}}");
+    for (const struct pe_param *row = pe_analysis_params(); row->name; row++)
+        if (strcmp(row->name, "metrics") != 0) {
+            api_text_name(text, row->name);
+            api_openapi_schema(text, row);
+        }
     api_text_put(text, "}}");
-    api_openapi_answer(text, "ExplanationAnswer", NULL, pe_explain_members);
-}
-
-/* ---- Translations ---- */
-
-static void add_translation(struct api_text *text)
-{
-    api_text_put_described(text, ",\"Translation\":{\"type\":\"object\",\"description\":\"fields of /translate beside "
-                                 "the configuration\",\"properties\":{");
-    api_text_put_described(text, lang_property);
-    api_openapi_properties(text, pe_translate_params());
-    api_text_put(text, "}}");
-    api_openapi_answer(text, "TranslationAnswer", NULL, pe_translate_members);
-}
-
-/* ---- Golden vectors ---- */
-
-static void add_golden(struct api_text *text)
-{
-    api_text_put_described(text, ",\"Golden\":{\"type\":\"object\",\"description\":\"fields of /golden beside the "
-                                 "configuration\",\"properties\":{");
-    api_openapi_properties(text, pe_golden_params());
-    api_text_put(text, "}}");
-    api_openapi_answer(text, "GoldenAnswer", "as JSON; in safetensors, the default, the members are __metadata__",
-                       pe_golden_members);
-}
-
-/* ---- Derivations ---- */
-
-static void add_derivation(struct api_text *text)
-{
+    api_openapi_answer(text, "Result", NULL, pe_result_members);
+    api_openapi_answer(text, "AnalysisAnswer", NULL, pe_analysis_members);
+    add_diagnosis(text);
+    api_openapi_answer(text, "DiagnosisAnswer", NULL, pe_diagnosis_members);
+    api_openapi_answer(text, "CheckAnswer", NULL, api_check_members);
+    add_study(text,
+              ",\"Probe\":{\"type\":\"object\",\"description\":\"fields of /diagnose/probe beside the "
+              "configuration\",\"properties\":{" LANG,
+              pe_probe_params(), "ProbeAnswer", NULL, pe_probe_members);
+    add_study(text,
+              ",\"Explanation\":{\"type\":\"object\",\"description\":\"fields of /explain beside the configuration"
+              "\",\"properties\":{" LANG,
+              pe_explain_params(), "ExplanationAnswer", NULL, pe_explain_members);
+    add_study(text,
+              ",\"Translation\":{\"type\":\"object\",\"description\":\"fields of /translate beside the "
+              "configuration\",\"properties\":{" LANG,
+              pe_translate_params(), "TranslationAnswer", NULL, pe_translate_members);
+    add_study(text,
+              ",\"Golden\":{\"type\":\"object\",\"description\":\"fields of /golden beside the configuration\","
+              "\"properties\":{",
+              pe_golden_params(), "GoldenAnswer", "as JSON; in safetensors, the default, the members are __metadata__",
+              pe_golden_members);
     api_text_put_described(text, ",\"Derivation\":{\"type\":\"object\",\"description\":\"fields of /derive beside the "
-                                 "configuration\",\"properties\":{");
-    api_text_put_described(text, lang_property);
+                                 "configuration\",\"properties\":{" LANG);
     for (const struct pe_param *row = pe_derive_params(); row->name; row++) {
         api_text_name(text, row->name);
         if (row->type != PE_T_REALS) {
@@ -174,33 +147,8 @@ static void add_derivation(struct api_text *text)
     }
     api_text_put(text, "}}");
     api_openapi_answer(text, "DerivationAnswer", NULL, pe_derive_members);
-}
-
-/* ---- Experiments ---- */
-
-static const char configs_property[] =
-    "\"configs\":{\"description\":\"configurations, each with the request's other fields as defaults, without a "
-    "sequence; eval: up to 4 objects of fields that differ in further evaluations of the same weights\",\"type\":"
-    "\"array\",\"minItems\":1,\"maxItems\":6,\"items\":{\"type\":\"object\",\"properties\":{\"eval\":{\"type\":"
-    "\"array\",\"maxItems\":4,\"items\":{\"type\":\"object\"}}}}}";
-
-void api_openapi_studies(struct api_text *text)
-{
-    add_fields(text);
-    api_openapi_answer(text, "Result", NULL, pe_result_members);
-    api_openapi_answer(text, "AnalysisAnswer", NULL, pe_analysis_members);
-    add_diagnosis(text);
-    api_openapi_answer(text, "DiagnosisAnswer", NULL, pe_diagnosis_members);
-    api_openapi_answer(text, "CheckAnswer", NULL, api_check_members);
-    add_probe(text);
-    add_explanation(text);
-    add_translation(text);
-    add_golden(text);
-    add_derivation(text);
-    api_text_put_described(
-        text, ",\"Experiment\":{\"type\":\"object\",\"description\":\"fields of /experiments\",\"properties\":{");
-    api_text_put_described(text, configs_property);
-    api_openapi_properties(text, pe_experiment_params());
-    api_text_put(text, "}}");
-    api_openapi_answer(text, "ExperimentAnswer", "one line, or one server-sent event", api_live_members);
+    add_study(
+        text,
+        ",\"Experiment\":{\"type\":\"object\",\"description\":\"fields of /experiments\",\"properties\":{" CONFIGS,
+        pe_experiment_params(), "ExperimentAnswer", "one line, or one server-sent event", api_live_members);
 }

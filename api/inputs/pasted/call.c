@@ -274,7 +274,7 @@ static bool put_meaning(struct pasting *p, const struct call *call, char **meani
         const struct pasted_setting *s = &call->settings[i];
         if (!is_model(call->tool, s->name) && !is_word_of(call->tool, s->name))
             continue;
-        char *json = json_dumps(s->value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
+        char *json = api_json_text(s->value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
         api_text_format(&text, " %s=%s", is_model(call->tool, s->name) ? "model" : s->name, json ? json : "");
         free(json);
     }

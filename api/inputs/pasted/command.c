@@ -141,7 +141,7 @@ static bool add_setting(struct pasting *p, struct pasted_words *words, const str
 {
     struct api_text word;
     const json_t *value = setting->value;
-    char *json = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *json = json_is_string(value) ? NULL : api_json_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
     const char *text = json_is_string(value) ? json_string_value(value) : json;
     bool is_whole = json_is_string(value) && *text == *PASTED_UNKNOWN;
     bool is_unknown = is_whole || (json && (strstr(json, "\\u0001") || strstr(json, "\"**")));

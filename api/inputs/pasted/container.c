@@ -60,7 +60,7 @@ static void put_words(struct api_text *text, const json_t *value, const char **l
     }
     for (size_t i = 0; i < json_array_size(value); i++) {
         const json_t *item = json_array_get(value, i);
-        char *number = json_is_number(item) ? json_dumps(item, JSON_ENCODE_ANY) : NULL;
+        char *number = json_is_number(item) ? api_json_text(item, JSON_ENCODE_ANY) : NULL;
         const char *word = json_is_string(item) ? json_string_value(item) : number ? number : "";
         bool is_line = has_blank(word) && (pasted_is_among("-c|-lc|-ec", *last, strlen(*last)) ||
                                            (is_alone && *word != '-' && *word != '{'));

@@ -209,17 +209,6 @@ static bool is_needed(const struct pasted_keys *keys, const char *name)
     return true;
 }
 
-static void put_tensors(struct api_text *json, const struct pasted_keys *keys)
-{
-    static const char *const names[] = {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"};
-    const bool has[] = {keys->has_freqs, keys->has_long, keys->has_short};
-    size_t n = 0;
-    for (size_t i = 0; i < 3; i++)
-        if (has[i])
-            api_text_format(json, "%s\"%s\":null", n++ ? "," : ",\"tensors\":{", names[i]);
-    api_text_put(json, n ? "}" : "");
-}
-
 bool pasted_keys_put(struct pasting *p, const struct pasted_keys *keys)
 {
     p->kind = PASTED_KEYS;
@@ -239,7 +228,13 @@ bool pasted_keys_put(struct pasting *p, const struct pasted_keys *keys)
         api_text_name(&p->json, key->name);
         api_text_put(&p->json, key->json);
     }
-    put_tensors(&p->json, keys);
+    static const char *const names[] = {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"};
+    const bool has[] = {keys->has_freqs, keys->has_long, keys->has_short};
+    size_t n = 0;
+    for (size_t i = 0; i < 3; i++)
+        if (has[i])
+            api_text_format(&p->json, "%s\"%s\":null", n++ ? "," : ",\"tensors\":{", names[i]);
+    api_text_put(&p->json, n ? "}" : "");
     api_text_put(&p->json, "}");
     return pasted_done(p);
 }

@@ -220,25 +220,6 @@ static void join_rows(struct reading *r, struct pasted_list *rows)
     rows->gap[0] = gap;
 }
 
-/* The brackets that are meant; NULL: there are none. */
-static struct pasted_list *choose_group(struct reading *r, bool *are_two)
-{
-    struct pasted_list *best = NULL;
-    for (size_t i = 0; i < r->n_groups; i++) {
-        struct pasted_list *g = &r->groups[i];
-        if (best && g->n == best->n && g->rank == best->rank)
-            *are_two = best->rank > 1;
-        else if (!best || g->n > best->n) {
-            best = g;
-            *are_two = false;
-        }
-    }
-    if (best && best->rank == 1)
-        join_rows(r, best);
-    bool is_tensor = best && (best->n > r->n_outside || !best->is_whole);
-    return is_tensor ? best : NULL;
-}
-
 /* ---- Lines ---- */
 
 /* What is in front of "=", or ":" and a blank, is a label; numbers in brackets are an index. */
@@ -338,7 +319,21 @@ bool pasted_lists_read(struct pasted_numbers *p, size_t room, struct pasted_list
         return api_fail_memory(p->problem);
     if (!read_groups(&r))
         return false;
-    const struct pasted_list *found = choose_group(&r, &are_two);
+    /* The brackets that are meant, if there are any. */
+    struct pasted_list *best = NULL;
+    for (size_t i = 0; i < r.n_groups; i++) {
+        struct pasted_list *g = &r.groups[i];
+        if (best && g->n == best->n && g->rank == best->rank)
+            are_two = best->rank > 1;
+        else if (!best || g->n > best->n) {
+            best = g;
+            are_two = false;
+        }
+    }
+    if (best && best->rank == 1)
+        join_rows(&r, best);
+    bool is_tensor = best && (best->n > r.n_outside || !best->is_whole);
+    const struct pasted_list *found = is_tensor ? best : NULL;
     if (found && are_two)
         return pasted_refuse(p, "the text has two tensors of one shape; send each under its own name");
     if (found)

@@ -33,11 +33,6 @@ bool pasted_modelfile_looks_so(const char *text)
     return has_parameter || (has_from && !is_docker);
 }
 
-static bool is_about_positions(const char *name, size_t n)
-{
-    return pasted_find(name, n, "rope") || pasted_find(name, n, "yarn") || pasted_find(name, n, "ctx");
-}
-
 /* A parameter that is there with another value before. */
 static bool check_twice(struct pasting *p, const char *name, const char **before, const char *value, size_t n)
 {
@@ -63,7 +58,8 @@ static bool put_parameter(struct pasting *p, const char *values[N_PARAMETERS], c
     while (which < N_PARAMETERS && !pasted_is(text, n_name, names[which]))
         which++;
     if (which == N_PARAMETERS)
-        return is_about_positions(text, n_name)
+        return pasted_find(text, n_name, "rope") || pasted_find(text, n_name, "yarn") ||
+                       pasted_find(text, n_name, "ctx")
                    ? pasted_fail(p,
                                  "PARAMETER %.*s is not known here; about positions are rope_frequency_base, "
                                  "rope_frequency_scale and num_ctx",
@@ -75,35 +71,21 @@ static bool put_parameter(struct pasting *p, const char *values[N_PARAMETERS], c
     return check_twice(p, names[which], &values[which], text + at, n - at);
 }
 
-/* The last text in three quotes that the line opens goes on behind it. */
-static bool goes_on(const char *line, size_t n, bool is_inside)
-{
-    for (size_t i = 0; i + 3 <= n; i++)
-        if (memcmp(line + i, "\"\"\"", 3) == 0) {
-            is_inside = !is_inside;
-            i += 2;
-        }
-    return is_inside;
-}
-
-static bool read_from(struct pasting *p, const char *name, size_t n)
-{
-    if (n >= sizeof p->model)
-        return pasted_fail(p, "the name of the model has %zu bytes; allowed: at most %zu", n, sizeof p->model - 1);
-    if (*p->model && !pasted_is(name, n, p->model))
-        return pasted_fail(p, "the Modelfile has %s twice: as %.60s and as %.*s; give one", "FROM", p->model,
-                           (int)(n < 60 ? n : 60), name);
-    memcpy(p->model, name, n);
-    p->model[n] = '\0';
-    return true;
-}
-
 static bool read_line(struct pasting *p, const char *values[N_PARAMETERS], const char *line, size_t n)
 {
     size_t n_rest;
     const char *from = rest_of(line, n, "FROM", &n_rest);
-    if (from)
-        return read_from(p, from, n_rest);
+    if (from) {
+        if (n_rest >= sizeof p->model)
+            return pasted_fail(p, "the name of the model has %zu bytes; allowed: at most %zu", n_rest,
+                               sizeof p->model - 1);
+        if (*p->model && !pasted_is(from, n_rest, p->model))
+            return pasted_fail(p, "the Modelfile has %s twice: as %.60s and as %.*s; give one", "FROM", p->model,
+                               (int)(n_rest < 60 ? n_rest : 60), from);
+        memcpy(p->model, from, n_rest);
+        p->model[n_rest] = '\0';
+        return true;
+    }
     const char *parameter = rest_of(line, n, "PARAMETER", &n_rest);
     return parameter ? put_parameter(p, values, parameter, n_rest) : pasted_skip(p, line, n);
 }
@@ -117,7 +99,12 @@ bool pasted_modelfile_read(struct pasting *p)
     p->tool = "llama.cpp";
     while (pasted_line(&text, &line, &n)) {
         bool was_inside = is_inside;
-        is_inside = goes_on(line, n, is_inside);
+        /* The last text in three quotes that the line opens goes on behind it. */
+        for (size_t i = 0; i + 3 <= n; i++)
+            if (memcmp(line + i, "\"\"\"", 3) == 0) {
+                is_inside = !is_inside;
+                i += 2;
+            }
         if (was_inside ? !pasted_skip(p, line, n) : !read_line(p, values, line, n))
             return false;
     }

@@ -69,7 +69,7 @@ static bool find_rope(struct pasting *p, struct place *place)
 
 static bool put_member(struct api_text *json, const char *name, const json_t *value)
 {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *text = api_json_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
     if (!text)
         return false;
     api_text_name(json, name);

@@ -153,7 +153,7 @@ static bool skip(struct pasting *p, const char *text, size_t n)
 
 static bool put_object(struct pasting *p, const json_t *object)
 {
-    char *text = json_dumps(object, JSON_COMPACT);
+    char *text = api_json_text(object, JSON_COMPACT);
     p->json.n = 0;
     if (text)
         api_text_put(&p->json, text);

@@ -57,13 +57,11 @@ static const char *end_of_expansion(const char *at)
 
 static struct pasted_word *last(const struct splitter *s) { return &s->words->at[s->words->n - 1]; }
 
-static bool fail_many(const struct splitter *s) { return fail_at(s, s->at, "there are more than 4096 words"); }
-
 /* Another word of the same command. */
 static bool begin_word(struct splitter *s, bool begins)
 {
     if (s->words->n == PASTED_WORDS_MAX)
-        return fail_many(s);
+        return fail_at(s, s->at, "there are more than 4096 words");
     s->words->at[s->words->n++] = (struct pasted_word){.text = s->out, .begins = begins, .is_listed = s->is_listed};
     return true;
 }

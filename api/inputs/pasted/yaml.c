@@ -171,15 +171,6 @@ bool pasted_yaml_looks_so(const char *text)
     return false;
 }
 
-static bool are_settings(const json_t *root)
-{
-    json_t *mutable = (json_t *)(uintptr_t)root;
-    bool are = false;
-    for (void *at = json_object_iter(mutable); at && !are; at = json_object_iter_next(mutable, at))
-        are = pasted_is_setting(json_object_iter_key(at), strlen(json_object_iter_key(at)));
-    return are;
-}
-
 /* ---- Keys about positions ---- */
 
 enum { FOUND_MAX = 48 };
@@ -227,8 +218,8 @@ static void take(struct said *s, const char *name, const char *key, const json_t
 {
     const json_t *before = given(s, name);
     if (before && !json_equal(before, value) && !s->is_refused) {
-        char *a = json_dumps(before, JSON_ENCODE_ANY | JSON_COMPACT),
-             *b = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        char *a = api_json_text(before, JSON_ENCODE_ANY | JSON_COMPACT),
+             *b = api_json_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
         pasted_fail(s->p, "the text has %s twice: as %.60s and as %.60s", key, a ? a : "", b ? b : "");
         free(a);
         free(b);
@@ -274,7 +265,7 @@ static void walk(struct said *s, const json_t *object, unsigned depth)
 
 static void put(struct api_text *json, const char *name, const json_t *value)
 {
-    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    char *text = value ? api_json_text(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
     if (value && !text)
         json->state = API_TEXT_NO_MEMORY;
     if (!text)
@@ -282,17 +273,6 @@ static void put(struct api_text *json, const char *name, const json_t *value)
     api_text_name(json, name);
     api_text_put(json, text);
     free(text);
-}
-
-/* torchtune.models.llama3_1.llama3_1_8b is llama3.1-8b: a digit alone between two lines is a version. */
-static void name_component(struct said *s)
-{
-    const char *dot = strrchr(s->component, '.');
-    char *name = s->p->model;
-    snprintf(name, sizeof s->p->model, "%s", dot ? dot + 1 : s->component);
-    for (char *p = name; *p; p++)
-        if (p > name && *p == '_' && p[-1] >= '0' && p[-1] <= '9' && p[1] >= '0' && p[1] <= '9' && p[2] == '_')
-            *p = '.';
 }
 
 /* A builder with sizes of its own, or a model by its name. */
@@ -307,8 +287,15 @@ static void put_torchtune(struct said *s)
             ? "Llama3ScaledRoPE"
             : "RotaryPositionalEmbeddings";
     s->p->tool = "torchtune";
-    if (!given(s, "head_dim") && !given(s, width[1]))
-        name_component(s);
+    if (!given(s, "head_dim") && !given(s, width[1])) {
+        /* torchtune.models.llama3_1.llama3_1_8b is llama3.1-8b: a digit alone between two lines is a version. */
+        const char *dot = strrchr(s->component, '.');
+        char *name = s->p->model;
+        snprintf(name, sizeof s->p->model, "%s", dot ? dot + 1 : s->component);
+        for (char *p = name; *p; p++)
+            if (p > name && *p == '_' && p[-1] >= '0' && p[-1] <= '9' && p[1] >= '0' && p[1] <= '9' && p[2] == '_')
+                *p = '.';
+    }
     if (!given(s, "rope_base"))
         return;
     api_text_format(json, "\"class\":\"%s\"", class);
@@ -325,17 +312,6 @@ static void put_config(struct said *s)
     for (size_t i = 0; i < s->n; i++)
         if (pasted_is_among(config_names, s->at[i].name, strlen(s->at[i].name)))
             put(&s->p->json, s->at[i].name, s->at[i].value);
-}
-
-/* Arguments of Megatron-LM and the sizes that give the width of a head, without those of others. */
-static bool read_arguments(struct said *s)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (argument_of(s->at[i].name) ||
-            is_word(s->at[i].name, strlen(s->at[i].name), "hidden_size|num_attention_heads"))
-            s->at[n++] = s->at[i];
-    return pasted_settings_read(s->p, pe_target_info_find("megatron"), s->at, n);
 }
 
 static bool has_arguments(const struct said *s)
@@ -360,8 +336,15 @@ static bool put_said(struct said *s)
     bool is_config = given(s, "rope_theta") || given(s, "rope_scaling");
     p->kind = PASTED_WORDS;
     p->json.n = 0;
-    if (!s->component && !is_config && has_arguments(s))
-        return read_arguments(s);
+    if (!s->component && !is_config && has_arguments(s)) {
+        /* Arguments of Megatron-LM and the sizes that give the width of a head, without those of others. */
+        size_t n = 0;
+        for (size_t i = 0; i < s->n; i++)
+            if (argument_of(s->at[i].name) ||
+                is_word(s->at[i].name, strlen(s->at[i].name), "hidden_size|num_attention_heads"))
+                s->at[n++] = s->at[i];
+        return pasted_settings_read(s->p, pe_target_info_find("megatron"), s->at, n);
+    }
     if (!s->component && !is_config && s->empty)
         return pasted_fail(p, "the YAML gives %.60s no value, and has nothing else about positions", s->empty);
     if (!s->component && !is_config)
@@ -382,8 +365,8 @@ static bool check_documents(struct pasting *p, const json_t *documents)
     const json_t *first = json_array_get(documents, 0);
     for (size_t i = 1; i < json_array_size(documents); i++) {
         const json_t *other = json_array_get(documents, i);
-        char *a = json_equal(first, other) ? NULL : json_dumps(first, JSON_ENCODE_ANY | JSON_COMPACT),
-             *b = a ? json_dumps(other, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+        char *a = json_equal(first, other) ? NULL : api_json_text(first, JSON_ENCODE_ANY | JSON_COMPACT),
+             *b = a ? api_json_text(other, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
         if (a)
             pasted_fail(p, "the YAML has two documents that differ: %.160s and %.160s; paste one of them", a,
                         b ? b : "");
@@ -409,7 +392,11 @@ bool pasted_yaml_read(struct pasting *p)
         memmove(p->json.bytes, p->json.bytes + 1, --p->json.n);
         return pasted_done(p);
     }
-    if (are_settings(root)) {
+    json_t *mutable = (json_t *)(uintptr_t)root;
+    bool are = false;
+    for (void *at = json_object_iter(mutable); at && !are; at = json_object_iter_next(mutable, at))
+        are = pasted_is_setting(json_object_iter_key(at), strlen(json_object_iter_key(at)));
+    if (are) {
         size_t n;
         const struct pasted_setting *settings = pasted_settings_of(p, root, &n);
         return pasted_settings_read(p, NULL, settings, n);

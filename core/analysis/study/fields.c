@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const pairings[] = {"paired", "sin", "cos", "mismatched", NULL};
+static const char *const pairings[] = {"paired", "sin", "cos", "mismatched", "repeated", "flipped", "shifted", NULL};
 
 static const struct pe_param rows[] = {
     PE_P_VALUE(pe_analysis_fields, metrics, "metrics", "names of metrics, each once; default all that apply"),
@@ -21,12 +21,15 @@ static const struct pe_param rows[] = {
                "precision: names of recipes f32, f32_bf16, bf16_inv_freq, f16_inv_freq, bf16, ggml (of rope as ggml "
                "computes it); "
                "default all that apply"),
-    PE_P_VALUE(pe_analysis_fields, dtypes, "stored dtypes",
-               "norms, collisions: element types of the stored numbers; default f64, f32, f16, bf16 for norms and f32, "
-               "f16, bf16 for collisions"),
+    PE_P_VALUE(
+        pe_analysis_fields, dtypes, "stored dtypes",
+        "norms, collisions: element types of the stored numbers, of f64, f32, f16, bf16, f8_e4m3, f8_e5m2; default "
+        "f64, f32, f16, bf16 for norms and f32, f16, bf16 for collisions"),
     PE_P_WORD(
         pe_analysis_fields, pairing, pairings, "columns compared",
-        "similarity of sinusoids: paired: all columns; sin, cos: those columns; mismatched: cosines of other_base"),
+        "similarity of sinusoids: paired: all columns; sin, cos: those columns; mismatched: cosines of other_base; "
+        "cosines of other pairs: repeated (the first half of the frequencies twice), flipped (the last pair's first, "
+        "which changes no product), shifted (those of the next pair; the last keeps its own)"),
     PE_P_REAL(pe_analysis_fields, other_base, PE_UNSET, 1e-3, 1e12, "other base",
               "similarity: wavelength base of the cosines under pairing mismatched"),
     PE_P_END,

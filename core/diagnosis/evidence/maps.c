@@ -2,7 +2,8 @@
  *
  * The belief is a request of /attention, so a model is a plan of the operation attend, and a row of its numbers is one
  * row of a block (core/attention/block.c): the keys of a head are rotated once and kept while its rows are compared.
- * What no request can say is changed in the model's own plan: the factor of the bias, a side that is not rotated.
+ * What no request can say is changed in the model's own plan: the factor of the bias, a side that is not rotated or in
+ * the opposite direction.
  *
  * How near: with E = scale·|q|·|k| a score is a sum of products that float32 code adds in any order, so its error grows
  * with E and not with the score; a rotation adds what its angles lose. A probability is off by as much as the largest
@@ -120,16 +121,17 @@ static size_t n_places(const struct pe_side *side)
     return side->operand->n * (n_batches ? n_batches : 1);
 }
 
-/* A table of the same amplitudes at position 0: [places, cosines and sines]. */
-static void stop(struct pe_attention *t, size_t i, double *table)
+/* A table of the same amplitudes at position 0, or of the opposite angles: [places, cosines and sines]. */
+static void change_side(struct pe_attention *t, size_t i, enum pe_side_change change, double *table)
 {
+    bool is_still = change == PE_SIDE_STILL;
     size_t pairs = t->turn.rotation.n_pairs;
     const double *turned = t->sides[i].cosines;
     for (size_t row = 0; row < n_places(&t->sides[i]); row++)
         for (size_t c = 0; c < pairs; c++) {
             const double *from = turned + row * 2 * pairs + c;
-            table[row * 2 * pairs + c] = hypot(from[0], from[pairs]);
-            table[row * 2 * pairs + pairs + c] = 0;
+            table[row * 2 * pairs + c] = is_still ? hypot(from[0], from[pairs]) : from[0];
+            table[row * 2 * pairs + pairs + c] = is_still ? 0 : -from[pairs];
         }
     t->sides[i].cosines = table;
 }
@@ -167,7 +169,7 @@ static enum pe_status prepare_map(struct pe_model *m, struct pe_failure *err)
     enum pe_status status = measure_operands((struct pe_diagnosis *)m->d, m->plan, err);
     size_t n = t->k_len, at = n, room[2];
     for (size_t i = 0; i < 2; i++) {
-        bool is_moved = i == PE_QUERIES && changes->moved != 0, is_other = changes->is_still[i] || is_moved;
+        bool is_moved = i == PE_QUERIES && changes->moved != 0, is_other = changes->sides[i] || is_moved;
         room[i] = is_other ? n_places(&t->sides[i]) * (2 * t->turn.rotation.n_pairs + is_moved) : 0;
         if (is_other && (!t->turns || !t->sides[i].cosines || (is_moved && m->plan->seq.n_axes != 1)))
             return pe_fail(err, "", "the width differs"); /* its angles are not in a table */
@@ -183,8 +185,8 @@ static enum pe_status prepare_map(struct pe_model *m, struct pe_failure *err)
     m->state = map;
     map->row = UINT64_MAX;
     for (size_t i = 0; i < 2; at += room[i], i++)
-        if (changes->is_still[i])
-            stop(t, i, map->numbers + at);
+        if (changes->sides[i])
+            change_side(t, i, changes->sides[i], map->numbers + at);
         else if (room[i])
             move(m->plan, changes->moved, map->numbers + at);
     t->bias_factor *= bias_factor(t, changes->bias);

@@ -136,6 +136,13 @@ enum pe_turn {
                            for the other layout */
 };
 
+/* What is done to queries or keys alone. */
+enum pe_side_change {
+    PE_SIDE_AS_IS,
+    PE_SIDE_STILL,   /* rotated to position 0 */
+    PE_SIDE_REVERSED /* in the opposite direction */
+};
+
 /* Applied to the numbers of a plan, in this order. */
 struct pe_transforms {
     struct pe_channels channels;
@@ -143,10 +150,10 @@ struct pe_transforms {
     enum pe_sinusoid_change sinusoid;
     enum pe_bias_change bias; /* of maps, as the next three */
     enum pe_stage stage;
-    bool is_still[PE_N_OPERANDS]; /* rotated to position 0 */
-    bool is_tiled;                /* pe_tiled_keys */
-    double moved;                 /* queries are rotated to so many positions further on; 0: not */
-    bool inverted;                /* 1/x: timescales in place of frequencies */
+    enum pe_side_change sides[PE_N_OPERANDS];
+    bool is_tiled; /* pe_tiled_keys */
+    double moved;  /* queries are rotated to so many positions further on; 0: not */
+    bool inverted; /* 1/x: timescales in place of frequencies */
     bool sin_cos_swapped, negated, transposed;
     enum pe_turn turn;
     double wrapped_from;                   /* angles are reduced modulo 2pi, the smallest is this; NaN: not */

@@ -143,6 +143,23 @@ static const char *const of_unexplained[] = {
     "mixed, as "
     "by a Hadamard transform.",
     "Every row is that of the configuration times one matrix, the same for all rows: its channels are mixed.",
+    "Every number is {found.rule}.",
+    "Along the rows every number is {found.rule}, where x is the number of the configuration, y that of the tensor and "
+    "i the row.",
+    "Along the columns every number is {found.rule}, where x is the number of the configuration, y that of the tensor "
+    "and i the column.",
+    "The first channel of each pair is {found.rule} and the second {found.first}, where q1 and q2 are those before the "
+    "rotation, y1 and y2 those sent, c and s the cosine and the sine of the configuration.",
+    "The phases are those of the configuration but for an error that grows with the angle, up to {found.rule} of it: "
+    "positions, frequencies or angles were rounded to {found.first}.",
+    "The phases are those of the configuration but for an error that grows with the angle within its turn, up to "
+    "{found.rule} of it: the angles were reduced to one turn and then rounded to {found.first}.",
+    "The buckets depend on the distance alone and are other ones at {found.numbers} distances. The nearest is "
+    "{found.first} (key less query): bucket {found.rule}, in the configuration {believed}.",
+    "The bias depends on the distance alone and is another one at {found.numbers} distances. The nearest is "
+    "{found.first} (key less query): {found.rule}, in the configuration {believed}.",
+    "Keys that the configuration hides have a weight, the same for all that a query does not see ({found.value} in "
+    "query {found.query}): their scores were set to one number, as by a mask that is multiplied, and not to -inf.",
 };
 
 const struct pe_fault pe_fault_unexplained = {FAULT_TEXTS("unexplained", "finding", FINDING, 0, "unexplained",

@@ -68,6 +68,7 @@ struct pe_transformed {
         PE_TO_BIAS,
         PE_TO_SINUSOID,
         PE_TO_STILL,
+        PE_TO_REVERSED,
         PE_TO_TILED,
         PE_TO_INVERTED,
         PE_TO_NEGATED

@@ -57,7 +57,11 @@ const char *pe_factor_name(double factor, double head_dim, double attention_fact
                  {"1/attention_factor", 1 / own},
                  {"1/attention_factor^2", 1 / (own * own)},
                  {"2*pi", two_pi},
-                 {"1/(2*pi)", 1 / two_pi}};
+                 {"1/(2*pi)", 1 / two_pi},
+                 {"pi", two_pi / 2},
+                 {"2/pi", 4 / two_pi},
+                 {"pi/180", two_pi / 360},
+                 {"180/pi", 360 / two_pi}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (fabs(factor - known[i].factor) <= tolerance * known[i].factor)
             return known[i].name;

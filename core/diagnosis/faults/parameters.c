@@ -163,7 +163,8 @@ static bool set_transform(struct pe_diagnosis *d, struct pe_edit *edit, const st
     case PE_TO_SINUSOID: t->sinusoid = (enum pe_sinusoid_change)one->to; return d->belief.model->plan->seq.n_axes == 1;
     case PE_TO_INVERTED: return t->inverted = true;
     case PE_TO_NEGATED: return t->negated = true;
-    case PE_TO_STILL: return t->is_still[one->to] = true;
+    case PE_TO_STILL: t->sides[one->to] = PE_SIDE_STILL; return true;
+    case PE_TO_REVERSED: t->sides[one->to] = PE_SIDE_REVERSED; return true;
     case PE_TO_TILED: return t->is_tiled = d->evidence.kind->id == PE_OF_MAPS && pe_tiled_keys(d);
     default: return false;
     }

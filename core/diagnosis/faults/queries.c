@@ -153,17 +153,21 @@ const struct pe_fault pe_fault_kv_heads_tiled = {
                "number; neighbouring query heads should share one (repeat_interleave)."),
     .pointer = "num_kv_heads", .evidence = PE_EVIDENCE_BIT(MAPS), PE_TRANSFORMS({PE_TO_TILED, true})};
 
+#define SIDE(name, label, text, transform, operand, kind)                                                              \
+    const struct pe_fault pe_fault_##name = {FAULT_TEXT(#name, "positions", POSITIONS, 2, label, text, text),          \
+                                             .pointer = "scheme",                                                      \
+                                             .schemes = "rope",                                                        \
+                                             .evidence = PE_EVIDENCE_BIT(MAPS),                                        \
+                                             PE_TRANSFORMS({transform, operand}),                                      \
+                                             .combines_as = kind}
 /* They may be wrong together, so one of them counts as another kind. */
-const struct pe_fault pe_fault_q_not_rotated = {
-    FAULT_TEXT("q_not_rotated", "positions", POSITIONS, 2, "queries not rotated", "The queries were not rotated.",
-               "The queries were not rotated."),
-    .pointer = "scheme", .schemes = "rope", .evidence = PE_EVIDENCE_BIT(MAPS),
-    PE_TRANSFORMS({PE_TO_STILL, PE_QUERIES})};
-const struct pe_fault pe_fault_k_not_rotated = {FAULT_TEXT("k_not_rotated", "positions", POSITIONS, 2,
-                                                           "keys not rotated", "The keys were not rotated.",
-                                                           "The keys were not rotated."),
-                                                .pointer = "scheme",
-                                                .schemes = "rope",
-                                                .evidence = PE_EVIDENCE_BIT(MAPS),
-                                                PE_TRANSFORMS({PE_TO_STILL, PE_KEYS}),
-                                                .combines_as = PE_KIND_WIDTH};
+SIDE(q_not_rotated, "queries not rotated", "The queries were not rotated.", PE_TO_STILL, PE_QUERIES, 0);
+SIDE(k_not_rotated, "keys not rotated", "The keys were not rotated.", PE_TO_STILL, PE_KEYS, PE_KIND_WIDTH);
+SIDE(q_reversed, "queries rotated backwards",
+     "The queries were rotated in the opposite direction, and the keys as the configuration has it: scores depend on "
+     "the sum of the positions.",
+     PE_TO_REVERSED, PE_QUERIES, 0);
+SIDE(k_reversed, "keys rotated backwards",
+     "The keys were rotated in the opposite direction, and the queries as the configuration has it: scores depend on "
+     "the sum of the positions.",
+     PE_TO_REVERSED, PE_KEYS, PE_KIND_WIDTH);

@@ -18,8 +18,8 @@ static bool is_asked(const struct pe_diagnosis *d)
 {
     const struct pe_evidence *e = &d->evidence;
     uint64_t n = e->n_tensors * e->n_rows * e->row_len;
-    return d->belief.is_given && d->belief.model && d->belief.model->has_shape && pe_roundoff(e->dtype) > 0 &&
-           !e->is_typed && !pe_is_printed(e) && !e->padding && n >= LEAST && n <= MOST && e->largest > 0;
+    return d->belief.model && d->belief.model->has_shape && pe_roundoff(e->dtype) > 0 && !pe_is_printed(e) &&
+           !e->padding && n >= LEAST && n <= MOST;
 }
 
 /* A key that both hide is none; where only one of them does, the numbers are no whole. */
@@ -166,6 +166,17 @@ static bool are_in_steps(struct pe_numbers *s, struct pe_changed *out)
     return false;
 }
 
+/* 0, or a number that has the belief no more than this tensor: a buffer that was filled and never written. */
+static bool is_constant(struct pe_numbers *s, struct pe_changed *out)
+{
+    for (size_t i = 1; i < s->n; i++)
+        if (!(s->found[i] == s->found[0]))
+            return false;
+    out->change = PE_CHANGED_CONSTANT;
+    snprintf(out->rule, sizeof out->rule, "%.9g", s->found[0]);
+    return true;
+}
+
 /* ---- Probabilities ---- */
 
 /* Of every map: do the numbers of a column sum to 1, and those of a row to what? Infinite: to different numbers. */
@@ -261,8 +272,8 @@ static bool is_whole(const struct pe_evidence *e)
 static bool measure(struct pe_numbers *s, struct pe_changed *out)
 {
     static bool (*const measures[])(struct pe_numbers *, struct pe_changed *) = {
-        are_cut_off,  pe_changed_order,  have_other_sums,  are_dropped,
-        are_in_steps, pe_changed_values, pe_changed_input, are_reordered};
+        is_constant,       are_cut_off,      pe_changed_order, have_other_sums,   are_dropped,  are_in_steps,
+        pe_changed_values, pe_changed_input, pe_changed_along, pe_changed_phases, are_reordered};
     double largest = s->d->evidence.largest, near[] = {tolerance, 4 * pe_evidence_noise(&s->d->evidence)};
     for (size_t k = 0; k < sizeof near / sizeof *near && near[k] >= near[0]; k++) {
         s->near = near[k] * largest;
@@ -276,12 +287,9 @@ static bool measure(struct pe_numbers *s, struct pe_changed *out)
     return false;
 }
 
-bool pe_changed_measure(struct pe_diagnosis *d, struct pe_changed *out)
+static bool measure_all(struct pe_diagnosis *d, struct pe_changed *out)
 {
     const struct pe_evidence *e = &d->evidence;
-    *out = (struct pe_changed){.n = 0};
-    if (!is_asked(d))
-        return false;
     struct pe_numbers s = {.d = d,
                            .n = e->n_tensors * e->n_rows * e->row_len,
                            .n_rows = e->n_tensors * e->n_rows,
@@ -300,4 +308,15 @@ bool pe_changed_measure(struct pe_diagnosis *d, struct pe_changed *out)
     d->work += WORK * (double)s.n + s.work;
     free(s.found);
     return is_any && !pe_is_cancelled();
+}
+
+bool pe_changed_measure(struct pe_diagnosis *d, struct pe_changed *out)
+{
+    *out = (struct pe_changed){.n = 0};
+    if (!d->belief.is_given || d->evidence.is_typed)
+        return false;
+    if (is_asked(d) && measure_all(d, out))
+        return true;
+    *out = (struct pe_changed){.n = 0};
+    return pe_changed_distance(d, out);
 }

@@ -35,7 +35,16 @@ enum pe_changed_how {
     PE_CHANGED_WEIGHTED,     /* … with coefficients of each channel: rule, first */
     PE_CHANGED_NORMALISED,   /* a factor of the row and one of the channel, before the rotation */
     PE_CHANGED_ORTHOGONAL,   /* rows are an orthogonal matrix times the believed ones */
-    PE_CHANGED_LINEAR        /* … another matrix */
+    PE_CHANGED_LINEAR,       /* … another matrix */
+    PE_CHANGED_CONSTANT,     /* every number is x */
+    PE_CHANGED_ALONG_ROWS,   /* of the number before it in the column, or the row: rule */
+    PE_CHANGED_ALONG_COLUMNS,
+    PE_CHANGED_PAIRS,         /* the two channels of each pair: rule, first */
+    PE_CHANGED_PHASES,        /* wrong by a share of the angle, rule, as of type `first` */
+    PE_CHANGED_TURNED_PHASES, /* … of the angle within its turn */
+    PE_CHANGED_BUCKETS,       /* at n distances, first: the nearest; rule there, before: the believed one */
+    PE_CHANGED_BY_DISTANCE,   /* the same of a bias */
+    PE_CHANGED_HIDDEN_WEIGHT  /* of probabilities: hidden keys of query found.row have the weight x */
 };
 
 struct pe_number_place {
@@ -52,7 +61,7 @@ struct pe_changed {
     size_t n_order;
     char rule[PE_CHANGED_TEXT], first[PE_CHANGED_TEXT], before[PE_CHANGED_TEXT];
 };
-/* changed.c. false: nothing of it, or it is not asked: of floats, 64 to 65536 of them. */
+/* changed.c. false: nothing of it, or it is not asked: of floats, 64 to 65536 of them; of buckets by distance. */
 bool pe_changed_measure(struct pe_diagnosis *d, struct pe_changed *out);
 
 /* ---- Within measure/ ---- */
@@ -68,10 +77,30 @@ struct pe_numbers {
     bool is_coarse;                   /* … which is more than float32 loses: they are rounded to 16 bits */
     double work;
 };
-/* order.c, values.c, mask.c, input.c. Without memory they note that in d. */
+/* order.c, values.c, along.c, mask.c, input.c, pairs.c, phases.c. Without memory they note that in d. */
 bool pe_changed_order(struct pe_numbers *s, struct pe_changed *out);
 bool pe_changed_values(struct pe_numbers *s, struct pe_changed *out);
 bool pe_changed_input(struct pe_numbers *s, struct pe_changed *out);
+bool pe_changed_along(struct pe_numbers *s, struct pe_changed *out);
 bool pe_changed_mask(struct pe_numbers *s, struct pe_changed *out);
+bool pe_changed_pairs(struct pe_numbers *s, struct pe_changed *out);
+bool pe_changed_phases(struct pe_numbers *s, struct pe_changed *out);
+/* distance.c: of any evidence of a bias or buckets. */
+bool pe_changed_distance(struct pe_diagnosis *d, struct pe_changed *out);
+
+/* terms.c. y ≈ Σ a[k]·x[k], by the normal equations. */
+enum { PE_TERMS_OF_FIT = 8 };
+struct pe_terms {
+    size_t n; /* terms */
+    double squares[PE_TERMS_OF_FIT * PE_TERMS_OF_FIT], products[PE_TERMS_OF_FIT], count;
+};
+void pe_terms_add(struct pe_terms *f, const double *x, double y);
+/* false: the terms are not independent, or there are too few numbers. */
+bool pe_terms_solve(struct pe_terms *f, double *a);
+/* "x[i]-0.5*y[i-1]": writes the terms whose coefficients are not 0. */
+void pe_terms_state(const double *a, const char *const *terms, size_t n, char text[PE_CHANGED_TEXT]);
+/* Cholesky's factor of a [n, n] in its lower triangle; false: it is singular. Then a·x = x, in place. */
+bool pe_factorise(double *a, size_t n);
+void pe_solve(const double *factor, size_t n, double *x);
 
 #endif

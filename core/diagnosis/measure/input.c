@@ -13,23 +13,18 @@
 /* y = a·x + b·q, of the tensor before the rotation. */
 static bool has_input(struct pe_numbers *s, struct pe_changed *out)
 {
-    double xx = 0, xq = 0, qq = 0, xy = 0, qy = 0;
-    for (size_t i = 0; s->input && i < s->n; i++) {
-        double x = s->believed[i], q = s->input[i], y = s->found[i];
-        xx += x * x;
-        xq += x * q;
-        qq += q * q;
-        xy += x * y;
-        qy += q * y;
-    }
-    double det = xx * qq - xq * xq, a = (qq * xy - xq * qy) / det, b = (xx * qy - xq * xy) / det;
-    if (!s->input || !(det > 1e-9 * xx * qq) || fabs(a) < 1e-3)
+    static const char *const terms[] = {"x", "q"};
+    struct pe_terms f = {.n = 2};
+    double a[2];
+    for (size_t i = 0; s->input && i < s->n; i++)
+        pe_terms_add(&f, (const double[]){s->believed[i], s->input[i]}, s->found[i]);
+    if (!s->input || !pe_terms_solve(&f, a) || fabs(a[0]) < 1e-3)
         return false;
     for (size_t i = 0; i < s->n; i++)
-        if (fabs(a * s->believed[i] + b * s->input[i] - s->found[i]) > 4 * s->near)
+        if (fabs(a[0] * s->believed[i] + a[1] * s->input[i] - s->found[i]) > 4 * s->near)
             return false;
     out->change = PE_CHANGED_INPUT;
-    snprintf(out->rule, sizeof out->rule, "%.6g*x%c%.6g*q", a, b < 0 ? '-' : '+', fabs(b));
+    pe_terms_state(a, terms, 2, out->rule);
     return true;
 }
 
@@ -96,35 +91,6 @@ static bool is_changed_before(struct pe_numbers *s, struct pe_changed *out)
 
 /* ---- One matrix ---- */
 
-/* Cholesky's factor of a [n, n] in its lower triangle; false: it is singular. */
-static bool factorise(double *a, size_t n)
-{
-    for (size_t j = 0; j < n; j++)
-        for (size_t i = j; i < n; i++) {
-            double sum = a[i * n + j], own = a[j * n + j];
-            for (size_t k = 0; k < j; k++)
-                sum -= a[i * n + k] * a[j * n + k];
-            if (i == j && !(sum > 1e-9 * own))
-                return false;
-            a[i * n + j] = i == j ? sqrt(sum) : sum / a[j * n + j];
-        }
-    return true;
-}
-
-static void solve(const double *l, size_t n, double *x)
-{
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < i; k++)
-            x[i] -= l[i * n + k] * x[k];
-        x[i] /= l[i * n + i];
-    }
-    for (size_t i = n; i-- > 0;) {
-        for (size_t k = i + 1; k < n; k++)
-            x[i] -= l[k * n + i] * x[k];
-        x[i] /= l[i * n + i];
-    }
-}
-
 /* Column c of every row is the believed row times m [n], by the normal equations. */
 static bool is_map_of(const struct pe_numbers *s, const double *l, size_t c, double *m)
 {
@@ -133,7 +99,7 @@ static bool is_map_of(const struct pe_numbers *s, const double *l, size_t c, dou
     for (size_t row = 0; row < s->n_rows; row++)
         for (size_t k = 0; k < n; k++)
             m[k] += s->believed[row * n + k] * s->found[row * n + c];
-    solve(l, n, m);
+    pe_solve(l, n, m);
     for (size_t row = 0; row < s->n_rows; row++) {
         double y = 0;
         for (size_t k = 0; k < n; k++)
@@ -155,7 +121,7 @@ static bool is_linear(struct pe_numbers *s, struct pe_changed *out)
         for (size_t i = 0; i < n; i++)
             for (size_t j = 0; j <= i; j++)
                 l[i * n + j] += s->believed[row * n + i] * s->believed[row * n + j];
-    bool holds = l && factorise(l, n);
+    bool holds = l && pe_factorise(l, n);
     for (size_t c = 0; holds && c < n; c++)
         holds = !pe_is_cancelled() && is_map_of(s, l, c, m + c * n);
     for (size_t i = 0; holds && i < n; i++)
@@ -173,5 +139,6 @@ static bool is_linear(struct pe_numbers *s, struct pe_changed *out)
 
 bool pe_changed_input(struct pe_numbers *s, struct pe_changed *out)
 {
-    return has_input(s, out) || is_added(s, out) || is_changed_before(s, out) || is_linear(s, out);
+    return has_input(s, out) || is_added(s, out) || is_changed_before(s, out) || pe_changed_pairs(s, out) ||
+           is_linear(s, out);
 }

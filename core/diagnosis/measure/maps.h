@@ -8,7 +8,8 @@
  * bias and cap, and B the believed bias. Of probabilities y is their logarithm, known but for one number of each row.
  */
 struct pe_scores_form {
-    bool is_still[PE_N_OPERANDS], is_tiled;
+    enum pe_side_change sides[PE_N_OPERANDS];
+    bool is_tiled;
     double moved; /* as in struct pe_transforms */
 };
 struct pe_scores {

@@ -45,6 +45,37 @@ static bool read_mask(const struct pe_numbers *s, const struct pe_model *bare, s
     return !pe_is_cancelled();
 }
 
+/* Have the hidden keys of each row of probabilities one weight, and the others the believed ones up to a factor? The
+ * example is the first row that hides two keys. */
+static bool is_hidden_by_number(const struct pe_numbers *s, struct pe_changed *out)
+{
+    bool is_any = false;
+    for (size_t row = 0; row < s->n_rows; row++) {
+        const double *found = s->found + row * s->n_cols, *believed = s->believed + row * s->n_cols;
+        double hidden = (double)NAN, factor = (double)NAN;
+        size_t n_hidden = 0;
+        for (size_t j = 0; j < s->n_cols; j++) {
+            if (believed[j] > 0) {
+                factor = isnan(factor) ? found[j] / believed[j] : factor;
+                if (!(fabs(found[j] - factor * believed[j]) <= 4 * s->near))
+                    return false;
+                continue;
+            }
+            hidden = isnan(hidden) ? found[j] : hidden;
+            if (!(found[j] > 0) || !(fabs(found[j] - hidden) <= 4 * s->near))
+                return false;
+            n_hidden++;
+        }
+        if (n_hidden > 1 && !is_any) {
+            out->x = hidden;
+            out->found.row = row % s->sizes.row;
+            is_any = true;
+        }
+    }
+    out->change = PE_CHANGED_HIDDEN_WEIGHT;
+    return is_any && s->d->evidence.kind == &pe_evidence_probs;
+}
+
 /* "0-3, 8": the keys that a query sees; "[]": none. */
 static void state_keys(const unsigned char *sees, size_t n, char *text)
 {
@@ -149,7 +180,8 @@ bool pe_changed_mask(struct pe_numbers *s, struct pe_changed *out)
     if (m.sees && expected && pe_open_unmasked(d, &edit, &bare)) {
         m.believed = m.sees + m.n_queries * m.n_keys;
         s->near = fmax(0x1p-20, 4 * pe_evidence_noise(&d->evidence)) * d->evidence.largest;
-        holds = bare->has_shape && read_mask(s, bare, &m, expected) && state(&m, out);
+        holds =
+            bare->has_shape && ((read_mask(s, bare, &m, expected) && state(&m, out)) || is_hidden_by_number(s, out));
         s->work += 8 * (double)s->n;
         pe_model_free(bare);
     }

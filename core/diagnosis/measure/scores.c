@@ -1,8 +1,9 @@
 /* Scores: how they follow from queries and keys.
  *
  * Scores are linear in the softmax scale and in the factor of the bias, so both are solved for by least squares, for
- * each form: as believed, with a side that does not turn, with key heads in another order. A cap is one unknown more,
- * for Gauss, Newton and Levenberg. Nothing of a scheme is written here: the columns of the fit are numbers of plans.
+ * each form: as believed, with a side that does not turn or turns the other way, with key heads in another order. A cap
+ * is one unknown more, for Gauss, Newton and Levenberg. Nothing of a scheme is written here: the columns of the fit are
+ * numbers of plans.
  *
  * Where no form fits, the queries may stand elsewhere. Moved on by t positions, a score is a sum over pairs,
  * A·cos(w·t) + B·sin(w·t), so some tens of numbers are compared at every t, and all numbers of the sample at the few
@@ -60,7 +61,8 @@ static bool predict(struct pe_diagnosis *d, const struct pe_edit *edit, const st
     struct pe_edit changed = *edit;
     changed.n_owned = 0;
     for (size_t i = 0; i < PE_N_OPERANDS; i++)
-        changed.transforms.is_still[i] |= form->is_still[i];
+        if (form->sides[i])
+            changed.transforms.sides[i] = form->sides[i];
     changed.transforms.is_tiled |= form->is_tiled;
     changed.transforms.moved = form->moved;
     if (pe_edit_has(d, edit, "softcap"))
@@ -439,8 +441,8 @@ static void fit_shift(struct pe_diagnosis *d, const struct pe_edit *edit, struct
 static bool is_possible(struct pe_diagnosis *d, const struct pe_scores_form *form)
 {
     bool is_rope = pe_same(d->belief.inheritance->scheme->info.name, "rope"),
-         is_still = form->is_still[PE_QUERIES] || form->is_still[PE_KEYS];
-    return (!is_still || is_rope) && (!form->is_tiled || pe_tiled_keys(d));
+         is_other = form->sides[PE_QUERIES] || form->sides[PE_KEYS];
+    return (!is_other || is_rope) && (!form->is_tiled || pe_tiled_keys(d));
 }
 
 /* Bits of a number that is known within some roundings. */
@@ -453,8 +455,13 @@ static double bits_of(const struct numbers *n, double u)
 bool pe_measure_scores(struct pe_diagnosis *d, const struct pe_edit *edit, bool is_first, struct pe_scores *out)
 {
     static const struct pe_scores_form forms[] = {
-        {{false, false}, false, 0}, {{true, false}, false, 0}, {{false, true}, false, 0},
-        {{true, true}, false, 0},   {{false, false}, true, 0},
+        {.sides = {PE_SIDE_AS_IS, PE_SIDE_AS_IS}},
+        {.sides = {PE_SIDE_STILL, PE_SIDE_AS_IS}},
+        {.sides = {PE_SIDE_AS_IS, PE_SIDE_STILL}},
+        {.sides = {PE_SIDE_STILL, PE_SIDE_STILL}},
+        {.is_tiled = true},
+        {.sides = {PE_SIDE_REVERSED, PE_SIDE_AS_IS}},
+        {.sides = {PE_SIDE_AS_IS, PE_SIDE_REVERSED}},
     };
     enum { N_FORMS = sizeof forms / sizeof *forms };
     double u = pe_judge_of(&d->evidence, false).u;

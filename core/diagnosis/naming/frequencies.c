@@ -415,15 +415,15 @@ static struct pe_solved measured_factor(struct pe_diagnosis *d, struct pe_edit *
     return (struct pe_solved){stride / s.x, s.score, fabs(stride / s.x * s.error / s.x)};
 }
 
-/* Linear scaling by any factor but 2 pi, which makes turns of radians (`scaled`). */
+/* Linear scaling by any factor but one that has a name, as 2 pi, which makes turns of radians (`scaled`). */
 static bool fit_linear(struct pe_diagnosis *d, struct pe_edit *edit)
 {
-    const double turn = 0x1.921fb54442d18p+2;
     struct pe_solved s = measured_factor(d, edit);
     double believed = pe_edit_real(d, NULL, "scaling.factor", (double)NAN);
     double error = 4 * s.error + 1e-7 * s.x, factor = pe_shortest_decimal(s.x, error / s.x);
     struct pe_field *fields = pe_edit_room(edit, 2 * sizeof *fields);
-    bool is_factor = factor > 1 + error && factor < 1e6 && fabs(factor - turn) > 1e-5 * turn;
+    bool is_factor =
+        factor > 1 + error && factor < 1e6 && !pe_factor_name(factor, (double)NAN, (double)NAN, fmax(1e-5, s.error));
     if (!fields || s.score < 0.99 || !is_factor || factor == believed)
         return false;
     fields[0] = (struct pe_field){"type", {.kind = PE_STRING, .string = "linear"}};

@@ -150,18 +150,18 @@ static void relate_scale(struct scores *s)
 
 /* ---- The rest ---- */
 
-static const struct pe_fault still[] =
-    {[PE_QUERIES] = {PE_TRANSFORMS({PE_TO_STILL, PE_QUERIES})}, [PE_KEYS] = {PE_TRANSFORMS({PE_TO_STILL, PE_KEYS})}},
+static const struct pe_fault of_side[][PE_N_OPERANDS] =
+    {[PE_SIDE_STILL] = {{PE_TRANSFORMS({PE_TO_STILL, PE_QUERIES})}, {PE_TRANSFORMS({PE_TO_STILL, PE_KEYS})}},
+     [PE_SIDE_REVERSED] = {{PE_TRANSFORMS({PE_TO_REVERSED, PE_QUERIES})}, {PE_TRANSFORMS({PE_TO_REVERSED, PE_KEYS})}}},
                              tiled = {PE_TRANSFORMS({PE_TO_TILED, true})};
 
 static void relate_form(struct scores *s)
 {
     const struct pe_scores_form *form = &s->measured.form;
     double first = pe_position_at(s->d->belief.plan->seq.q, 0);
-    if (form->is_still[PE_QUERIES])
-        add(s, &still[PE_QUERIES]);
-    if (form->is_still[PE_KEYS])
-        add(s, &still[PE_KEYS]);
+    for (size_t i = 0; i < PE_N_OPERANDS; i++)
+        if (form->sides[i])
+            add(s, &of_side[form->sides[i]][i]);
     if (form->is_tiled)
         add(s, &tiled);
     struct pe_named *moved = form->moved != 0 ? add_named(s, &of_place, first + form->moved, first, NULL) : NULL;

@@ -35,6 +35,7 @@ struct slopes {
     size_t n_heads, n;
     double bias_max, error; /* error: of what is found, as a share */
     bool has_list;          /* the configuration lists slopes of its own */
+    bool is_permuted;       /* each head has the slope of another one, and none twice */
     double found[PE_HEADS_MAX], right[PE_HEADS_MAX], paper[PE_HEADS_MAX], sorted[PE_HEADS_MAX], rule[PE_HEADS_MAX];
 };
 
@@ -73,6 +74,15 @@ static int falling(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
+/* Are two lists equal but for roundings? A head of which nothing is known has any slope. */
+static bool are_near(const struct slopes *s, const double *found, const double *list)
+{
+    for (size_t h = 0; h < s->n_heads; h++)
+        if (fabs(found[h] - list[h]) > 8 * s->error * fabs(list[h]))
+            return false;
+    return true;
+}
+
 static bool open_slopes(struct slopes *s, struct pe_diagnosis *d, const struct pe_edit *edit)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
@@ -91,6 +101,9 @@ static bool open_slopes(struct slopes *s, struct pe_diagnosis *d, const struct p
         s->found[h] *= s->right[h];
     memcpy(s->sorted, s->right, s->n_heads * sizeof *s->sorted);
     qsort(s->sorted, s->n_heads, sizeof *s->sorted, falling);
+    memcpy(s->rule, s->found, s->n_heads * sizeof *s->rule);
+    qsort(s->rule, s->n_heads, sizeof *s->rule, falling);
+    s->is_permuted = are_near(s, s->rule, s->sorted);
     return !isnan(s->error);
 }
 
@@ -118,6 +131,14 @@ static double plain(const struct slopes *s, size_t h) { return power(s, h + 1); 
 static double later(const struct slopes *s, size_t h) { return power(s, h + 2); } /* counted from 1 twice */
 static double halved(const struct slopes *s, size_t h) { return h < s->n ? s->right[h] : s->right[h - s->n] / 2; }
 static double rounded(const struct slopes *s, size_t h) { return pe_round_to(PE_BF16, s->right[h]); }
+static double of_one_head(const struct slopes *s, size_t h) { return (void)h, s->right[0]; }
+static double permuted(const struct slopes *s, size_t h)
+{
+    double nearest = 0;
+    for (size_t i = 0; s->is_permuted && i < s->n_heads; i++)
+        nearest = fabs(s->right[i] - s->found[h]) < fabs(nearest - s->found[h]) ? s->right[i] : nearest;
+    return nearest;
+}
 static double measured(const struct slopes *s, size_t h) { return pe_shortest_decimal(s->found[h], s->error); }
 
 /* ---- The table ---- */
@@ -157,17 +178,10 @@ static const struct row {
      {&pe_fault_slopes_other, 1, NULL,
       "Every head has the next head's slope: the slopes are 2^(-bias_max·(h+2)/H), h counted from 0."}},
     {rounded, {&pe_fault_slopes_other, 1, NULL, "The slopes were rounded to bfloat16."}},
+    {of_one_head, {&pe_fault_slopes_other, 1, NULL, "Every head has the slope of the first one."}},
+    {permuted, {&pe_fault_slopes_order, 2, NULL, NULL}},
     {measured, {&pe_fault_slopes_other, 3, NULL, NULL}},
 };
-
-/* Are two lists equal but for roundings? A head of which nothing is known has any slope. */
-static bool are_near(const struct slopes *s, const double *found, const double *list)
-{
-    for (size_t h = 0; h < s->n_heads; h++)
-        if (fabs(found[h] - list[h]) > 8 * s->error * fabs(list[h]))
-            return false;
-    return true;
-}
 
 static bool set_slopes(struct pe_diagnosis *d, const struct pe_named *named, struct pe_edit *edit)
 {

@@ -81,6 +81,12 @@ static void add_step(const struct pe_diagnosis *d, enum pe_lang lang, const stru
                  scale, divisor);
 }
 
+/* "pi/180"; NULL: a factor without a name. */
+static const char *name_of_factor(const struct pe_named *named)
+{
+    return pe_factor_name(named->related.found, (double)NAN, (double)NAN, 1e-6);
+}
+
 /* Which segment the first row is of that is another one. */
 static void add_segment(const struct pe_diagnosis *d, enum pe_lang lang, const struct pe_named *named, char *text,
                         size_t room)
@@ -109,6 +115,9 @@ static void write_sentence(const struct pe_diagnosis *d, enum pe_lang lang, cons
     }
     if (is_factor)
         add_step(d, lang, named, text, room);
+    size_t used = strlen(text);
+    if (is_factor && name_of_factor(named) && used + 1 < room)
+        snprintf(text + used, room - used, pe_text_in(lang, " It is %s."), name_of_factor(named));
     if (strstr(named->relation->text, "{row}"))
         add_segment(d, lang, named, text, room);
 }
@@ -152,7 +161,7 @@ void pe_named_put(struct pe_diagnosis *d, const struct pe_named *named, struct p
         pe_put_integer(node, "row", (int64_t)r->row);
     if (named->n_axes > 1)
         pe_put_integers(node, "axes", axes, n);
-    pe_put_string_or_null(node, "meaning", is_ratio ? ratio : NULL);
+    pe_put_string_or_null(node, "meaning", is_ratio ? ratio : is_factor ? name_of_factor(named) : NULL);
     pe_put_details(node, d->request->lang, texts);
 }
 

@@ -158,6 +158,12 @@ const struct pe_member pe_finding_members[] = {
     {.name = "cure",
      .types = "object|null",
      .summary = "lines of Python that mend it, torch and numpy (null: there are none); null: there is no short one"},
+    {.name = "derive",
+     .types = "array",
+     .items = "string",
+     .summary = "of the first finding: two addresses of /derive, why the first number that differs is what the belief "
+                "gives, and why it is what was found",
+     .is_optional = true},
     {.name = NULL},
 };
 
@@ -305,7 +311,7 @@ static void finish_finding(struct pe_diagnosis *d, struct pe_node *node, enum pe
 {
     if (!pe_node_find(node, "found") && !pe_node_child(node, "found"))
         pe_put_null(node, "found");
-    if (!pe_node_child(node, "believed"))
+    if (!pe_node_find(node, "believed") && !pe_node_child(node, "believed"))
         pe_put_string_or_null(node, "believed", believed);
     pe_put_null(node, "meaning");
     pe_put_detail(node, d->request->lang, pe_fault_of(role)->info.details[sentence]);
@@ -447,10 +453,11 @@ static void put_changed(const struct pe_diagnosis *d, const struct pe_changed *c
         pe_put_string(found, "first", changed->first);
     if (changed->x != 0)
         pe_answer_put_number(found, "value", pe_answer_shortest(d->evidence.dtype, changed->x));
-    if (*changed->before) {
+    if (changed->change == PE_CHANGED_MASK || changed->change == PE_CHANGED_KEYS ||
+        changed->change == PE_CHANGED_HIDDEN_WEIGHT)
         pe_put_integer(found, "query", (int64_t)changed->found.row);
+    if (*changed->before)
         pe_put_string(node, "believed", changed->before);
-    }
     if (changed->change == PE_CHANGED_REORDERED) {
         put_place(d, &changed->found, found);
         put_place(d, &changed->believed, pe_put_object(node, "believed"));
@@ -554,8 +561,11 @@ static void put_explained(struct pe_diagnosis *d, const struct pe_candidate *c, 
     if (!is_given)
         put_identified(d, c, list);
     for (unsigned i = 0; is_given && i < c->explanation.h.n; i++)
-        if (pe_fault_row(c->explanation.h.fault[i])->role != PE_ROLE_NARROW_ANGLES)
-            put_fault(d, c, i, list);
+        if (pe_fault_row(c->explanation.h.fault[i])->role != PE_ROLE_NARROW_ANGLES) {
+            struct pe_node *node = put_fault(d, c, i, list);
+            if (i == 0)
+                pe_answer_derive(d, c, node);
+        }
     if (has_angles)
         put_angles(d, c, list);
     if (has_coordinates)

@@ -287,6 +287,9 @@ void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struc
 /* What a candidate changes, in words: detail and detail_zh of its faults. */
 void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
 
+/* derived.c: the member derive of a finding, where both numbers have a derivation. */
+void pe_answer_derive(const struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
+
 /* findings.c: a value; null in place of a long list. */
 void pe_answer_value(struct pe_node *node, const char *name, const struct pe_value *value);
 /* findings.c: the sentence of a finding that has its two values, or a shorter one. */

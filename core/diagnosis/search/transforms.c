@@ -45,8 +45,9 @@ static void put_map_changes(struct pe_node *list, const struct pe_transforms *t)
 {
     static const char *const biases[] = {NULL, "missing", "before_scale", "twice", "unsigned"};
     for (size_t i = 0; i < PE_N_OPERANDS; i++)
-        if (t->is_still[i])
-            pe_put_string(put_transform(list, "not_rotated"), "of", pe_operand_names[i]);
+        if (t->sides[i])
+            pe_put_string(put_transform(list, t->sides[i] == PE_SIDE_STILL ? "not_rotated" : "reversed"), "of",
+                          pe_operand_names[i]);
     if (t->moved != 0)
         pe_put_real(put_transform(list, "moved"), "by", t->moved);
     if (t->is_tiled)

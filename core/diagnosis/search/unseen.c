@@ -35,7 +35,7 @@ static bool are_transformed(const struct pe_transforms *t)
 {
     return t->channels.order || t->recipe || t->sinusoid || t->inverted || t->sin_cos_swapped || t->negated ||
            t->transposed || !isnan(t->wrapped_from) || t->scaled != 1 || !isnan(t->mask_value) || t->n_axes ||
-           t->scaling_behind || t->bias || t->stage || t->is_still[PE_QUERIES] || t->is_still[PE_KEYS] || t->is_tiled ||
+           t->scaling_behind || t->bias || t->stage || t->sides[PE_QUERIES] || t->sides[PE_KEYS] || t->is_tiled ||
            t->moved != 0 || t->kernel.kind || t->mirrored || t->turn;
 }
 

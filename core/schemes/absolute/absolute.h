@@ -48,6 +48,8 @@ struct pe_recurrence {
 enum pe_status pe_recurrence_open(struct pe_plan *plan, const struct pe_network_form *form, struct pe_steps steps,
                                   double evaluations, struct pe_failure *err);
 void pe_recurrence_drop(struct pe_plan *plan);
+/* Row k, in new memory: [dim], followed by the scratch of a step. The caller frees it; NULL: no memory. */
+double *pe_recurrence_row(const struct pe_plan *plan, uint64_t k);
 void pe_recurrence_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
                         const struct pe_block *block, void *dst);
 

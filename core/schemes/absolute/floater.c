@@ -7,6 +7,8 @@
  * rk4: Kutta's 3/8 rule, not the classic tableau; they differ by about 1e-8 here. */
 #include "core/schemes/absolute/absolute.h"
 
+#include <stdlib.h>
+
 enum method { RK4_38, RK4, MIDPOINT, EULER };
 
 struct floater {
@@ -144,16 +146,73 @@ static const struct {
     int n_slopes;
 } methods[] = {[RK4_38] = {rk4_38, 4}, [RK4] = {rk4, 4}, [MIDPOINT] = {midpoint, 2}, [EULER] = {euler, 1}};
 
+static struct work work_in(double *scratch, size_t n)
+{
+    return (struct work){{scratch, scratch + n, scratch + 2 * n, scratch + 3 * n}, scratch + 4 * n, scratch + 5 * n};
+}
+
+/* When substep i of row k begins. */
+static double time_of(const struct tables *f, uint64_t k, int64_t i) { return (double)k * f->dt + (double)i * f->s; }
+
+static void substep(const struct tables *f, const struct work *w, double t, double *row)
+{
+    methods[f->method].go(f, w, t, row);
+    for (size_t j = 0; f->recurrence.rounds && j < f->recurrence.dim; j++)
+        row[j] = (double)(float)row[j];
+}
+
 static void step(const void *context, uint64_t k, double *row, double *scratch)
 {
     const struct tables *f = context;
-    size_t n = f->recurrence.dim;
-    struct work w = {{scratch, scratch + n, scratch + 2 * n, scratch + 3 * n}, scratch + 4 * n, scratch + 5 * n};
-    for (int64_t i = 0; i < f->substeps && !pe_is_cancelled(); i++) {
-        methods[f->method].go(f, &w, (double)k * f->dt + (double)i * f->s, row);
-        for (size_t j = 0; f->recurrence.rounds && j < n; j++)
-            row[j] = (double)(float)row[j];
-    }
+    struct work w = work_in(scratch, f->recurrence.dim);
+    for (int64_t i = 0; i < f->substeps && !pe_is_cancelled(); i++)
+        substep(f, &w, time_of(f, k, i), row);
+}
+
+/* ---- One number ---- */
+
+/* The last substep of the solver before this row. */
+static void state_substep(const struct tables *f, uint64_t k, uint64_t column, double *row, struct pe_derivation *d)
+{
+    static const char *const symbols[] = {"k1", "k2", "k3", "k4"};
+    static const char *const texts[] = {[RK4_38] = "y + s·(k1 + 3·k2 + 3·k3 + k4)/8",
+                                        [RK4] = "y + s·(k1 + 2·k2 + 2·k3 + k4)/6",
+                                        [MIDPOINT] = "y + s·k2",
+                                        [EULER] = "y + s·k1"};
+    struct work w = work_in(row + f->recurrence.dim, f->recurrence.dim);
+    double t = time_of(f, k - 1, f->substeps - 1);
+    for (int64_t i = 0; i + 1 < f->substeps; i++)
+        substep(f, &w, time_of(f, k - 1, i), row);
+    pe_derived(d, "s", dd(f->s), "dt/substeps = %s/%lld", pe_shown(f->dt).text, (long long)f->substeps);
+    pe_derived_says(d, "one step of the solver (%s)", method_words[f->method]);
+    pe_derived(d, "t", dd(t), "%llu·dt + %lld·s", (unsigned long long)(k - 1), (long long)f->substeps - 1);
+    pe_derived_says(d, "the time of the last step before this row");
+    pe_derived(d, "y", dd(row[column]), "%s", "");
+    pe_derived_says(d, "the trajectory there, integrated from p0 in %llu steps",
+                    (unsigned long long)k * (unsigned long long)f->substeps - 1);
+    substep(f, &w, t, row);
+    for (int i = 0; i < methods[f->method].n_slopes; i++)
+        pe_derived(d, symbols[i], dd(w.k[i][column]), i ? "h(…)[%llu]" : "h(t, y)[%llu]", (unsigned long long)column);
+    pe_derived_says(d, "slopes: what the network computes from the whole row and the time");
+    pe_derived(d, "x", dd(row[column]), "%s", texts[f->method]);
+}
+
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    uint64_t k = (uint64_t)pe_position_at(plan->seq.k, at->row);
+    double *row = pe_recurrence_row(plan, k - (k > 0));
+    (void)id;
+    if (!row)
+        return pe_no_memory(err);
+    d->is_looked_up = true;
+    if (k == 0) {
+        pe_derived(d, "x", dd(row[at->col]), "p0[%llu]", (unsigned long long)at->col);
+        pe_derived_says(d, "row 0 is given");
+    } else
+        state_substep(plan->tables, k, at->col, row, d);
+    free(row);
+    return PE_OK;
 }
 
 /* ---- The plan ---- */
@@ -235,4 +294,5 @@ const struct pe_scheme pe_scheme_floater = {
     .plan = floater_plan,
     .drop = pe_recurrence_drop,
     .fill = pe_recurrence_fill,
+    .derive = derive,
 };

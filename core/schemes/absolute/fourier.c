@@ -418,9 +418,10 @@ static void fourier_drop(struct pe_plan *plan)
 
 /* ---- Waves ---- */
 
+static const struct pe_dd pi = {0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53};
+
 static struct pe_dd frequency(const struct features *t, const struct feature *f, bool float32)
 {
-    static const struct pe_dd pi = {0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53};
     struct pe_dd w = dd_div(dd(f->numerator), dd(f->denominator));
     if (f->quarter == PE_LINEAR)
         return w;
@@ -505,6 +506,80 @@ static void fourier_fill(const struct pe_plan *plan, const struct pe_output *out
     }
 }
 
+/* ---- One number ---- */
+
+/* θ = 2π·Σ b[row, a]·x[a], in the order of the authors' code. */
+static struct pe_dd state_direction(const struct pe_plan *plan, const struct feature *f, uint64_t i,
+                                    struct pe_derivation *d)
+{
+    static const char *const symbols[PE_AXES_MAX] = {"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"};
+    const struct features *t = plan->tables;
+    struct pe_dd sum = dd(0), turn = pe_derived_round(d, PE_F32, dd_mul_d(pi, 2));
+    for (unsigned a = 0; a < plan->seq.n_axes; a++) {
+        double x = pe_position_at(&plan->seq.k[a], i), b = t->four[f->row * plan->seq.n_axes + a] / 4;
+        struct pe_dd at = pe_derived_round(d, PE_F32, dd_mul(turn, pe_derived_round(d, PE_F32, dd(x))));
+        at = pe_derived_round(d, PE_F32, dd_mul(at, pe_derived_round(d, PE_F32, dd(b))));
+        at = pe_derived(d, symbols[a], at, "2π·x[%u]·b[%zu, %u] = 2π·%s·%s", a, f->row, a, pe_shown(x).text,
+                        pe_shown(b).text);
+        sum = pe_derived_round(d, PE_F32, dd_add(sum, at));
+    }
+    return pe_derived(d, "θ", sum, "Σ");
+}
+
+/* θ = w·p, where a style that spreads the axis has counted p from its middle and put the step into w. */
+static struct pe_dd state_band(const struct pe_plan *plan, const struct feature *f, double p, struct pe_derivation *d)
+{
+    const struct fourier *c = plan->config;
+    const struct features *t = plan->tables;
+    double n = (double)(plan->seq.n_grid ? plan->seq.grid[f->axis] : plan->seq.k->n);
+    bool is_spread = c->style == PERCEIVER && !plan->sequence.positions.n && n > 1;
+    struct pe_dd w = dd_div(dd(f->numerator), dd(f->denominator));
+    if (is_spread) {
+        pe_derived(d, "x", pe_derived_round(d, PE_F32, dd_div(dd(2 * p), dd(n - 1))), "2·p/(n − 1) = 2·%s/%s",
+                   pe_shown(p).text, pe_shown(n - 1).text);
+        pe_derived_says(d, "the index from the middle, %s, spread over [−1, 1]", pe_shown(p).text);
+    }
+    struct pe_dd band = is_spread ? dd_div(dd_mul_d(w, n - 1), dd(2)) : w;
+    pe_derived(d, "f", pe_derived_round(d, PE_F32, band), "%s", "");
+    pe_derived_says(d, "the frequency of this column");
+    w = pe_derived_round(d, PE_F32, t->times_pi ? dd_mul(w, pi) : w);
+    if (is_spread)
+        w = pe_derived(d, "w", w, "2·π·f/(n − 1)");
+    else if (t->times_pi)
+        w = pe_derived(d, "w", w, "π·f");
+    return pe_derived(d, "θ", pe_derived_angle(d, dd(p), w, 0), "%s·%s", pe_shown(p).text, d->at[d->n - 1].symbol);
+}
+
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct features *t = plan->tables;
+    const struct feature *f = &t->features[at->col];
+    double p = pe_position_at(&plan->seq.k[f->axis], at->row);
+    (void)id;
+    enum pe_rungs rungs = pe_recipes[d->recipe].rungs;
+    if (rungs == PE_RUNGS_DIVISOR || rungs == PE_RUNGS_PRODUCT)
+        return pe_fail(err, "/recipe", "recipe %s is of a ladder of frequencies, and fourier has none",
+                       pe_recipes[d->recipe].name);
+    if (f->quarter == PE_LINEAR) {
+        pe_derived(d, "x", pe_derived_round(d, PE_F32, dd_div(dd_two_prod(p, f->numerator), dd(f->denominator))),
+                   "%s·%s/%s", pe_shown(p).text, pe_shown(f->numerator).text, pe_shown(f->denominator).text);
+        pe_derived_says(d, "the coordinate itself, of axis %u", f->axis);
+        return PE_OK;
+    }
+    pe_derived_case(d, "%llu → %s", (unsigned long long)at->col, f->quarter ? "cos" : "sin");
+    if (t->four)
+        pe_derived_says(
+            d, f->quarter ? "the column has the cosine of direction %zu" : "the column has the sine of direction %zu",
+            f->row);
+    else
+        pe_derived_says(d, f->quarter ? "the column has a cosine of axis %u" : "the column has a sine of axis %u",
+                        f->axis);
+    struct pe_dd angle = t->four ? state_direction(plan, f, at->row, d) : state_band(plan, f, p, d);
+    pe_derived(d, f->quarter ? "cos θ" : "sin θ", pe_derived_sine(d, angle, f->quarter), "%s", "");
+    return PE_OK;
+}
+
 static const struct pe_formula_line formula[] = {
     {"I = { A if style is nerf and include_input or style is perceiver and concat_pos; 0 }",
      "the number of channels that are the coordinates themselves"},
@@ -551,4 +626,5 @@ const struct pe_scheme pe_scheme_fourier = {
     .width = width,
     .columns = columns,
     .fill = fourier_fill,
+    .derive = derive,
 };

@@ -7,7 +7,7 @@
  *                     + window_table[y mod h', x mod w', j]             resized to a grid of one, two or three axes
  *
  * A table ends, which is what a learned encoding cannot do without: a position beyond it is refused, or treated as the
- * request chooses (clamp, wrap, zero, stretch), which libraries do without a word.
+ * request chooses (clamp, wrap, zero, stretch, rows of the seed), which libraries do without a word.
  *
  * Resizing is separable, so its weights are prepared once for each axis (core/numeric/resample.c), and a row of the
  * result reads at most four rows of each axis, but where the grid shrinks with antialias. Sums run over the taps of the
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum policy { ERROR, CLAMP, WRAP, ZERO, STRETCH };
+enum policy { ERROR, CLAMP, WRAP, ZERO, STRETCH, SEEDED };
 enum { TABLE, ROW_TABLE, COL_TABLE, WINDOW }; /* inputs */
 enum { TILE = 1024 };                         /* columns at a time */
 enum { AXES_MAX = 3 };                        /* of a table that is resized */
@@ -45,8 +45,13 @@ struct tables {
     double stretch;                         /* interpolate: place in the table = row_offset + position · stretch */
 };
 
-static const char *const policies[] = {
-    [ERROR] = "error", [CLAMP] = "clamp", [WRAP] = "wrap", [ZERO] = "zero", [STRETCH] = "interpolate", NULL};
+static const char *const policies[] = {[ERROR] = "error",
+                                       [CLAMP] = "clamp",
+                                       [WRAP] = "wrap",
+                                       [ZERO] = "zero",
+                                       [STRETCH] = "interpolate",
+                                       [SEEDED] = "seeded",
+                                       NULL};
 
 static const struct pe_param params[] = {
     PE_P_INT(learned, dim, 512, 1, PE_DIM_MAX, "width", "channels of the encoding; if a table is sent, its own",
@@ -59,7 +64,8 @@ static const struct pe_param params[] = {
     PE_P_WORD(
         learned, out_of_range, policies, "outside the table",
         "for a position without a row. error; clamp: the first or last row; wrap: modulo the number of rows; zero; "
-        "interpolate: stretch the table so that its last row is at the largest position, and interpolate between rows"),
+        "interpolate: stretch the table so that its last row is at the largest position, and interpolate between rows; "
+        "seeded: the row that a table of `seed` and `std` has there"),
     {.name = "interpolate",
      .type = PE_T_WORD,
      .offset = PE_OFFSET(learned, interpolate, int),
@@ -114,14 +120,6 @@ static const struct pe_input_row inputs[] = {
 
 /* ---- Which rows are needed ---- */
 
-static double smallest(const struct pe_positions *p)
-{
-    double least = pe_position_at(p, 0);
-    for (uint64_t i = 1; p->list && i < pe_positions_count(p); i++)
-        least = fmin(least, pe_position_at(p, i));
-    return least;
-}
-
 static enum pe_status fail_row(const struct learned *c, const char *tensor, double id, double rows,
                                struct pe_failure *err)
 {
@@ -129,7 +127,7 @@ static enum pe_status fail_row(const struct learned *c, const char *tensor, doub
     strncat(pointer, tensor, sizeof pointer - 2);
     return pe_fail(err, pointer,
                    "%s has %.0f rows, position %s%s needs row %s; send a longer table, or choose out_of_range: "
-                   "clamp, wrap, zero, interpolate",
+                   "clamp, wrap, zero, interpolate, seeded",
                    tensor, rows, pe_shown(id - (double)c->row_offset).text,
                    c->row_offset ? pe_text(" with row_offset") : "", pe_shown(id).text);
 }
@@ -147,12 +145,15 @@ static enum pe_status check_whole(const struct learned *c, const struct pe_posit
 static enum pe_status check_rows(const struct learned *c, const struct pe_positions *p, const char *tensor, double rows,
                                  struct pe_failure *err)
 {
-    double first = smallest(p) + (double)c->row_offset, last = pe_positions_last(p) + (double)c->row_offset;
+    double least = pe_position_at(p, 0);
+    for (uint64_t i = 1; p->list && i < pe_positions_count(p); i++)
+        least = fmin(least, pe_position_at(p, i));
+    double first = least + (double)c->row_offset, last = pe_positions_last(p) + (double)c->row_offset;
     enum pe_status status = check_whole(c, p, err);
     if (status)
         return status;
-    bool below = c->out_of_range == ERROR || c->out_of_range == STRETCH; /* no rows before the first */
-    if (below && first < 0)
+    bool has_none = c->out_of_range == ERROR || c->out_of_range == STRETCH || c->out_of_range == SEEDED;
+    if (has_none && first < 0) /* no row before the first */
         return fail_row(c, tensor, first, rows, err);
     if (c->out_of_range == STRETCH && (double)c->row_offset > rows - 1)
         return fail_row(c, tensor, (double)c->row_offset, rows, err);
@@ -171,6 +172,22 @@ static enum pe_status need_rows(struct pe_plan *plan, size_t id, uint64_t rows, 
 {
     uint64_t shape[2] = {pe_weights_sent(plan, id) ? pe_weights_axis(plan, id, 0) : rows, width};
     return pe_weights_need_shape(plan, id, shape, 2, err);
+}
+
+/* Rows beyond a table that is sent are those of a table of its name that the seed makes: its stream of numbers goes on.
+ * The hash of a tensor that is sent is otherwise 0. */
+static enum pe_status open_stream(struct pe_plan *plan, size_t id, struct pe_failure *err)
+{
+    const struct learned *c = plan->config;
+    struct pe_weights *w = &plan->weights[id];
+    if (c->out_of_range != SEEDED || w->is_seeded)
+        return PE_OK;
+    if (c->seed == PE_UNSET_INT)
+        return pe_fail(err, "/seed", "out_of_range seeded draws the rows that %s lacks; give seed", inputs[id].name);
+    w->hash = pe_seed_hash(c->seed, inputs[id].name);
+    w->std = c->std;
+    plan->pace = PE_SLOW;
+    return PE_OK;
 }
 
 static uint64_t rows_there(const struct pe_plan *plan, size_t id) { return plan->weights[id].tensor.shape[0]; }
@@ -471,8 +488,22 @@ static bool count_on(uint64_t *at, const uint64_t *most, unsigned n)
     return false;
 }
 
-static void resize(const struct pe_plan *plan, const uint64_t *place, uint64_t col, size_t n, double *out)
+/* The place in the grid of a row behind the prefix. */
+static void cell_of(const struct pe_plan *plan, uint64_t i, uint64_t *place)
 {
+    for (unsigned a = 0; a < plan->seq.n_grid; a++)
+        place[a] = (uint64_t)pe_position_at(&plan->seq.k[a], i);
+}
+
+static void resized_row(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t n, double *out)
+{
+    uint64_t n_prefix = (uint64_t)((const struct learned *)plan->config)->num_prefix, place[AXES_MAX];
+    if (i < n_prefix) {
+        memset(out, 0, n * sizeof *out);
+        add_row(plan, TABLE, i, 1, col, n, out);
+        return;
+    }
+    cell_of(plan, i - n_prefix, place);
     const struct learned *c = plan->config;
     const struct tables *s = plan->tables;
     uint64_t tap[AXES_MAX] = {0}, n_taps[AXES_MAX];
@@ -492,25 +523,6 @@ static void resize(const struct pe_plan *plan, const uint64_t *place, uint64_t c
     } while (count_on(tap, n_taps, plan->seq.n_grid));
     if (s->window[0])
         add_row(plan, WINDOW, place[0] % s->window[0] * s->window[1] + place[1] % s->window[1], 1, col, n, out);
-}
-
-/* The place in the grid of a row behind the prefix. */
-static void cell_of(const struct pe_plan *plan, uint64_t i, uint64_t *place)
-{
-    for (unsigned a = 0; a < plan->seq.n_grid; a++)
-        place[a] = (uint64_t)pe_position_at(&plan->seq.k[a], i);
-}
-
-static void resized_row(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t n, double *out)
-{
-    uint64_t n_prefix = (uint64_t)((const struct learned *)plan->config)->num_prefix, place[AXES_MAX];
-    if (i < n_prefix) {
-        memset(out, 0, n * sizeof *out);
-        add_row(plan, TABLE, i, 1, col, n, out);
-        return;
-    }
-    cell_of(plan, i - n_prefix, place);
-    resize(plan, place, col, n, out);
 }
 
 /* ---- What float32 loses ----
@@ -611,6 +623,8 @@ static enum pe_status plan_lookup(struct pe_plan *plan, struct tables *s, struct
                        (long long)c->row_offset, (unsigned long long)rows_for(c, p) - 1);
     if (!status)
         status = need_rows(plan, TABLE, rows_for(c, p), (uint64_t)c->dim, err);
+    if (!status)
+        status = open_stream(plan, TABLE, err);
     if (status)
         return status;
     plan->seq.k[0] = *p;
@@ -637,12 +651,13 @@ static enum pe_status plan_split(struct pe_plan *plan, struct pe_failure *err)
                        (long long)c->dim);
     for (size_t a = 0; a < 2; a++)
         if (need_rows(plan, ROW_TABLE + a, rows_for(c, &plan->seq.k[a]), (uint64_t)c->dim / 2, err) ||
+            open_stream(plan, ROW_TABLE + a, err) ||
             check_rows(c, &plan->seq.k[a], inputs[ROW_TABLE + a].name, (double)rows_there(plan, ROW_TABLE + a), err))
             return err->status;
     if (c->out_of_range == STRETCH)
         return pe_fail(err, "/out_of_range",
                        "out_of_range interpolate is not used with row_table and col_table; "
-                       "allowed: error, clamp, wrap, zero");
+                       "allowed: error, clamp, wrap, zero, seeded");
     pe_absolute_prefer_channels_first(plan);
     return PE_OK;
 }
@@ -710,6 +725,12 @@ static void look_up(const struct pe_plan *plan, size_t id, double row, uint64_t 
         row = fmin(fmax(row, 0), rows - 1);
     else if (c->out_of_range == WRAP)
         row -= floor(row / rows) * rows;
+    const struct pe_weights *w = &plan->weights[id];
+    if (c->out_of_range == SEEDED && row >= rows) {
+        for (size_t j = 0; j < n; j++)
+            out[j] = (double)(float)(w->std * pe_seed_normal(w->hash, (uint64_t)row * t->shape[1] + col + j));
+        return;
+    }
     if (row < 0 || row >= rows)
         memset(out, 0, n * sizeof *out);
     else
@@ -914,7 +935,7 @@ static const struct pe_formula_line formula[] = {
      "what becomes of a row outside the table; error refuses it"},
     {"f = i' - floor(i')", "its place between two rows"},
     {"PE[p, j] = { 0 if i' < 0 or i' >= rows; (1 - f)*table[floor(i'), j] + f*table[ceil(i'), j] }",
-     "the learned row is looked up; zero has no row outside the table"},
+     "the learned row is looked up; zero has no row outside the table, seeded draws it"},
     {"E[j] = { col_table[x[1], j] if j < dim/2; row_table[x[0], j - dim/2] }",
      "on a grid with two tables (DETR): half of the channels for the column, half for the row"},
     {NULL, NULL},

@@ -29,6 +29,15 @@ static void none_fill(const struct pe_plan *plan, const struct pe_output *output
     memset(dst, 0, b->n_rows * b->n_cols * pe_dtype_size(output->dtype));
 }
 
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    (void)plan, (void)id, (void)at, (void)err;
+    pe_derived(d, "x", dd(0), "0");
+    pe_derived_says(d, "no position is encoded: every number is 0");
+    return PE_OK;
+}
+
 static const struct pe_formula_line formula[] = {
     {"PE[p, j] = 0", "every row is zero: no information on positions"},
     {NULL, NULL},
@@ -51,4 +60,5 @@ const struct pe_scheme pe_scheme_none = {
     .config_bytes = sizeof(struct none),
     .is_neutral = true,
     .fill = none_fill,
+    .derive = derive,
 };

@@ -5,6 +5,8 @@
  *     f(p) = W_L·act(… act(W_1·p + b_1) …) + b_L */
 #include "core/schemes/absolute/absolute.h"
 
+#include <stdlib.h>
+
 struct recursive {
     int64_t dim, hidden;
     int activation;
@@ -93,16 +95,49 @@ static enum pe_status fix_hidden(struct pe_plan *plan, size_t n_layers, struct p
     return PE_OK;
 }
 
+/* The next row's number, from what the network gives for it. */
+static double next_of(const struct tables *t, double before, double y)
+{
+    double next = t->residual ? before + y : y;
+    return t->recurrence.rounds ? (double)(float)next : next;
+}
+
 /* row = f(row), or row + f(row) */
 static void step(const void *context, uint64_t k, double *row, double *scratch)
 {
     const struct tables *t = context;
     (void)k;
     pe_network_apply(t->recurrence.network, 0, row, scratch, scratch + t->recurrence.dim);
-    for (size_t j = 0; j < t->recurrence.dim; j++) {
-        double next = t->residual ? row[j] + scratch[j] : scratch[j];
-        row[j] = t->recurrence.rounds ? (double)(float)next : next;
+    for (size_t j = 0; j < t->recurrence.dim; j++)
+        row[j] = next_of(t, row[j], scratch[j]);
+}
+
+/* The step that gives this row, from the row before it. */
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct tables *t = plan->tables;
+    uint64_t k = (uint64_t)pe_position_at(plan->seq.k, at->row), j = at->col;
+    unsigned long long before = k - (k > 0), column = j;
+    double *row = pe_recurrence_row(plan, before);
+    (void)id;
+    if (!row)
+        return pe_no_memory(err);
+    double *y = row + t->recurrence.dim;
+    d->is_looked_up = true;
+    if (k == 0) {
+        pe_derived(d, "x", dd(row[j]), "p0[%llu]", column);
+        pe_derived_says(d, "row 0 is given");
+    } else {
+        pe_network_apply(t->recurrence.network, 0, row, y, y + t->recurrence.dim);
+        pe_derived(d, "r", dd(row[j]), "PE[%llu, %llu]", before, column);
+        pe_derived_says(d, "the row before, itself computed from the one before it: %llu steps from p0", before);
+        pe_derived(d, "y", dd(y[j]), "f(PE[%llu])[%llu]", before, column);
+        pe_derived_says(d, "what the network computes from that whole row");
+        pe_derived(d, "x", dd(next_of(t, row[j], y[j])), t->residual ? "r + y" : "y");
     }
+    free(row);
+    return PE_OK;
 }
 
 static void recursive_cost(const struct pe_plan *p, struct pe_cost *cost)
@@ -180,4 +215,5 @@ const struct pe_scheme pe_scheme_recursive = {
     .plan = recursive_plan,
     .drop = pe_recurrence_drop,
     .fill = pe_recurrence_fill,
+    .derive = derive,
 };

@@ -674,30 +674,6 @@ static bool find_column(const struct tables *t, size_t column, const struct bloc
     return false;
 }
 
-static struct pe_dd state_frequency(const struct block *b, size_t i, struct pe_derivation *d)
-{
-    enum pe_rungs rungs = pe_recipes[d->recipe].rungs;
-    struct pe_dd log_base = pe_dd_log(dd(b->base)), e = dd_div(dd(-(double)i), dd(b->denominator)), w;
-    struct pe_shown exponent = pe_brief(e, 10), base = pe_shown(b->base);
-    double width = 2 * b->denominator;
-    if (rungs == PE_RUNGS_DIVISOR)
-        return pe_derived(d, "b", dd(pe_recipe_frequency(d->recipe, b->base, width, (uint32_t)i, 0)), "%s^(%s)",
-                          base.text, exponent.text + (i > 0));
-    if (rungs == PE_RUNGS_PRODUCT)
-        return pe_derived(d, "t", dd(pe_recipe_frequency(d->recipe, b->base, width, (uint32_t)i, 0)), "base^(-2/%s)",
-                          pe_shown(width).text);
-    if (d->recipe == PE_RECIPE_EXACT)
-        w = i ? pe_dd_exp(dd_mul(log_base, e)) : dd(1);
-    else if (rungs == PE_RUNGS_RECIPROCAL)
-        w = dd(pe_recipe_round(d->recipe,
-                               (double)(1 / pe_power_float32(pe_dd_log(dd((double)(float)b->base)), i, b->denominator)),
-                               b->base));
-    else
-        w = dd(pe_recipe_round(d->recipe, pe_recipe_frequency(d->recipe, b->base, width, (uint32_t)i, 0), b->base));
-    return pe_derived(d, "w", w, "base^(-%zu/%s) = %s^(%s)", i, pe_shown(b->denominator).text, base.text,
-                      exponent.text);
-}
-
 static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
                              struct pe_derivation *d, struct pe_failure *err)
 {
@@ -719,7 +695,8 @@ static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct
     if (plan->seq.n_axes > 1)
         pe_derived_says(d, "the column belongs to pair %zu of axis %u", i, b->axis);
     double p = pe_position_at(&plan->seq.k[b->axis], at->row - (uint64_t)c->num_prefix);
-    struct pe_dd w = state_frequency(b, i, d), unit = t->at.unit[b->axis], x = dd_mul_d(unit, p);
+    struct pe_dd w = pe_derived_frequency(d, b->base, b->denominator, i), unit = t->at.unit[b->axis],
+                 x = dd_mul_d(unit, p);
     if (b->scale.hi != 1 || b->scale.lo != 0)
         w = pe_derived(d, "w'", pe_derived_round(d, PE_F32, dd_mul(w, pe_derived_round(d, PE_F32, b->scale))),
                        "angle_scale·w = %s·w", pe_brief(b->scale, 10).text);
@@ -728,10 +705,8 @@ static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct
         pe_derived_says(d, "the coordinate of this position");
     }
     enum pe_rungs rungs = pe_recipes[d->recipe].rungs;
-    struct pe_dd angle =
-        d->recipe == PE_RECIPE_EXACT ? dd_mul(w, x) : dd(pe_recipe_angle(d->recipe, x.hi, w.hi, (uint32_t)i, 1));
-    angle = pe_derived(d, "θ", angle, rungs == PE_RUNGS_DIVISOR ? "%s/%s" : "%s·%s", pe_brief(x, 15).text,
-                       d->at[d->n - 1].symbol);
+    struct pe_dd angle = pe_derived(d, "θ", pe_derived_angle(d, x, w, i), rungs == PE_RUNGS_DIVISOR ? "%s/%s" : "%s·%s",
+                                    pe_brief(x, 15).text, d->at[d->n - 1].symbol);
     pe_derived(d, quarter ? "cos θ" : "sin θ", pe_derived_sine(d, angle, quarter), "%s", "");
     return PE_OK;
 }

@@ -39,19 +39,15 @@ struct pe_stepping {
 
 /* ---- Making ---- */
 
-/* The number of steps for the rows in their order: up to the last row, and after each step back, from a stored row. */
-static double count_steps(const struct pe_positions *p, double stride)
-{
-    double last = pe_positions_last(p), turns = 0;
-    for (uint64_t i = 1; p->list && i < pe_positions_count(p); i++)
-        turns += p->list[i] < p->list[i - 1];
-    return last + (stride > 1 ? turns * stride : 0);
-}
-
 static enum pe_status check_work(struct pe_plan *plan, const struct pe_steps *steps, double stride, double extra,
                                  struct pe_failure *err)
 {
-    double n = count_steps(plan->seq.k, stride), work = n * steps->cost;
+    /* The number of steps for the rows in their order: up to the last row, and after each step back, from a stored row.
+     */
+    double last = pe_positions_last(plan->seq.k), turns = 0;
+    for (uint64_t i = 1; plan->seq.k->list && i < pe_positions_count(plan->seq.k); i++)
+        turns += plan->seq.k->list[i] < plan->seq.k->list[i - 1];
+    double n = last + (stride > 1 ? turns * stride : 0), work = n * steps->cost;
     plan->pace = work + extra > PE_LIGHT_WORK ? PE_HEAVY : PE_QUICK;
     plan->work = work + extra;
     if (work <= PE_STEPS_WORK_MAX)
@@ -263,6 +259,19 @@ void pe_recurrence_drop(struct pe_plan *plan)
     struct pe_recurrence *r = plan->tables;
     stepping_free(r->stepping);
     pe_network_free(r->network);
+}
+
+double *pe_recurrence_row(const struct pe_plan *plan, uint64_t k)
+{
+    struct pe_recurrence *r = plan->tables;
+    struct pe_positions at = {.n = 1, .start = (double)k};
+    struct pe_block row = {.n_rows = 1, .n_cols = r->dim};
+    double *out = malloc((r->dim + r->stepping->steps.scratch) * sizeof *out);
+    if (out) {
+        pe_network_load(r->network, false);
+        stepping_fill(r->stepping, &at, PE_F64, &row, out);
+    }
+    return out;
 }
 
 void pe_recurrence_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,

@@ -51,4 +51,5 @@ const struct pe_scheme pe_scheme_beit = {
     .plan = pe_window_plan,
     .drop = pe_window_drop,
     .fill = pe_window_fill,
+    .derive = pe_window_derive,
 };

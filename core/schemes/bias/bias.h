@@ -143,6 +143,8 @@ struct pe_window {
     void *table;         /* [num_heads, n_rows], rows in reverse order, so that neighbouring keys are neighbours here */
     /* Biases of all heads in a row of the table as the model has it: [num_heads]. */
     void (*row)(const struct pe_plan *plan, uint64_t row, double *out);
+    /* The steps of one of them, for /derive. NULL: it is looked up. */
+    void (*state)(const struct pe_plan *plan, uint64_t row, size_t head, struct pe_derivation *d);
     /* The first fills compute the table: each takes the next free rows. */
     atomic_size_t next, made;
 };
@@ -163,5 +165,7 @@ void pe_window_cost(const struct pe_plan *plan, struct pe_cost *cost);
 void pe_window_drop(struct pe_plan *plan);
 void pe_window_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block,
                     void *dst);
+enum pe_status pe_window_derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                                struct pe_derivation *d, struct pe_failure *err);
 
 #endif

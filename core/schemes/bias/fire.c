@@ -89,6 +89,52 @@ static void row(const struct pe_plan *plan, const struct pe_pair *first, size_t 
     }
 }
 
+/* ---- One number ---- */
+
+/* The unit of the first layer that adds most to a head, and how many are above 0. */
+static void state_unit(const struct tables *t, double x, size_t head, struct pe_derivation *d)
+{
+    const double *w1 = t->w, *w2 = t->w2 + head * t->hidden;
+    size_t most = 0, n_on = 0;
+    double best = -1;
+    for (size_t u = 0; u < t->hidden; u++) {
+        double a = w1[u] * x + t->b1[u], added = a > 0 ? fabs(w2[u] * a) : 0;
+        n_on += a > 0;
+        most = added > best ? u : most;
+        best = fmax(best, added);
+    }
+    pe_derived(d, "a", dd(w1[most] * x + t->b1[most]), "w1[u]·x + b1[u] = %s·x + %s, u = %zu", pe_shown(w1[most]).text,
+               pe_shown(t->b1[most]).text, most);
+    pe_derived_says(d, "unit %zu adds most; %zu of %zu are above 0", most, n_on, t->hidden);
+}
+
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct fire *f = plan->config;
+    const struct tables *t = plan->tables;
+    struct pe_pair g;
+    (void)id, (void)err;
+    if (pe_bias_derive_mask(plan, at, &g, d))
+        return PE_OK;
+    d->is_looked_up = true;
+    double q = fmax(g.q_pos, t->least), share = log_of(f->c, g.k_pos - g.q_pos), whole = log_of(f->c, q) + 1e-6,
+           x = share / whole, y;
+    struct pe_shown c = pe_shown(f->c);
+    pe_derived(d, "t", dd(q), "max(q, |l_mult·init_l|) = max(%s, %s)", pe_shown(g.q_pos).text, pe_shown(t->least).text);
+    pe_derived_says(d, q > g.q_pos ? "an early query: the threshold takes the place of its position"
+                                   : "the query's own position");
+    pe_derived(d, "n", dd(share), "ln(1 + |c·(q − k)|) = ln(1 + |%s·(%s − %s)|)", c.text, pe_shown(g.q_pos).text,
+               pe_shown(g.k_pos).text);
+    pe_derived(d, "m", dd(whole), "ln(1 + |c·t|) + 1e-6 = ln(1 + |%s·%s|) + 1e-6", c.text, pe_shown(q).text);
+    pe_derived(d, "x", dd(x), "n/m");
+    pe_derived_says(d, "the distance as a share of the query's own position");
+    state_unit(t, x, g.head, d);
+    apply(t, g.head, &x, 1, &y);
+    pe_derived(d, "bias", dd(y), "Σ w2[%zu, u]·max(w1[u]·x + b1[u], 0) + b2[%zu]", g.head, g.head);
+    return PE_OK;
+}
+
 /* ---- The plan ---- */
 
 static struct tables *read_weights(const struct pe_plan *plan)
@@ -170,4 +216,5 @@ const struct pe_scheme pe_scheme_fire = {
     .plan = fire_plan,
     .drop = pe_bias_drop,
     .fill = pe_bias_fill,
+    .derive = derive,
 };

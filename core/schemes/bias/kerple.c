@@ -82,17 +82,6 @@ static enum pe_status read_heads(const struct kerple *c, const struct pe_value *
     return PE_OK;
 }
 
-static enum pe_status set_heads(struct kerple *c, struct tables *t, struct pe_failure *err)
-{
-    c->r1 = c->r1 ? c->r1 : &one; /* shown in the resolved config */
-    c->r2 = c->r2 ? c->r2 : &one;
-    enum pe_status status = read_heads(c, c->r1, "/r1", R1_MIN, R_MAX, t, offsetof(struct head, r1), err);
-    if (!status)
-        status = read_heads(c, c->r2, "/r2", R2_MIN, c->kind == POWER ? EXPONENT_MAX : R_MAX, t,
-                            offsetof(struct head, r2), err);
-    return status;
-}
-
 /* ---- The formula, n > 0 ---- */
 
 static struct pe_dd near_value(enum kind kind, struct head h, struct pe_dd n)
@@ -211,7 +200,12 @@ static enum pe_status kerple_plan(struct pe_plan *plan, struct pe_failure *err)
     plan->distance_work = 1024;
     plan->pace = PE_SLOW; /* a logarithm for each distance of a tile; double-double with arith float32 */
     t->bias.rule = (struct pe_bias_rule){.distance = distance, .row = row};
-    enum pe_status status = set_heads(c, t, err);
+    c->r1 = c->r1 ? c->r1 : &one; /* shown in the resolved config */
+    c->r2 = c->r2 ? c->r2 : &one;
+    enum pe_status status = read_heads(c, c->r1, "/r1", R1_MIN, R_MAX, t, offsetof(struct head, r1), err);
+    if (!status)
+        status = read_heads(c, c->r2, "/r2", R2_MIN, c->kind == POWER ? EXPONENT_MAX : R_MAX, t,
+                            offsetof(struct head, r2), err);
     return status ? status : pe_bias_init(&t->bias, plan, &c->bias, err);
 }
 

@@ -123,7 +123,16 @@ static void store_all(const struct pe_plan *plan, size_t head, const struct pe_p
 
 /* ---- One number ---- */
 
-/* The first cosines of the sum, and all of it; a distance of two doubles is seldom, and has no steps of its own. */
+/* A cosine as the recipe computes it: its frequency, its angle and itself are rounded, without steps of their own. */
+static struct pe_dd cosine_of(const struct sandwich *c, size_t i, double rel, enum pe_recipe recipe)
+{
+    struct pe_derivation d = {.recipe = recipe};
+    struct pe_dd w = pe_derived_frequency(&d, c->base, (double)c->bar_dim / 2, i);
+    return pe_derived_sine(&d, pe_derived_angle(&d, dd(rel), w, i), 1);
+}
+
+/* The first cosines of the sum, and all of it, which is rounded once: in which order a library adds is its own matter.
+ * A distance of two doubles is seldom, and has no steps of its own. */
 static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
                              struct pe_derivation *d, struct pe_failure *err)
 {
@@ -136,18 +145,26 @@ static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct
     (void)err;
     if (pe_bias_derive_mask(plan, at, &g, d))
         return PE_OK;
-    struct pe_dd rel = dd_two_sum(g.k_pos, -g.q_pos);
-    d->is_looked_up = true;
+    bool is_exact = d->recipe == PE_RECIPE_EXACT;
+    struct pe_dd rel = dd_two_sum(g.k_pos, -g.q_pos), sum = is_exact ? exact_sum(t, rel) : dd(0);
     pe_derived(d, "d", rel, "%s − %s", pe_shown(g.k_pos).text, pe_shown(g.q_pos).text);
-    for (size_t i = 0; i < t->n && i < SHOWN; i++) {
+    for (size_t i = 0; i < t->n; i++) {
         double phase;
-        struct pe_dd x = pe_wave_value(&t->cosines[i], rel.hi, &phase);
-        pe_derived(d, symbols[i], x, "cos(d·base^(-2·%zu/%lld))", i, (long long)c->bar_dim);
+        struct pe_dd x = dd(0), stated;
+        if (!is_exact)
+            sum = dd_add(sum, x = cosine_of(c, i, rel.hi, d->recipe));
+        else if (i < SHOWN)
+            x = pe_wave_value(&t->cosines[i], rel.hi, &phase);
+        if (i >= SHOWN)
+            continue;
+        stated = pe_derived(d, symbols[i], x, "cos(d·base^(-2·%zu/%lld))", i, (long long)c->bar_dim);
+        sum = dd_add(sum, dd_sub(stated, x));
     }
-    struct pe_dd sum = pe_derived(d, "S", exact_sum(t, rel), "Σ cos(d·base^(-2·t/bar_dim))");
+    sum = pe_derived(d, "S", pe_derived_round(d, PE_F32, sum), "Σ cos(d·base^(-2·t/bar_dim))");
     pe_derived_says(d, "the sum of %zu cosines", t->n);
-    pe_derived(d, "bias", dd_div(dd_mul_d(sum, (double)c->num_heads), dd(8 * (double)(g.head + 1))),
-               "num_heads/(8·(head + 1))·S = %lld/%zu·S", (long long)c->num_heads, 8 * (g.head + 1));
+    struct pe_dd slope = pe_derived_round(d, PE_F32, dd_div(dd((double)c->num_heads), dd(8 * (double)(g.head + 1))));
+    pe_derived(d, "bias", pe_derived_round(d, PE_F32, dd_mul(slope, sum)), "num_heads/(8·(head + 1))·S = %lld/%zu·S",
+               (long long)c->num_heads, 8 * (g.head + 1));
     return PE_OK;
 }
 

@@ -45,4 +45,5 @@ const struct pe_scheme pe_scheme_swin = {
     .plan = pe_window_plan,
     .drop = pe_window_drop,
     .fill = pe_window_fill,
+    .derive = pe_window_derive,
 };

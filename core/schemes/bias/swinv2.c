@@ -100,19 +100,84 @@ static double sixteen_sigmoid(double x)
     return 16 * dd_div(x < 0 ? e : dd(1), dd_add(dd(1), e)).hi;
 }
 
+/* How far apart in lines and columns the places of a row are, query minus key. */
+static void places_of(const struct pe_window *w, uint64_t row, double rel[2])
+{
+    double width = 2 * (double)w->w - 1, line = floor((double)row / width);
+    rel[0] = line - ((double)w->h - 1);
+    rel[1] = (double)row - line * width - ((double)w->w - 1);
+}
+
+/* What the network gives each head, before the sigmoid. */
+static void apply(const struct tables *t, const double coords[2], double *out)
+{
+    double scratch[2 * PE_WINDOW_LAYER_MAX];
+    pe_network_load(t->network, false); /* the row is stored, so the weights must be complete */
+    pe_network_apply(t->network, 0, coords, out, scratch);
+}
+
+static double bias_of(const struct swinv2 *c, double z) { return 16 * step(c, sixteen_sigmoid(z) / 16); }
+
 static void make_row(const struct pe_plan *plan, uint64_t row, double *out)
 {
     const struct swinv2 *c = plan->config;
     const struct tables *t = plan->tables;
-    const struct pe_window *w = &t->window;
-    double scratch[2 * PE_WINDOW_LAYER_MAX], width = 2 * (double)w->w - 1, line = floor((double)row / width);
-    double coords[2] = {coordinate(c, 0, line - ((double)w->h - 1)),
-                        coordinate(c, 1, (double)row - line * width - ((double)w->w - 1))};
-    pe_network_load(t->network, false); /* the row is stored, so the weights must be complete */
-    pe_network_apply(t->network, 0, coords, out, scratch);
-    for (size_t head = 0; head < w->num_heads; head++)
-        out[head] = 16 * step(c, sixteen_sigmoid(out[head]) / 16);
+    double rel[2];
+    places_of(&t->window, row, rel);
+    const double coords[2] = {coordinate(c, 0, rel[0]), coordinate(c, 1, rel[1])};
+    apply(t, coords, out);
+    for (size_t head = 0; head < t->window.num_heads; head++)
+        out[head] = bias_of(c, out[head]);
 }
+
+/* ---- One number ---- */
+
+/* The unit of the first layer that adds most to a head, and how many are above 0. */
+static void state_unit(const struct pe_plan *plan, const double coords[2], size_t head, struct pe_derivation *d)
+{
+    const struct swinv2 *c = plan->config;
+    size_t hidden = (size_t)c->hidden, most = 0, n_on = 0;
+    double best = -1, a_of_most = 0;
+    for (size_t u = 0; u < hidden; u++) {
+        double w1[2], b1, w2;
+        pe_weights_read(&plan->weights[W1], 2 * u, 2, w1);
+        pe_weights_read(&plan->weights[B1], u, 1, &b1);
+        pe_weights_read(&plan->weights[W2], head * hidden + u, 1, &w2);
+        double a = b1 + w1[0] * coords[0] + w1[1] * coords[1], added = a > 0 ? fabs(w2 * a) : 0;
+        n_on += a > 0;
+        if (added <= best)
+            continue;
+        best = added;
+        most = u;
+        a_of_most = a;
+    }
+    pe_derived(d, "a", dd(a_of_most), "w1[u, 0]·g_y + w1[u, 1]·g_x + b1[u], u = %zu", most);
+    pe_derived_says(d, "unit %zu adds most; %zu of %zu are above 0", most, n_on, hidden);
+}
+
+static void state(const struct pe_plan *plan, uint64_t row, size_t head, struct pe_derivation *d)
+{
+    static const char *const symbols[] = {"g_y", "g_x"}, *const differences[] = {"d_y", "d_x"};
+    const struct swinv2 *c = plan->config;
+    double rel[2], coords[2], out[PE_WINDOW_LAYER_MAX];
+    places_of(&((const struct tables *)plan->tables)->window, row, rel);
+    for (unsigned axis = 0; axis < 2; axis++) {
+        coords[axis] = coordinate(c, axis, rel[axis]);
+        if (coords[axis] == 0)
+            pe_derived(d, symbols[axis], dd(0), "0");
+        else
+            pe_derived(d, symbols[axis], dd(coords[axis]), "%slog2(1 + 8·|%s|/(%lld − 1))/3", rel[axis] < 0 ? "−" : "",
+                       differences[axis], (long long)c->pretrained[axis]);
+    }
+    pe_derived_says(d, "on a logarithmic scale, relative to the window of the pretraining, %lld by %lld",
+                    (long long)c->pretrained[0], (long long)c->pretrained[1]);
+    apply(plan->tables, coords, out);
+    state_unit(plan, coords, head, d);
+    pe_derived(d, "z", dd(out[head]), "Σ w2[%zu, u]·max(w1[u, 0]·g_y + w1[u, 1]·g_x + b1[u], 0)", head);
+    pe_derived(d, "bias", dd(bias_of(c, out[head])), "16/(1 + e^(−z))");
+}
+
+/* ---- The plan ---- */
 
 static enum pe_status plan_network(struct pe_plan *plan, struct tables *t, struct pe_failure *err)
 {
@@ -127,6 +192,7 @@ static enum pe_status plan_network(struct pe_plan *plan, struct tables *t, struc
                                    .arith = plan->arith};
     if (!status)
         status = pe_network_new(plan, &form, &t->network, err);
+    t->window.state = state;
     /* Two logarithms take as long as some 8000 products, a sigmoid as 1000. */
     return status ? status
                   : pe_window_keep(plan, make_row,
@@ -215,5 +281,6 @@ const struct pe_scheme pe_scheme_swinv2 = {
     .plan = swinv2_plan,
     .drop = swinv2_drop,
     .fill = pe_window_fill,
+    .derive = pe_window_derive,
     .attend = &attend,
 };

@@ -165,13 +165,19 @@ static struct stretch stretch_at(const struct tables *t, double rel)
     return (struct stretch){low + t->side, high < t->side ? t->first[high] - n : (double)INFINITY};
 }
 
+/* |x|, rounded down. */
+static double whole_of(struct pe_dd x)
+{
+    struct pe_dd size = x.hi < 0 ? dd_neg(x) : x;
+    double n = floor(size.hi);
+    return n - (n == size.hi && size.lo < 0);
+}
+
 /* The stretch of k - q rounded towards 0 to an integer, but never from above to 0: the key stays after the query. */
 static struct stretch stretch_of_pair(const struct tables *t, double q_pos, double k_pos)
 {
     struct pe_dd rel = dd_two_sum(k_pos, -q_pos);
-    struct pe_dd size = rel.hi < 0 ? dd_neg(rel) : rel;
-    double n = floor(size.hi);
-    n -= n == size.hi && size.lo < 0;
+    double n = whole_of(rel);
     if (rel.hi > 0 && n == 0)
         return (struct stretch){t->bidirectional ? t->side : 0, 1};
     return stretch_at(t, rel.hi > 0 ? n : -n);
@@ -232,37 +238,59 @@ static struct pe_dd pair(const struct pe_plan *plan, const struct pe_pair *g)
 
 /* ---- One number ---- */
 
-/* The bucket, in the formula's own steps; the table of first distances decides, since the logarithm may be an integer.
- */
-static int32_t state_bucket(const struct pe_plan *plan, const struct pe_pair *g, struct pe_derivation *d)
+/* Is that logarithm of n the whole number k? Near one, the powers decide. */
+static bool is_whole(const struct ladder *s, double n, struct pe_dd l, double k)
+{
+    if (k < 1 || fabs(dd_sub(l, dd(k)).hi) > k * 0x1p-88)
+        return false;
+    return k < (double)s->l ? powers_are_equal(s, (int64_t)n, (int64_t)k) : n == (double)s->m;
+}
+
+/* The steps of the ladder that a far distance has climbed, as a logarithm. */
+static struct pe_dd state_climbing(const struct pe_plan *plan, double n, struct pe_derivation *d)
 {
     const struct t5 *c = plan->config;
     const struct tables *t = plan->tables;
-    int32_t bucket = stretch_of_pair(t, g->q_pos, g->k_pos).bucket;
-    double rel = g->k_pos - g->q_pos, e = t->side / 2, n = floor(fabs(rel)),
+    struct ladder s = {.e = t->side / 2, .m = c->max_distance, .l = t->side - t->side / 2};
+    struct pe_shown e = pe_shown((double)s.e), width = pe_shown((double)s.l);
+    s.log_e = s.e > 1 ? pe_dd_log(dd((double)s.e)) : dd(0);
+    s.log_m = pe_dd_log(dd((double)s.m));
+    struct pe_dd ratio = pe_derived_round(d, PE_F32, dd_div(dd(n), dd((double)s.e))),
+                 whole = pe_derived_round(d, PE_F32, dd_sub(s.log_m, s.log_e));
+    struct pe_dd x = pe_derived(d, "x", pe_derived_round(d, PE_F32, pe_dd_log(ratio)), "ln(n/e) = ln(%s/%s)",
+                                pe_shown(n).text, e.text);
+    struct pe_dd share = pe_derived_round(d, PE_F32, dd_div(x, whole)),
+                 l = pe_derived_round(d, PE_F32, dd_mul_d(share, (double)s.l));
+    l = is_whole(&s, n, l, nearbyint(l.hi)) ? dd(nearbyint(l.hi)) : l;
+    return pe_derived(d, "l", l, "x/ln(max_distance/e)·(side − e) = x/ln(%lld/%s)·%s", (long long)s.m, e.text,
+                      width.text);
+}
+
+/* The bucket, in the formula's own steps. */
+static int32_t state_bucket(const struct pe_plan *plan, const struct pe_pair *g, struct pe_derivation *d)
+{
+    const struct tables *t = plan->tables;
+    double rel = g->k_pos - g->q_pos, e = t->side / 2, n = whole_of(dd_two_sum(g->k_pos, -g->q_pos)),
            off = t->bidirectional && rel > 0 ? t->side : 0;
+    d->is_looked_up = true;
     if (rel > 0 && !t->bidirectional) {
         pe_derived(d, "bucket", dd(0), "0");
         pe_derived_says(d, "the key is after the query: bucket 0");
-        return bucket;
+        return 0;
     }
     pe_derived(d, "n", dd(n), "|%s − %s|", pe_shown(g->k_pos).text, pe_shown(g->q_pos).text);
     if (n < e) {
         pe_derived_case(d, "n < e = %s", pe_shown(e).text);
         pe_derived_says(d, "short distances have a bucket each");
-        pe_derived(d, "bucket", dd(bucket), "%s + n", pe_shown(off).text);
-        return bucket;
+        return (int32_t)pe_derived(d, "bucket", dd(off + n), "%s + n", pe_shown(off).text).hi;
     }
+    d->is_looked_up = false; /* the logarithm is computed, and in float32 it may miss an integer */
     pe_derived_case(d, "n ≥ e = %s", pe_shown(e).text);
     pe_derived_says(d, "long distances share buckets");
-    struct pe_dd climbed = dd_div(dd_sub(pe_dd_log(dd(n)), pe_dd_log(dd(e))),
-                                  dd_sub(pe_dd_log(dd((double)c->max_distance)), pe_dd_log(dd(e))));
-    pe_derived(d, "l", dd_mul_d(climbed, t->side - e),
-               "ln(n/e)/ln(max_distance/e)·(side − e) = ln(%s/%s)/ln(%lld/%s)·%s", pe_shown(n).text, pe_shown(e).text,
-               (long long)c->max_distance, pe_shown(e).text, pe_shown(t->side - e).text);
-    pe_derived(d, "bucket", dd(bucket), "%s + min(side − 1, e + ⌊l⌋) = %s + min(%d, %s + ⌊l⌋)", pe_shown(off).text,
-               pe_shown(off).text, t->side - 1, pe_shown(e).text);
-    return bucket;
+    double step = fmin(whole_of(state_climbing(plan, n, d)), t->side - e - 1);
+    return (int32_t)pe_derived(d, "bucket", dd(off + e + step), "%s + min(side − 1, e + ⌊l⌋) = %s + min(%d, %s + ⌊l⌋)",
+                               pe_shown(off).text, pe_shown(off).text, t->side - 1, pe_shown(e).text)
+        .hi;
 }
 
 static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
@@ -281,11 +309,13 @@ static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct
     int32_t bucket = state_bucket(plan, &g, d);
     double v;
     pe_weights_read(&plan->weights[TABLE], (uint64_t)bucket * (uint64_t)c->num_heads + g.head, 1, &v);
-    struct pe_dd x = pe_derived(d, c->table_scale == 1 ? "bias" : "v", dd(v), "table[%d, %zu]", bucket, g.head);
-    d->is_looked_up = c->table_scale == 1;
-    if (c->table_scale != 1)
-        pe_derived(d, "bias", pe_derived_round(d, PE_F32, dd_mul_d(x, c->table_scale)), "table_scale·v = %s·v",
-                   pe_shown(c->table_scale).text);
+    struct pe_dd x = pe_derived(d, c->table_scale == 1 ? "bias" : "v", pe_derived_round(d, PE_F32, dd(v)),
+                                "table[%d, %zu]", bucket, g.head);
+    if (c->table_scale == 1)
+        return PE_OK;
+    d->is_looked_up = false;
+    pe_derived(d, "bias", pe_derived_round(d, PE_F32, dd_mul_d(x, c->table_scale)), "table_scale·v = %s·v",
+               pe_shown(c->table_scale).text);
     return PE_OK;
 }
 

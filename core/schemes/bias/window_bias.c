@@ -370,3 +370,104 @@ void pe_window_fill(const struct pe_plan *plan, const struct pe_output *output, 
         }
     }
 }
+
+/* ---- One number ---- */
+
+/* The row of the table of tokens i and j, by how far apart they are. */
+static uint64_t state_index(const struct pe_window *t, uint64_t i, uint64_t j, struct pe_derivation *d)
+{
+    uint64_t index = stretch_at(t, i, j, 1).index, wide = 2 * t->w - 1, high = 2 * t->h - 1, plane = t->h * t->w;
+    if (t->has_class && (i == 0 || j == 0)) {
+        unsigned more = i ? 1 : j ? 0 : 2;
+        pe_derived(d, "index", dd((double)index), "(2·h − 1)·(2·w − 1) + %u = %llu·%llu + %u", more,
+                   (unsigned long long)high, (unsigned long long)wide, more);
+        pe_derived_says(d, i   ? "from the patch to the class token: a row behind those of patches"
+                           : j ? "from the class token to the patch: a row behind those of patches"
+                               : "the class token to itself: a row behind those of patches");
+        return index;
+    }
+    i -= t->has_class;
+    j -= t->has_class;
+    const char *in_frame = t->frames > 1 ? " mod h" : "";
+    unsigned long long q = i, k = j, w = t->w, q_line = i % plane / w, k_line = j % plane / w;
+    if (t->frames > 1) {
+        pe_derived(d, "d_t", dd((double)(q / plane) - (double)(k / plane)), "⌊%llu/(h·w)⌋ − ⌊%llu/(h·w)⌋ = %llu − %llu",
+                   q, k, q / plane, k / plane);
+        pe_derived_says(d, "frames: query minus key");
+    }
+    pe_derived(d, "d_y", dd((double)q_line - (double)k_line), "⌊%llu/%llu⌋%s − ⌊%llu/%llu⌋%s = %llu − %llu", q, w,
+               in_frame, k, w, in_frame, q_line, k_line);
+    pe_derived_says(d, "lines: query minus key");
+    pe_derived(d, "d_x", dd((double)(q % w) - (double)(k % w)), "%llu mod %llu − %llu mod %llu = %llu − %llu", q, w, k,
+               w, q % w, k % w);
+    pe_derived_says(d, "columns: query minus key");
+    if (t->frames > 1)
+        pe_derived(d, "index", dd((double)index),
+                   "((d_t + t − 1)·(2·h − 1) + d_y + h − 1)·(2·w − 1) + d_x + w − 1, t = %llu, h = %llu, w = %llu",
+                   (unsigned long long)t->frames, (unsigned long long)t->h, (unsigned long long)t->w);
+    else
+        pe_derived(d, "index", dd((double)index), "(d_y + h − 1)·(2·w − 1) + d_x + w − 1, h = %llu, w = %llu",
+                   (unsigned long long)t->h, (unsigned long long)t->w);
+    pe_derived_says(d, "the row of the table: one for each difference of two places");
+    return index;
+}
+
+/* The rows of the table that was sent, whose sum the row is, as many as there is room for. */
+static unsigned state_sum(const struct pe_plan *plan, uint64_t row, size_t head, struct pe_derivation *d)
+{
+    static const char *const symbols[] = {"x1", "x2",  "x3",  "x4",  "x5",  "x6",  "x7",  "x8",
+                                          "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16"};
+    enum { SHOWN = sizeof symbols / sizeof *symbols };
+    const struct pe_window *t = plan->tables;
+    const struct pe_resample_taps *f = &t->taps[0], *y = &t->taps[1], *x = &t->taps[2];
+    uint64_t at[3] = {row / (y->n_out * x->n_out) * f->n_taps, row / x->n_out % y->n_out * y->n_taps,
+                      row % x->n_out * x->n_taps};
+    unsigned n = 0;
+    for (unsigned i = 0; i < f->n_taps * y->n_taps * x->n_taps; i++) {
+        uint64_t a = at[0] + i / (y->n_taps * x->n_taps), b = at[1] + i / x->n_taps % y->n_taps,
+                 c = at[2] + i % x->n_taps;
+        double weight = f->weight[a] * y->weight[b] * x->weight[c], v;
+        int64_t line = f->index[a] * (int64_t)t->from[1] + y->index[b];
+        uint64_t sent = (uint64_t)(line * (int64_t)t->from[2] + x->index[c]);
+        if (weight == 0)
+            continue;
+        pe_weights_read(&plan->weights[TABLE], sent * t->num_heads + head, 1, &v);
+        if (n < SHOWN)
+            pe_derived(d, symbols[n], dd_two_prod(weight, v), "table[%llu, %zu]·%s = %s·%s", (unsigned long long)sent,
+                       head, pe_brief(dd(weight), 7).text, pe_shown(v).text, pe_brief(dd(weight), 7).text);
+        n++;
+    }
+    return n;
+}
+
+static void state_looked_up(const struct pe_plan *plan, uint64_t row, size_t head, struct pe_derivation *d)
+{
+    const struct pe_window_fields *c = plan->config;
+    const struct pe_window *t = plan->tables;
+    uint64_t n = t->n_rows - (t->has_class ? 3 : 0), sent = t->from[0] * t->from[1] * t->from[2];
+    double values[PE_HEADS_MAX];
+    t->row(plan, row, values);
+    if (sent && row < n) {
+        unsigned n_rows = state_sum(plan, row, head, d);
+        pe_derived(d, "bias", dd(values[head]), "Σ");
+        pe_derived_says(d, "the sum of %u rows of the table of another window with their weights (%s)", n_rows,
+                        pe_resample_words[c->interpolate]);
+    } else
+        pe_derived(d, "bias", dd(values[head]), "table[%llu, %zu]", (unsigned long long)(sent ? sent + row - n : row),
+                   head);
+}
+
+enum pe_status pe_window_derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                                struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct pe_window *t = plan->tables;
+    struct pe_pair g;
+    (void)err;
+    if (id == BIAS && pe_bias_derive_mask(plan, at, &g, d))
+        return PE_OK;
+    uint64_t row = state_index(t, at->row, at->col, d);
+    if (id == BIAS)
+        (t->state ? t->state : state_looked_up)(plan, row, g.head, d);
+    d->is_looked_up = id == BIAS;
+    return PE_OK;
+}

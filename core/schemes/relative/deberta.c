@@ -123,32 +123,18 @@ static bool has_passed(struct pe_dd log_n, struct pe_dd log_m, int64_t mid, int6
     return difference > right.hi * 0x1p-88;
 }
 
-static struct ladder ladder_of(const struct deberta *c)
-{
-    struct ladder s = {.mid = c->position_buckets / 2};
-    if (c->position_buckets > 0) {
-        s.log_mid = pe_dd_log(dd((double)s.mid));
-        s.log_m = dd_sub(pe_dd_log(dd((double)(c->max_relative_positions - 1))), s.log_mid);
-    }
-    return s;
-}
-
-/* mid + ⌈ln(n/mid)/ln((M-1)/mid)·(mid-1)⌉, n > mid, or the span if that is less. The search starts from the quotient
- * in double, which is accurate enough to begin one step before the right one. */
-static int32_t logarithmic(const struct ladder *s, int64_t span, int64_t n)
-{
-    struct pe_dd log_n = dd_sub(pe_dd_log(dd((double)n)), s->log_mid);
-    int64_t step = (int64_t)fmin(floor(log_n.hi / s->log_m.hi * (double)(s->mid - 1)), (double)span) - 1;
-    step = step > 0 ? step : 0;
-    while (s->mid + step < span && has_passed(log_n, s->log_m, s->mid, step))
-        step++;
-    return (int32_t)(s->mid + step);
-}
-
 static int32_t bucket_of(const struct ladder *s, int64_t span, int64_t n)
 {
-    if (s->mid > 0 && n > s->mid)
-        return logarithmic(s, span, n);
+    if (s->mid > 0 && n > s->mid) {
+        /* mid + ⌈ln(n/mid)/ln((M-1)/mid)·(mid-1)⌉, n > mid, or the span if that is less. The search starts from the
+         * quotient in double, which is accurate enough to begin one step before the right one. */
+        struct pe_dd log_n = dd_sub(pe_dd_log(dd((double)n)), s->log_mid);
+        int64_t step = (int64_t)fmin(floor(log_n.hi / s->log_m.hi * (double)(s->mid - 1)), (double)span) - 1;
+        step = step > 0 ? step : 0;
+        while (s->mid + step < span && has_passed(log_n, s->log_m, s->mid, step))
+            step++;
+        return (int32_t)(s->mid + step);
+    }
     return (int32_t)(n < span ? n : span);
 }
 
@@ -166,6 +152,63 @@ static int32_t row(const struct pe_plan *plan, int64_t rel)
                     : bucket_of(&t->ladder, t->span, n); /* odd position_buckets only */
     int64_t r = (rel > 0 ? -b : b) + t->span;            /* delta = -rel */
     return (int32_t)(r < 0 ? 0 : r < 2 * t->span ? r : 2 * t->span - 1);
+}
+
+/* ---- One number ---- */
+
+/* The place of a far distance among the buckets, as a logarithm: ⌈l⌉ behind mid. What agrees with a whole number as far
+ * as has_passed() looks is one. */
+static struct pe_dd state_bucket(const struct pe_plan *plan, double n, struct pe_derivation *d)
+{
+    const struct ladder *s = &((const struct tables *)plan->tables)->ladder;
+    long long mid = s->mid, most = ((const struct deberta *)plan->config)->max_relative_positions - 1;
+    struct pe_dd mid_ = dd((double)mid), ratio = pe_derived_round(d, PE_F32, dd_div(dd(n), mid_)),
+                 far = pe_derived_round(d, PE_F32, dd_div(dd((double)most), mid_)),
+                 whole = d->recipe == PE_RECIPE_EXACT ? s->log_m : pe_derived_round(d, PE_F32, pe_dd_log(far));
+    struct pe_dd x =
+        pe_derived(d, "x", pe_derived_round(d, PE_F32, pe_dd_log(ratio)), "ln(n/mid) = ln(%.0f/%lld)", n, mid);
+    struct pe_dd share = pe_derived_round(d, PE_F32, dd_div(x, whole)),
+                 l = pe_derived_round(d, PE_F32, dd_mul_d(share, (double)(mid - 1)));
+    double k = nearbyint(l.hi);
+    l = fabs(dd_sub(l, dd(k)).hi) <= k * 0x1p-88 ? dd(k) : l;
+    return pe_derived(d, "l", l, "x/ln((M − 1)/mid)·(mid − 1) = x/ln(%lld/%lld)·%lld", most, mid, mid - 1);
+}
+
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct deberta *c = plan->config;
+    const struct tables *t = plan->tables;
+    double q = pe_position_at(plan->seq.q, at->row), k = pe_position_at(plan->seq.k, at->col), delta = q - k,
+           n = fabs(delta), most = (double)c->max_relative_positions - 1, mid = (double)t->ladder.mid;
+    (void)id, (void)err;
+    pe_derived(d, "d", dd(delta), "%s − %s", pe_shown(q).text, pe_shown(k).text);
+    pe_derived_says(d, "query minus key");
+    if (c->clamp_first && n > most) {
+        n = most;
+        pe_derived(d, "n", dd(n), "min(|d|, M − 1), M = %lld", (long long)c->max_relative_positions);
+        pe_derived_says(d, "clamp_first: the distance is clamped before it gets a bucket");
+    } else
+        pe_derived(d, "n", dd(n), "|d|");
+    double b = n;
+    if (mid > 0) {
+        pe_derived_case(d, n > mid ? "n > mid = %s" : "n ≤ mid = %s", pe_shown(mid).text);
+        pe_derived_says(d, n > mid ? "long distances share buckets" : "short distances have a bucket each");
+    }
+    if (mid > 0 && n > mid) {
+        struct pe_dd l = state_bucket(plan, n, d);
+        b = mid + ceil(l.hi) + (l.hi == ceil(l.hi) && l.lo > 0);
+        b = pe_derived(d, "b", dd(delta < 0 ? -b : b), delta < 0 ? "−(mid + ⌈l⌉)" : "mid + ⌈l⌉").hi;
+    } else
+        b = pe_derived(d, "b", dd(delta < 0 ? -b : b), delta < 0 ? "−n" : "n").hi;
+    pe_derived(d, "index", dd(fmin(fmax(b + (double)t->span, 0), 2 * (double)t->span - 1)),
+               "min(max(b + span, 0), 2·span − 1), span = %lld", (long long)t->span);
+    pe_derived_says(d, t->has[C2P] && t->has[P2C]
+                           ? "the row of pos_key, which the query meets (c2p), and of pos_query, "
+                             "which the key meets (p2c)"
+                       : t->has[C2P] ? "the row of pos_key, which the query meets (c2p)"
+                                     : "the row of pos_query, which the key meets (p2c)");
+    return PE_OK;
 }
 
 /* ---- What the request states ---- */
@@ -255,19 +298,14 @@ static const struct pe_weights *projection(const struct pe_plan *plan, enum term
     return &plan->weights[term == C2P ? (bias ? B_POS_K : W_POS_K) : (bias ? B_POS_Q : W_POS_Q)];
 }
 
-static const char *projection_name(const struct deberta *c, enum term term)
-{
-    static const char *const names[2][2] = {{"w_pos_k", "w_pos_q"}, {"w_k", "w_q"}};
-    return names[c->share_att_key][term];
-}
-
 static enum pe_status check_projection(const struct pe_plan *plan, enum term term, uint64_t hidden,
                                        struct pe_failure *err)
 {
     const struct deberta *c = plan->config;
     const struct pe_tensor *w = &projection(plan, term, false)->tensor, *b = &projection(plan, term, true)->tensor;
     uint64_t n = (uint64_t)(c->relative.num_heads * c->relative.head_dim);
-    const char *name = projection_name(c, term);
+    static const char *const names[2][2] = {{"w_pos_k", "w_pos_q"}, {"w_k", "w_q"}};
+    const char *name = names[c->share_att_key][term];
     char pointer[16] = "/";
     strcat(pointer, name);
     if (!w->rank)
@@ -434,7 +472,12 @@ static enum pe_status deberta_plan(struct pe_plan *plan, struct pe_failure *err)
         return pe_no_memory(err);
     t->span = span;
     /* Computes the bucket of each distance up to M, or until the last bucket is reached. */
-    t->ladder = ladder_of(c);
+    struct ladder s = {.mid = c->position_buckets / 2};
+    if (c->position_buckets > 0) {
+        s.log_mid = pe_dd_log(dd((double)s.mid));
+        s.log_m = dd_sub(pe_dd_log(dd((double)(c->max_relative_positions - 1))), s.log_mid);
+    }
+    t->ladder = s;
     while (t->n_buckets < room && (t->n_buckets == 0 || t->bucket[t->n_buckets - 1] < t->span)) {
         t->bucket[t->n_buckets] = bucket_of(&t->ladder, t->span, t->n_buckets);
         t->n_buckets++;
@@ -613,6 +656,7 @@ const struct pe_scheme pe_scheme_deberta = {
     .drop = deberta_drop,
     .fill = pe_relative_fill,
     .line = pe_relative_line,
+    .derive = derive,
     .table_row = row,
     .attend = &attend,
 };

@@ -155,6 +155,30 @@ static void decomposed_fill(const struct pe_plan *plan, const struct pe_output *
             *out++ = (int32_t)(id == INDEX_H ? i / w + t->side[0] - 1 - j / w : i % w + w - 1 - j % w);
 }
 
+/* ---- One number ---- */
+
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct tables *t = plan->tables;
+    unsigned long long q = at->row, k = at->col, w = t->side[1], side = t->side[id];
+    unsigned long long of_q = id == INDEX_H ? q / w : q % w, of_k = id == INDEX_H ? k / w : k % w;
+    double distance = (double)of_q - (double)of_k;
+    (void)err;
+    if (id == INDEX_H) {
+        pe_derived(d, "d_y", dd(distance), "⌊%llu/%llu⌋ − ⌊%llu/%llu⌋ = %llu − %llu", q, w, k, w, of_q, of_k);
+        pe_derived_says(d, "lines: query minus key");
+        pe_derived(d, "index", dd(distance + (double)side - 1), "d_y + h − 1, h = %llu", side);
+        pe_derived_says(d, "the row of rel_h, which the query meets unscaled");
+    } else {
+        pe_derived(d, "d_x", dd(distance), "%llu mod %llu − %llu mod %llu = %llu − %llu", q, w, k, w, of_q, of_k);
+        pe_derived_says(d, "columns: query minus key");
+        pe_derived(d, "index", dd(distance + (double)side - 1), "d_x + w − 1, w = %llu", side);
+        pe_derived_says(d, "the row of rel_w, which the query meets unscaled");
+    }
+    return PE_OK;
+}
+
 /* ---- Attention ---- */
 
 /* Before the scale, which these terms are without: the operation multiplies by it. */
@@ -266,5 +290,6 @@ const struct pe_scheme pe_scheme_decomposed = {
     .plan = decomposed_plan,
     .drop = decomposed_drop,
     .fill = decomposed_fill,
+    .derive = derive,
     .attend = &attend,
 };

@@ -160,7 +160,8 @@ struct pe_rel_sin_tables {
 #define PE_REL_SIN_SCHEME                                                                                              \
     .config_bytes = sizeof(struct pe_rel_sin_fields), .tables_bytes = sizeof(struct pe_rel_sin_tables),                \
     .is_pairwise = true, .cost = pe_rel_sin_cost, .plan = pe_rel_sin_plan, .drop = pe_rel_sin_drop,                    \
-    .width = pe_rel_sin_width, .fill = pe_rel_sin_fill, .table_row = pe_rel_sin_row, .attend = &pe_rel_sin_attend
+    .width = pe_rel_sin_width, .fill = pe_rel_sin_fill, .table_row = pe_rel_sin_row, .derive = pe_rel_sin_derive,      \
+    .attend = &pe_rel_sin_attend
 
 extern const struct pe_output_row pe_rel_sin_outputs[];
 extern const struct pe_attend pe_rel_sin_attend;
@@ -169,6 +170,8 @@ void pe_rel_sin_cost(const struct pe_plan *plan, struct pe_cost *cost);
 void pe_rel_sin_drop(struct pe_plan *plan);
 void pe_rel_sin_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
                      const struct pe_block *block, void *dst);
+enum pe_status pe_rel_sin_derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                                 struct pe_derivation *d, struct pe_failure *err);
 uint64_t pe_rel_sin_width(const struct pe_plan *plan); /* "width" of the outputs: how many distances */
 int32_t pe_rel_sin_row(const struct pe_plan *plan, int64_t rel);
 

@@ -91,6 +91,36 @@ void pe_rel_sin_fill(const struct pe_plan *plan, const struct pe_output *output,
             ((int32_t *)dst)[j] = (int32_t)(t->first - (double)(b->col0 + j));
 }
 
+/* ---- One number ---- */
+
+enum pe_status pe_rel_sin_derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                                 struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct pe_rel_sin_fields *c = fields(plan);
+    const struct pe_rel_sin_tables *t = plan->tables;
+    const struct pe_rel_sin_style *style = style_of(plan);
+    size_t h = (size_t)c->d_model / 2, column = (size_t)at->index[1];
+    size_t i = style->is_interleaved ? column / 2 : column % h;
+    int quarter = style->is_interleaved ? (int)(column % 2) : column >= h;
+    double delta = t->first - (double)at->index[0], p = clamped(plan, delta);
+    (void)err;
+    pe_derived(d, "d", dd(delta), "%.0f − %llu", t->first, (unsigned long long)at->index[0]);
+    pe_derived_says(d, "query minus key: rows go down from the largest distance");
+    if (id == DISTANCES)
+        return PE_OK;
+    if (c->clamp_len > 0) {
+        pe_derived(d, "d'", dd(p), style->clamps_both ? "max(min(d, %lld), −%lld)" : "min(d, %lld)",
+                   (long long)c->clamp_len, (long long)c->clamp_len);
+        pe_derived_says(d, "clamp_len bounds the distance");
+    }
+    pe_derived_case(d, "%zu → %s %zu", column, quarter ? "cos" : "sin", i);
+    pe_derived_says(d, quarter ? "the column has the cosine of pair %zu" : "the column has the sine of pair %zu", i);
+    struct pe_dd w = pe_derived_frequency(d, c->base, (double)h, i);
+    struct pe_dd angle = pe_derived(d, "θ", pe_derived_angle(d, dd(p), w, i), "%.0f·%s", p, d->at[d->n - 1].symbol);
+    pe_derived(d, quarter ? "cos θ" : "sin θ", pe_derived_sine(d, angle, quarter), "%s", "");
+    return PE_OK;
+}
+
 /* ---- The plan ---- */
 
 static enum pe_status check(struct pe_plan *plan, struct pe_failure *err)

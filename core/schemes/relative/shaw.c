@@ -86,6 +86,35 @@ static int32_t row(const struct pe_plan *plan, int64_t rel)
     return (int32_t)((rel < t->p_min ? t->p_min : rel > t->p_max ? t->p_max : rel) - t->p_min);
 }
 
+/* ---- One number ---- */
+
+static enum pe_status derive(const struct pe_plan *plan, size_t id, const struct pe_address *at,
+                             struct pe_derivation *d, struct pe_failure *err)
+{
+    const struct shaw *c = plan->config;
+    const struct tables *t = plan->tables;
+    double q = pe_position_at(plan->seq.q, at->row), k = pe_position_at(plan->seq.k, at->col);
+    bool is_by_query = c->direction == QUERY_MINUS_KEY;
+    double n = is_by_query ? q - k : k - q;
+    long long least = t->p_min, most = t->p_max;
+    (void)id, (void)err;
+    pe_derived(d, "d", dd(n), "%s − %s", pe_shown(is_by_query ? q : k).text, pe_shown(is_by_query ? k : q).text);
+    pe_derived_says(d, is_by_query ? "query minus key" : "key minus query");
+    if (n < (double)least || n > (double)most) {
+        pe_derived(d, "d'", dd(n < (double)least ? (double)least : (double)most),
+                   "min(max(d, p_min), p_max), p_min = %lld, p_max = %lld", least, most);
+        pe_derived_says(d, n < (double)least ? "distances beyond p_min share the first row"
+                                             : "distances beyond p_max share the last row");
+    }
+    pe_derived(d, "index", dd((double)row(plan, (int64_t)(k - q))), "%s − p_min, p_min = %lld", d->at[d->n - 1].symbol,
+               least);
+    pe_derived_says(d, is_hugging_face(c) ? "the row of rel_k"
+                       : c->table_style == SINUSOIDAL
+                           ? "the row of both tables, which is the sinusoidal encoding of it"
+                           : "the row of rel_k, added to the key, and of rel_v, to the value");
+    return PE_OK;
+}
+
 /* ---- Tables ---- */
 
 /* The BERT family's table has a row for every possible distance, so the number of rows sent determines the range. */
@@ -375,6 +404,7 @@ const struct pe_scheme pe_scheme_shaw = {
     .drop = shaw_drop,
     .fill = pe_relative_fill,
     .line = pe_relative_line,
+    .derive = derive,
     .table_row = row,
     .attend = &attend,
 };

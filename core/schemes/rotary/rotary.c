@@ -207,8 +207,7 @@ static struct pe_dd state_angle(const struct pe_plan *plan, size_t c, double p, 
         pe_derived_says(d, "the coordinate of this position");
     }
     enum pe_rungs rungs = pe_recipes[d->recipe].rungs;
-    struct pe_dd angle =
-        d->recipe == PE_RECIPE_EXACT ? dd_mul(w, x) : dd(pe_recipe_angle(d->recipe, x.hi, w.hi, (uint32_t)c, 1));
+    struct pe_dd angle = pe_derived_angle(d, x, w, c);
     if (r->direction < 0)
         angle = dd_neg(angle);
     if (rungs == PE_RUNGS_DIVISOR)
@@ -316,17 +315,6 @@ void pe_rotary_fill(const struct pe_plan *plan, const struct pe_output *output, 
 
 /* ---- Rotation ---- */
 
-static struct pe_rotation_block block(const struct pe_rotary *r, size_t pair0, size_t n_pairs)
-{
-    bool neighbours = r->layout == PE_LAYOUT_INTERLEAVED || r->layout == PE_LAYOUT_INTERLEAVED_TO_HALF ||
-                      r->layout == PE_LAYOUT_VJEPA2;
-    return (struct pe_rotation_block){.pair0 = pair0,
-                                      .n_pairs = n_pairs,
-                                      .first = 2 * pair0,
-                                      .step = neighbours ? 2 : 1,
-                                      .partner = neighbours ? 1 : n_pairs};
-}
-
 void pe_rotary_rotate(const struct pe_plan *plan, struct pe_rotation *rotation, struct pe_wave *columns)
 {
     const struct pe_rotary *r = plan->tables;
@@ -339,7 +327,13 @@ void pe_rotary_rotate(const struct pe_plan *plan, struct pe_rotation *rotation, 
                                      .is_tiled = r->layout == PE_LAYOUT_VJEPA2};
     for (size_t b = 0, pair0 = 0; b < rotation->n_blocks; b++) {
         size_t n = by_axis ? r->block_pairs[b] : r->n_pairs;
-        rotation->blocks[b] = block(r, pair0, n);
+        bool neighbours = r->layout == PE_LAYOUT_INTERLEAVED || r->layout == PE_LAYOUT_INTERLEAVED_TO_HALF ||
+                          r->layout == PE_LAYOUT_VJEPA2;
+        rotation->blocks[b] = (struct pe_rotation_block){.pair0 = pair0,
+                                                         .n_pairs = n,
+                                                         .first = 2 * pair0,
+                                                         .step = neighbours ? 2 : 1,
+                                                         .partner = neighbours ? 1 : n};
         pair0 += n;
     }
     if (columns)

@@ -148,9 +148,11 @@ static void prepare(struct pe_scaling_pair *p)
     p->ends[1] = p->use->float32 ? dd(high.hi) : high;
 }
 
-/* The pair that makes so many turns, and what is made of it. */
-static void state_ends(const struct pe_scaling_pair *p)
+static struct pe_dd frequency(const struct pe_scaling_pair *p)
 {
+    struct pe_dd low = p->ends[0], width = dd_sub(p->ends[1], low), one = dd(1);
+    struct pe_dd ramp = num_div(p, num_sub(p, dd((double)p->c), low), width);
+    /* The pair that makes so many turns, and what is made of it. */
     const struct yarn *y = own(p->s);
     const double betas[] = {y->beta_fast, y->beta_slow};
     static const char *const symbols[][2] = {{"c_fast", "low"}, {"c_slow", "high"}};
@@ -163,13 +165,6 @@ static void state_ends(const struct pe_scaling_pair *p)
         pe_derived(p->steps, symbols[i][1], p->ends[i],
                    y->truncate->boolean ? i ? "ceil(c_slow)" : "floor(c_fast)" : "%s", symbols[i][0]);
     }
-}
-
-static struct pe_dd frequency(const struct pe_scaling_pair *p)
-{
-    struct pe_dd low = p->ends[0], width = dd_sub(p->ends[1], low), one = dd(1);
-    struct pe_dd ramp = num_div(p, num_sub(p, dd((double)p->c), low), width);
-    state_ends(p);
     if (dd_less(ramp, dd(0)))
         ramp = dd(0);
     if (dd_less(one, ramp))

@@ -11,6 +11,7 @@ import {
   withSequence,
 } from './edits.js';
 import { words } from './fields.js';
+import { Formula } from './formula.js';
 import { tool } from '../icons.js';
 import { Json } from './json.js';
 import { LayerChoice, PresetChoice, ReadFile, SchemeChoice, SequenceChoice } from './sources.js';
@@ -31,13 +32,15 @@ export class Card {
     this.basic = make('div', { class: 'basic' });
     this.groups = make('div', null);
     this.more = make('details', { class: 'more' }, make('summary', null, word('form.more')), this.groups);
+    this.formula = new Formula((field) => this.goTo(field));
     this.paper = make('div');
     this.json = new Json(slot, (config) => this.set(config, 'json'));
     const onkeydown = (event) => { if (event.key === 'Enter') this.goToWrong(); };
     this.element = make('section',
       { class: 'form-card', 'data-card': slot, 'aria-labelledby': `slot-${slot} card-${slot}`, onkeydown },
       this.makeHead(),
-      this.file.element, this.sources, this.sequence, this.basic, this.more, this.json.element, this.paper);
+      this.file.element, this.sources, this.sequence, this.basic, this.more, this.formula.element, this.json.element,
+      this.paper);
     this.element.style.setProperty('--slot', `var(--${slot})`);
     /* What its fields mean comes after the first picture. */
     document.addEventListener('posenc:drawn', complete, { once: true });
@@ -157,6 +160,8 @@ export class Card {
       one.element.hidden = !applies(context, rows, row);
       one.show(row.parameters ? context : shown(context, row));
     }
+    const { scaling } = { ...context.inherited, ...context.resolved, ...this.config };
+    this.formula.show(schemeOf(this.config)?.name, scaling?.type ?? scaling?.rope_type);
     for (const group of this.groups.children) group.hidden = ![...group.children].slice(1).some((one) => !one.hidden);
     this.json.show(this.config);
   }
@@ -220,6 +225,15 @@ export class Card {
     this.wrong = problem && this.controlAt(problem.pointer ?? '');
     this.wrong?.complain(problem.detail, true);
     if (HAS_FOCUS.includes(cause)) this.goToWrong();
+  }
+
+  /* A parameter of the formula, whose control may be folded. */
+  goTo(field) {
+    const found = this.controls().get(field);
+    if (!found || found.element.hidden) return;
+    const folded = found.element.closest('details');
+    if (folded) folded.open = true;
+    found.focus();
   }
 
   goToWrong() { this.wrong?.focus(); }

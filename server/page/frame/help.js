@@ -20,6 +20,7 @@ const FIGURE_KEYS = {
   play: ['p'],
   data: ['t'],
   value: ['c'],
+  why: ['w'],
   help: ['?'],
 };
 const PAGE_KEYS = {

@@ -222,6 +222,7 @@ const KEYS = {
     figure.fillTable();
   },
   c: (moves, map) => map.keys.copy(),
+  w: (moves, map) => map.explain(),
   '?': (moves, map) => map.page.help?.(),
 };
 
@@ -238,7 +239,7 @@ export class Keys {
     hover(null);
     KEYS[name](this.map.moves, this.map, this.map.page.store);
     clearTimeout(this.#timer);
-    if (!'rmtc?'.includes(name)) this.#timer = setTimeout(() => this.#rest(), REST_MS);
+    if (!'rmtcw?'.includes(name)) this.#timer = setTimeout(() => this.#rest(), REST_MS);
     return true;
   }
 

@@ -11,7 +11,7 @@
  * at: indices of leading axes; without it they are the state's, with a slider each. axes: names of the last axes.
  * square: cells as high as wide; by default where both axes are positions. labels: { rows, cols }, texts at the edges.
  * caption: key of its first sentence; called: another name of the output, a word where it is to be translated. */
-import { freshId, isNarrow, pictureHeight } from '../dom.js';
+import { action, freshId, isNarrow, pictureHeight } from '../dom.js';
 import { busy } from '../ask.js';
 import { extremes, limited, symmetric, widest } from '../draw/colors.js';
 import { cellAt, clampCell, fitBoth, lay, overlap } from '../draw/windows.js';
@@ -48,7 +48,11 @@ export class Scale {
   }
 }
 
+/* The one map of the page whose number is explained. */
+let explained = null;
+
 export class HeatMap {
+  #why = null;         /* beside the picture, while this is that map */
   #source = null;      /* what is to be shown */
   #isPaused = false;      /* its owner asks with its figure meanwhile */
   #picture = null;     /* what is */
@@ -74,6 +78,9 @@ export class HeatMap {
     this.bar = new ColorBar(page, { fields: !quiet && !page.story });
     this.toolbar = new Toolbar(page, this.moves, { quiet });
     this.keys = new Keys(this);
+    this.ask = action('why', word(page.story ? 'why.short' : 'why.ask'), () => this.explain(),
+      { class: 'link', 'aria-expanded': 'false', hidden: true });
+    this.readout.element.append(this.ask);
     this.figure.toolbar.append(this.toolbar.element);
     this.figure.extra.append(this.readout.element, this.bar.element);
     this.figure.png = () => this.#png();
@@ -111,6 +118,7 @@ export class HeatMap {
     for (const leave of this.leave) leave();
     this.scale.leave(this);
     this.keys.close();
+    if (explained === this) explained = null;
     this.figure.close();
   }
 
@@ -164,6 +172,7 @@ export class HeatMap {
 
   #follow() {
     this.#draw();
+    this.#followWhy();
     if (!this.#due) return;
     this.#due = false;
     if (this.#lacks() && this.#failed !== this.#wish()) this.figure.ask((get, stage) => this.#catchUp(get, stage));
@@ -230,7 +239,8 @@ export class HeatMap {
     const picture = this.#picture;
     if (picture?.source !== this.#source || !picture.about.sure || picture.range === undefined) return true;
     return !picture.serves(this.#layout(picture.about), this.#reduceOf(picture.about)) || this.readout.text === null
-      || this.companion?.isServed(this) === false || this.#isAfterDue();
+      || this.companion?.isServed(this) === false || this.#isAfterDue()
+      || this.#why?.isServed(this.#picture, this.readout.cell) === false;
   }
 
   #wish() {
@@ -288,6 +298,10 @@ export class HeatMap {
     await this.readout.fill(get, this.#picture);
     this.keys.say();
     await this.companion?.fill(this, get);
+    const { cell } = this.readout;
+    if (!this.#why || !this.#isInside(cell)) return;
+    const isFirst = await this.#why.fill(get, this.#picture, cell);
+    if (isFirst && isNarrow()) this.figure.stage.scrollIntoView({ block: 'start' });   /* above the sheet */
   }
 
   async #runAfter(get, stage) {
@@ -419,6 +433,63 @@ export class HeatMap {
     const cell = hovered() ?? this.page.store.state.cur;
     this.stage.point(this.#axes, cell);
     this.readout.aim(this.#picture, cell);
+    this.ask.hidden = !this.#isDerived();
+  }
+
+  #isInside = ([row, col]) => row < this.about.rows && col < this.about.cols;
+
+  /* ---- why the cell has its number ---- */
+
+  /* Tensors of /encode have their steps at /derive. */
+  #isDerived() {
+    const { source, about } = this.#picture;
+    return source.path === '/encode' && !source.isDifference && !source.given && about.shape.length > 0;
+  }
+
+  /* Opens it here, or closes it: what its button and its key do. */
+  explain() {
+    if (this.ask.hidden) return;
+    const opens = explained !== this;
+    const before = explained;
+    explained = opens ? this : null;
+    if (before && before.page.store !== this.page.store) before.page.store.set({ why: null }, { undo: false });
+    this.page.store.set({ why: opens ? this.slot : null }, { undo: false });
+    before?.refresh();
+    this.refresh();
+    if (!opens) this.ask.focus();
+    this.wantsFocus = opens;
+  }
+
+  /* The address names the slot: of its maps the first. */
+  #followWhy() {
+    const isNamed = this.page.store.state.why === this.slot && this.#picture && this.#isDerived();
+    if (isNamed) explained ??= this;
+    else if (explained === this) explained = null;
+    const isOpen = explained === this;
+    this.ask.setAttribute('aria-expanded', isOpen);
+    if (isOpen === Boolean(this.whyAsked)) return;
+    this.whyAsked = isOpen;
+    this.#why?.close();
+    this.#why = null;
+    if (isOpen) this.#openWhy();
+  }
+
+  async #openWhy() {
+    busy.begin();
+    try {
+      const { Why, ready } = await import('./why.js');
+      await ready();
+      if (!this.whyAsked || this.#why) return;
+      this.#why = new Why(this.slot, { close: () => this.explain(), again: () => this.refresh() });
+      this.figure.element.querySelector('.figure-stage').append(this.#why.element);
+      if (this.wantsFocus) this.#why.element.focus({ preventScroll: true });
+      this.refresh();
+    } catch {
+      this.whyAsked = false;   /* the next press asks again */
+      explained = null;
+    } finally {
+      busy.end();
+    }
   }
 
   async #fillTable(get) {

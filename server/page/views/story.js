@@ -1,9 +1,9 @@
 /* A story: text to read from top to bottom, with figures that are views of this page. */
 import { busy } from '../ask.js';
-import { make } from '../dom.js';
 import { Article } from '../stories/article.js';
 import { stories, storyNamed } from '../stories/list.js';
 import { readStory } from '../stories/markdown.js';
+import { styled } from '../styled.js';
 import { addWords } from '../words.js';
 import { partFailed } from './parts.js';
 
@@ -62,7 +62,8 @@ class Story {
 
 /* What is needed to read a row of stories/list.js: { sections, figures }; its texts are those of the page then. */
 export async function readingOf({ name, load }) {
-  const [{ default: figures }] = await Promise.all([load(), addWords(name, textsOf(name)), styled()]);
+  const sheet = styled(new URL('../stories/story.css', import.meta.url));   /* which no other view needs */
+  const [{ default: figures }] = await Promise.all([load(), addWords(name, textsOf(name)), sheet]);
   return { sections: sectionsOf.get(name), figures };
 }
 
@@ -76,18 +77,5 @@ const textsOf = (name) => async (lang) => {
   sectionsOf.set(name, sections);
   return texts;
 };
-
-/* The look of stories, which no other view needs. */
-let sheet = null;
-function styled() {
-  sheet ??= new Promise((loaded, failed) => {
-    document.head.append(
-      make('link', {
-        rel: 'stylesheet', href: new URL('../stories/story.css', import.meta.url).href, onload: loaded, onerror: failed,
-      })
-    );
-  });
-  return sheet;
-}
 
 export default { name: 'story', open: (page, root) => new Story(page, root) };

@@ -77,9 +77,11 @@ static bool open_weights(struct stored *stored, const struct options *options)
     return stored->weights;
 }
 
-/* In the same place as the weights, under names of their own. */
-static bool open_presets(struct stored *stored, const struct options *options)
+bool stored_open(struct stored *stored, const struct options *options)
 {
+    if (!open_weights(stored, options))
+        return false;
+    /* In the same place as the weights, under names of their own. */
     char error[WEIGHTS_ERROR_BYTES] = "stored presets: no memory";
     struct s3_beside beside = {.kind = S3_PRESETS,
                                .cache = options->store_cache,
@@ -99,11 +101,6 @@ static bool open_presets(struct stored *stored, const struct options *options)
     if (!stored->presets)
         log_error("%s", error);
     return stored->presets;
-}
-
-bool stored_open(struct stored *stored, const struct options *options)
-{
-    return open_weights(stored, options) && open_presets(stored, options);
 }
 
 bool stored_start(struct stored *stored) { return weights_start(stored->weights) && weights_start(stored->presets); }

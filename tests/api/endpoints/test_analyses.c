@@ -25,7 +25,7 @@ static void on_step(const char *metric)
 
 static void on_search(uint64_t n) { seen.searched += n; }
 
-static bool take(uint64_t n)
+static bool take(const struct api_host *of, uint64_t n)
 {
     if (n > seen.limit - seen.lent)
         return false;
@@ -34,7 +34,7 @@ static bool take(uint64_t n)
     return true;
 }
 
-static void give(uint64_t n) { seen.lent -= n; }
+static void give(const struct api_host *of, uint64_t n) { seen.lent -= n; }
 
 TEST(each_step_is_reported)
 {

@@ -267,7 +267,6 @@ TEST(without_a_store)
 
 void tests_begin(void)
 {
-    api_setup();
     make_file();
 }
 

@@ -180,4 +180,3 @@ TEST(threads)
         each_answer(check_threads);
 }
 
-void tests_begin(void) { api_setup(); }

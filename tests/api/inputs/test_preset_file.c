@@ -92,4 +92,3 @@ TEST(every_allocation_may_fail)
     api_contents_presets.free(kept);
 }
 
-void tests_begin(void) { api_setup(); }

@@ -92,4 +92,3 @@ TEST(test_a_tree_has_its_bound)
     api_arena_drop(&arena);
 }
 
-void tests_begin(void) { api_json_setup(); }

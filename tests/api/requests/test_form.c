@@ -65,4 +65,3 @@ TEST(each_field_is_in_the_tag)
     }
 }
 
-void tests_begin(void) { api_setup(); }

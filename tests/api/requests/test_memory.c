@@ -87,4 +87,3 @@ TEST(test_no_memory)
 }
 
 /* jansson then allocates through our allocator, so the test can make it fail. */
-void tests_begin(void) { api_setup(); }

@@ -253,6 +253,8 @@ def drawn(rng, name, dtype):
     else:
         terms = ["terms"] if name in RELATIVE_TERMS and "softcap" not in fields else []
         fields["outputs"] = [["scores", "probs", "output", "row_entropy", *terms][i] for i in rng.permutation(4 + len(terms))]
+        if name == "shaw":
+            fields["outputs"] += ["output_terms"]
         if name == "deberta":
             fields["outputs"] += [to for to in ("c2p", "p2c") if to in parameters["pos_att_type"]]
         fields |= some(rng, softmax_scale=[0.3, -0.4, 1.0][rng.integers(3)])

@@ -3,6 +3,7 @@ import json
 import os
 import re
 
+import numpy as np
 import pytest
 
 from conftest import ROOT
@@ -251,6 +252,16 @@ def test_explain_takes_whatever_names_a_model(client, model):
     of_text = client.explain(words, hf_config=QWEN_5)
     assert of_text["layers"] == client.explain(folder / "serve.sh", hf_config=QWEN_5)["layers"]
     assert of_text["layers"][0]["config"]["base"] == 5000 and of_text["pasted"]["tool"] == "vllm"
+
+
+@pytest.mark.parametrize("number", [{"preset": "llama-3.1", "position": 8192, "pair": [29, 40]}, {"scheme": "learned", "seed": 3, "dim": 16, "position": 5, "channel": 2},
+                                    {"scheme": "rope", "layout": "half", "tensor": "q_out", "q": np.arange(8, dtype="f4"), "position": 3, "channel": 1}])
+def test_a_derivation_is_the_text_of_the_service(client, number):
+    found = client.derive(**number)
+    fields = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in number.items()}
+    with client._ask("POST", "/derive", *client._body({**fields, "format": "text"}, None), "text/plain") as answer:
+        assert str(found) + "\n" == client._read(answer).decode()
+    assert (found.get("numbers") or [found])[0]["steps"] and "<table" in found._repr_html_()
 
 
 def test_an_explanation_is_a_table(client):

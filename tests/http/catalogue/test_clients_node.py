@@ -145,6 +145,9 @@ const translation = await posenc.translate({ preset: 'llama-3.1' }, ['vllm', 'ml
 assert.deepEqual(translation.targets.map(({ to, exact }) => [to, exact]), [['vllm', true], ['mlx', true]]);
 assert.match(String(translation), /^vllm: exact\\n    --hf-overrides '/);
 assert.equal((await posenc.explain({ preset: 'llama-3.1' })).dialect, 'preset');
+const derivation = await posenc.derive({ preset: 'llama-3.1', position: 8192, pair: 29 });
+assert.equal(derivation.number.bits, '0x3ee7c7f3');
+assert.match(String(derivation), /^cos\\[8192,29\\] = 0.45269737  0x3ee7c7f3\\nw  0.0026160992529250352744  base/);
 let told = 0;
 await posenc.encode({ scheme: 'rope', len: 5000 }, { onProgress: (received) => { told = received; } });
 assert.equal(told, 5000 * 32 * 8);

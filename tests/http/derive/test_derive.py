@@ -51,7 +51,29 @@ OTHERS = [
     {"scheme": "learned", "seed": 3, "dim": 16, "len": 100}, {"scheme": "learned", "seed": 3, "dim": 16, "len": 100, "rows": 40, "out_of_range": "wrap"},
     {"scheme": "learned", "seed": 3, "dim": 16, "len": 100, "rows": 40, "out_of_range": "interpolate"},
     {"scheme": "learned", "seed": 3, "dim": 16, "grid": [12, 20]},
+    {"scheme": "none", "dim": 3, "len": 9}, {"scheme": "t5", "num_heads": 2, "num_buckets": 48, "max_distance": 81, "seed": 3, "len": 200},
+    {"scheme": "fourier", "len": 300, "num_freqs": 6}, {"scheme": "fourier", "multiply_pi": True, "positions": [[0.1 * i for i in range(50)], [3 - i for i in range(50)]]},
+    {"scheme": "fourier", "len": 50, "log_sampling": False, "multiply_pi": True}, {"scheme": "fourier", "style": "gaussian", "sigma": 3, "seed": 1, "grid": [12, 20]},
+    {"scheme": "fourier", "style": "perceiver", "grid": [12, 20], "num_bands": 8}, {"scheme": "fourier", "style": "perceiver", "len": 50, "sine_only": True},
+    {"scheme": "fourier", "style": "perceiver", "positions": [i / 25 - 1 for i in range(50)], "max_resolution": [20]},
+    {"scheme": "shaw", "len": 50}, {"scheme": "shaw", "len": 50, "direction": "query_minus_key", "max_relative": 9, "table_style": "sinusoidal"},
+    *({"scheme": scheme, "num_heads": 2, "head_dim": 12, "len": 50, "clamp_len": clamp} for scheme in ("transformer_xl", "xlnet", "conformer") for clamp in (-1, 20)),
+    {"scheme": "transformer_xl", "num_heads": 2, "head_dim": 12, "len": 50, "mem_len": 30}, {"scheme": "xlnet", "len": 50, "outputs": ["distances"]},
+    {"scheme": "deberta", "len": 600}, {"scheme": "deberta", "len": 600, "position_buckets": 64, "max_relative_positions": 128},
+    {"scheme": "deberta", "len": 600, "position_buckets": 33, "max_relative_positions": 512, "clamp_first": True, "pos_att_type": ["p2c"]},
+    *({"scheme": "decomposed", "grid": [7, 9], "outputs": [name]} for name in ("index_h", "index_w")),
+    *({"scheme": scheme, "grid": grid, "outputs": ["index"]} for scheme, grid in (("swin", [5, 6]), ("swin", [2, 5, 6]), ("beit", [5, 6]), ("swinv2", [5, 6]))),
     {"scheme": "learned", "seed": 3, "dim": 16, "grid": [12, 20], "table_grid": [7, 7], "num_prefix": 1},
+]
+# Those that a table, or a network in double, has: the bits of /encode, of every type.
+WEIGHTS = [
+    {"scheme": "swin", "grid": [5, 6], "num_heads": 2}, {"scheme": "swin", "grid": [5, 6], "num_heads": 2, "table_grid": [3, 4]}, {"scheme": "swin", "grid": [2, 5, 6], "num_heads": 2},
+    {"scheme": "beit", "grid": [5, 6], "num_heads": 2}, {"scheme": "beit", "grid": [5, 6], "num_heads": 2, "table_grid": [7, 7], "interpolate": "bilinear", "causal": True},
+    {"scheme": "swinv2", "grid": [5, 6], "num_heads": 2, "std": 1}, {"scheme": "swinv2", "grid": [5, 6], "num_heads": 2, "std": 1, "arith": "float32", "pretrained_grid": [1, 9]},
+    {"scheme": "fire", "num_heads": 2, "len": 300, "init_l": 60, "l_mult": 2}, {"scheme": "fire", "num_heads": 2, "positions": [0.5 * i for i in range(99)], "causal": True},
+    {"scheme": "recursive", "dim": 12, "len": 40, "std": 0.3}, {"scheme": "recursive", "dim": 12, "len": 40, "std": 0.1, "residual": True, "activation": "gelu", "arith": "float32"},
+    *({"scheme": "floater", "dim": 12, "len": 20, "std": 0.3, "dt": 0.1, "method": method} for method in ("rk4_38", "rk4", "midpoint", "euler")),
+    {"scheme": "floater", "dim": 12, "len": 20, "std": 0.3, "dt": 0.1, "substeps": 1, "activation": "tanh", "arith": "float32", "time_input": False},
 ]
 NUMBERS = 16
 
@@ -87,7 +109,18 @@ def test_the_last_step_is_the_number(server, fields):
             assert found == tensor[place] or abs(found - tensor[place]) <= 2e-7 * abs(tensor[place]) and one["float32"] is None, (place, one)
 
 
-@pytest.mark.parametrize("fields", [f for f in ROPE + OTHERS if f["scheme"] in ("rope", "sinusoidal") and "inv_freq" not in f and f.get("coords") != "pixel"
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16"])
+@pytest.mark.parametrize("fields", WEIGHTS, ids=name_of)
+def test_weights_give_the_bits(server, fields, dtype):
+    fields = {**fields, "seed": 7, "dtype": dtype}
+    name, tensor = encoded(server, **fields)
+    for place, one in derived(server, tensor, name, fields, 3):
+        value = [step["value"] for step in one["steps"] if "value" in step][-1]
+        assert tensor.dtype.type(float(value)).tobytes() == tensor[place].tobytes(), (place, one)
+        assert int(one["number"]["bits"], 16) == int.from_bytes(tensor[place].tobytes(), "little") and one["float32"] is None, (place, one)
+
+
+@pytest.mark.parametrize("fields", [f for f in ROPE + OTHERS if f["scheme"] in ("rope", "sinusoidal", "fourier") and "inv_freq" not in f and f.get("coords") != "pixel"
                                     and f.get("axis_base") is None and f.get("channels") not in ("dinov3", )], ids=name_of)
 def test_arith_float32_is_the_last_rounded_step(server, fields):
     """The recipe that /derive takes by default is the arithmetic of `arith: float32`."""

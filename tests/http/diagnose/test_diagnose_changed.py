@@ -22,8 +22,8 @@ def sinusoid(n=N):
     return np.stack([np.sin(angles(n)), np.cos(angles(n))], -1).reshape(n, D)
 
 
-def rotated(q):
-    c, s = np.cos(angles()), np.sin(angles())
+def rotated(q, direction=1):
+    c, s = np.cos(angles()), direction * np.sin(angles())
     a, b = q[..., :D // 2], q[..., D // 2:]
     return np.concatenate([a * c - b * s, a * s + b * c], -1)
 
@@ -39,6 +39,32 @@ SCORES = np.einsum("bhid,bhjd->bhij", rotated(Q), rotated(K)) / 8
 def softmax(x, axis=-1):
     e = np.exp(x - x.max(axis, keepdims=True))
     return e / e.sum(axis, keepdims=True)
+
+
+def in_place(q):
+    """The second channel reads the first one after it was written."""
+    c, s = np.cos(angles()), np.sin(angles())
+    a, b = q[..., :D // 2], q[..., D // 2:]
+    first = a * c - b * s
+    return np.concatenate([first, first * s + b * c], -1)
+
+
+def decaying(x, share=0.25):
+    out = x.copy()
+    for i in range(1, len(x)):
+        out[i] = share * x[i] + (1 - share) * out[i - 1]
+    return out
+
+
+def tables_of(a):
+    return {"cos": np.cos(a), "sin": np.sin(a)}
+
+
+def buckets_of(rounding):
+    """T5's, whose logarithm is rounded by this in place of down."""
+    n = np.abs(np.arange(64)[:, None] - np.arange(64))
+    far = np.minimum(8 + rounding(np.log(np.maximum(n, 1) / 8) / np.log(128 / 8) * 8).astype(int), 15)
+    return np.where(n < 8, n, far) + 16 * (np.arange(64)[:, None] < np.arange(64))
 
 
 def biases(change, sees=BY >= 0):
@@ -85,7 +111,7 @@ CHANGES = {
     "heads-listed": (ROPE, of_q(OUT[:, [2, 0, 3, 1]]), "head i is its head order[i]; the first ones are 2, 0, 3, 1."),
     "memory": (ROPE, of_q(OUT.swapaxes(1, 2).reshape(OUT.shape)), "they are stored as nhd and read as hnd"),
     "cut-off": (ROPE, of_q(np.clip(OUT, -1.5, 1.25)), "would be below -1.5 or above 1.25"),
-    "residual": (ROPE, of_q(OUT + Q), "Every number is 1*x+1*q,"),
+    "residual": (ROPE, of_q(OUT + Q), "Every number is x+q,"),
     "absolute-encoding": (ROPE, of_q(Q + PE), "is the same in every head: something was added"),
     "gain": (ROPE, of_q(OUT * GAIN), "In each column every number is a*x with"),
     "gain-before": (ROPE, of_q(rotated(Q * GAIN)), "Turned back by the rotation of the configuration, every number is a*x with"),
@@ -106,6 +132,17 @@ CHANGES = {
     **{f"mask-of-scores {rule}": (CAUSAL, maps("scores", where(sees)), f"the keys j with {rule}.") for rule, sees in MASKS.items()},
     **{f"mask-of-biases {rule}": (ALIBI, {"bias": biases(lambda d: d, sees)}, f"the keys j with {rule}.") for rule, sees in MASKS.items() if "<= j-i <=" not in rule},
     **{f"mask-of-probs {rule}": (CAUSAL, maps("probs", softmax(where(sees))), f"the keys j with {rule}.") for rule, sees in MASKS.items() if sees.any(-1).all()},
+    "filled": (SINUSOID, {"encoding": 0 * PE + 0.25}, "Every number is 0.25."),
+    "running-sum": (SINUSOID, {"encoding": np.cumsum(PE, 0)}, "Along the rows every number is x[i]+y[i-1],"),
+    "running-sum-back": (SINUSOID, {"encoding": np.cumsum(PE[::-1], 0)[::-1]}, "Along the rows every number is x[i]+y[i+1],"),
+    "differences": (SINUSOID, {"encoding": np.diff(PE, axis=1, prepend=0)}, "Along the columns every number is x[i]-x[i-1],"),
+    "decaying-mean": (SINUSOID, {"encoding": decaying(PE)}, "Along the rows every number is 0.25*x[i]+0.75*y[i-1],"),
+    "in-place": (ROPE, of_q(in_place(Q)), "The first channel of each pair is c*q1-s*q2 and the second c*q2+s*y1, where"),
+    "angles-in-half": ({**ROPE, "len": N}, tables_of((np.arange(N, dtype=np.float16)[:, None] * (1e4 ** (-np.arange(0, D, 2) / D)).astype(np.float16)).astype(float)),
+                       "positions, frequencies or angles were rounded to float16."),
+    "turns-in-half": ({**ROPE, "len": N}, tables_of((angles() % (2 * np.pi)).astype(np.float16).astype(float)),
+                      "the angles were reduced to one turn and then rounded to float16."),
+    "mask-of-zeros": (CAUSAL, maps("probs", softmax(np.where(BY >= 0, SCORES, 0))), "Keys that the configuration hides have a weight, the same for all that a query does not see"),
     "documents": (CAUSAL, maps("scores", where((BY >= 0) & (np.arange(N)[:, None] // 5 == np.arange(N) // 5))),
                   "query 5 is the first that sees other keys: 5; in the configuration 0-5."),
 }
@@ -117,6 +154,7 @@ def test_what_was_done_to_the_numbers_is_stated(server, name):
     answer = ask(server, belief, **{tensor: np.ascontiguousarray(x, F) for tensor, x in tensors.items()})
     said = finding(answer, "unexplained")
     assert words in said["detail"] and not answer["explained"]
+    assert (said["believed"] is not None) == ("in the configuration" in said["detail"])
     assert all(f"{said['found'][member]:.6g}" in said["detail"] for member in {"numbers", "value"} & set(said["found"]) if name != "int8")  # nothing of other measures
     assert all(text in said["detail_zh"] for text in map(str, said["found"].values()) if text in said["detail"])
 
@@ -143,6 +181,32 @@ def test_what_nothing_was_done_to_is_not_explained_by_chance(server, seed):
                             (ALIBI, {"bias": np.where(BY >= 0, draw.standard_normal((8, N, N)), -np.inf)}), (CAUSAL, maps("probs", softmax(where(BY >= 0) * 1.7 + draw.standard_normal((N, N)))))]:
         said = finding(ask(server, belief, **{name: x.astype(F) for name, x in tensors.items()}), "unexplained")
         assert said["found"] is None, said["detail"]
+
+
+def test_buckets_of_no_rule_are_told_by_distance(server):
+    rounded, right = buckets_of(np.round), buckets_of(np.floor)
+    answer = ask(server, {"scheme": "t5", "num_heads": 4, "bidirectional": True}, buckets=rounded.astype(np.int64))
+    off = [by for by in range(-63, 64) if (np.diag(rounded, by) != np.diag(right, by)).all()]
+    nearest = min(off, key=abs)
+    said = finding(answer, "unexplained")
+    assert said["found"] == {"numbers": len(off), "rule": str(np.diag(rounded, nearest)[0]), "first": str(nearest)}
+    assert said["believed"] == str(np.diag(right, nearest)[0]) and f"bucket {said['found']['rule']}, in the configuration {said['believed']}." in said["detail"]
+
+
+SIDES = {
+    "k_reversed": (maps("scores", np.einsum("bhid,bhjd->bhij", rotated(Q), rotated(K, -1)) / 8), {**ROPE, "causal": False}, "The keys were rotated in the opposite direction"),
+    "q_reversed": (maps("probs", softmax(np.einsum("bhid,bhjd->bhij", rotated(Q, -1), rotated(K)) / 8)), {**ROPE, "causal": False}, "The queries were rotated in the opposite direction"),
+    "slopes_order": ({"bias": biases(lambda d: d)[[3, 1, 0, 2, 7, 6, 5, 4]]}, ALIBI, "The slopes are right, but the heads have them in another order."),
+    "slopes_other": ({"bias": biases(lambda d: d)[[0] * 8]}, ALIBI, "Every head has the slope of the first one."),
+    "positions_scaled": (tables_of(angles() * np.pi / 180), {**ROPE, "len": N}, "0.0174533 times those of the configuration. It is pi/180."),
+}
+
+
+@pytest.mark.parametrize("code", SIDES)
+def test_what_has_a_name(server, code):
+    tensors, belief, words = SIDES[code]
+    answer = ask(server, belief, **{name: np.ascontiguousarray(x, F) for name, x in tensors.items()})
+    assert codes_of(answer) == [code] and words in answer["findings"][0]["detail"] and answer["explained"]
 
 
 # Positions and frequencies that a rule of the grammar names; the candidate's positions are checked by NumPy.

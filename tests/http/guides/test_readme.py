@@ -189,6 +189,12 @@ def test_the_picture_printed_is_the_picture_given(server):
     assert drawn in blocks("text"), drawn
 
 
+def test_the_derivation_printed_is_the_one_given(server):
+    """The steps of a number, line by line."""
+    path = next(re.search(r"localhost:8080(/derive[^']*)'", c)[1] for c in CURLS if "/derive?" in c)
+    assert server.get(path).body.decode() in blocks("text")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):

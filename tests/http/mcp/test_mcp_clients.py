@@ -19,7 +19,8 @@ Q, Q_OUT = [[1, 2, 3, 4]], [[3.160435, 1.7975838, -0.107937716, 4.0949593]]  # r
 CALLS = {"schemes": {"name": "rope"}, "presets": {"query": "llama"}, "explain": {"preset": "llama-3.1"}, "encode": {"scheme": "rope", "len": 4},
          "rotate": {"scheme": "rope", "q": Q}, "attention": {"scheme": "alibi", "q": Q, "k": Q}, "analyze": {"scheme": "sinusoidal", "dim": 16, "len": 16, "metrics": ["unique"]},
          "diagnose": {"scheme": "rope", "layout": "interleaved", "offset": 5, "q": Q, "q_out": Q_OUT},
-         "check": {"scheme": "rope", "layout": "half", "offset": 5, "q": Q, "q_out": Q_OUT}, "picture": {"scheme": "sinusoidal", "dim": 16, "len": 16}, "experiment": SMALL}
+         "check": {"scheme": "rope", "layout": "half", "offset": 5, "q": Q, "q_out": Q_OUT}, "picture": {"scheme": "sinusoidal", "dim": 16, "len": 16}, "experiment": SMALL,
+         "derive": {"preset": "llama-3.1", "position": 8192, "pair": 29}}
 pytestmark = pytest.mark.slow
 
 

@@ -17,7 +17,7 @@ from messages import JSON, call, new, old, refusal, result
 from tensors import from_npy, from_safetensors
 
 TOOLS = ["schemes", "presets", "explain", "encode", "rotate", "attention", "analyze", "diagnose", "check", "picture", "experiment",
-         "translate"]
+         "translate", "derive"]
 WORDS = {"type", "properties", "required", "items", "enum", "anyOf", "description", "default", "minimum", "maximum", "additionalProperties"}
 SMALL = {"task": "local", "steps": 40, "train_len": 16, "eval_len": 24, "configs": [{"scheme": "alibi"}, {"scheme": "rope"}]}
 
@@ -344,3 +344,18 @@ def test_translate(server, tools):
     whole = json.loads(server.post("/translate", json.dumps(fields).encode()).body)
     assert content["targets"] == whole["targets"] and content["summary"] == whole["detail"]
     assert [target["to"] for target in content["targets"]] == fields["to"] and "--rotary-base 1000000" in content["targets"][1]["text"]
+
+
+def test_derive(server, tools):
+    """The endpoint's own answer; the cosines are those of DERIVE.md."""
+    fields = {"preset": "llama-3.1", "position": 8192, "pair": 29}
+    content = valid(tools, "derive", call(server, "derive", **fields))
+    whole = json.loads(server.post("/derive", json.dumps(fields).encode()).body)
+    assert {name: content[name] for name in whole} == whole and content["summary"] == whole["detail"]
+    assert content["steps"][-1]["value"] == "0.45269735178167425453" and content["number"]["bits"] == "0x3ee7c7f3"
+    several = valid(tools, "derive", call(server, "derive", **{**fields, "pair": [29, 40]}))
+    assert [one["steps"][-1]["value"] for one in several["numbers"]] == ["0.45269735178167425453", "0.96082569555884910961"]
+    assert several["summary"] == "2 numbers, each with its steps."
+    assert set(tools["derive"]["inputSchema"]["properties"]) == {"scheme", "preset", "hf_config", "tensor", "index", "position", "channel", "pair", "head",
+                                                                 "query", "key", "recipe", "lang"}
+    assert "channel 200" in refusal(server, "derive", {"preset": "llama-3.1", "position": 1, "channel": 200})["detail"]

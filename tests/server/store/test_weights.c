@@ -277,6 +277,5 @@ TEST(changes_and_readers_at_once)
 
 void tests_begin(void)
 {
-    api_setup();
     log_setup(LOG_FORMAT_TEXT, LOG_ERROR, STDERR_FILENO); /* what is passed over is told by warnings */
 }

@@ -126,7 +126,7 @@ static int status_of_checks(char *text)
         http_head_take(&head, line, colon + 1 + strspn(colon + 1, " \t"));
     }
     int status = http_head_check(&head).status;
-    return status ? status : http_target_split(target, &host, &path, &query).status;
+    return status ? status : api_target_split(target, &host, &path, &query) ? 400 : 0;
 }
 
 /* What a server says of these bytes before it looks at what is asked; 0: nothing. It passes over one empty line. */

@@ -97,6 +97,14 @@ def repeated(window, grid, width):
     return np.array([[window.reshape(h, w, width)[y % h, x % w] for x in range(grid[1])] for y in range(grid[0])])
 
 
+def longer(table, name, last, request):
+    """The table, with rows of the seed behind its own where the request draws them."""
+    if request.get("out_of_range") != "seeded" or last < len(table):
+        return table
+    drawn = formulas.seeded(name, (int(last) + 1, table.shape[1]), request["seed"], request.get("std", 0.02)).astype(float)
+    return np.concatenate([table, drawn[len(table):]])
+
+
 def learned(request, axes):
     rule, offset, d = request.get("out_of_range", "error"), request.get("row_offset", 0), request["dim"]
     grid, trained, prefix = request.get("grid"), request.get("table_grid"), request.get("num_prefix", 0)
@@ -113,10 +121,11 @@ def learned(request, axes):
     if len(axes) > 1 and ("row_table" in request or "table" not in request):
         needed = [request.get("rows", int(max(axis)) + offset + 1) for axis in axes]
         tables = weights(request, row_table=(needed[0], d // 2), col_table=(needed[1], d // 2))
-        rows, columns = (looked_up(tables[name], [p + offset for p in axis], rule) for name, axis in zip(("row_table", "col_table"), axes))
+        rows, columns = (looked_up(longer(tables[name], name, max(axis) + offset, request), [p + offset for p in axis], rule) for name, axis in zip(("row_table", "col_table"), axes))
         return np.hstack([columns, rows])
     places = axes[0] if len(axes) == 1 else range(len(axes[0]))
     table = weights(request, table=(request.get("rows", int(max(places)) + offset + 1), d))["table"]
+    table = longer(table, "table", max(places) + offset, request)
     return stretched(table, places, offset) if rule == "interpolate" else looked_up(table, [p + offset for p in places], rule)
 
 

@@ -7,6 +7,7 @@ import { Figure, datum, shortDatum } from '../../figure.js';
 import { Taker } from '../../forms/taking.js';
 import { HeatMap, Scale } from '../../heat/heatmap.js';
 import { picker } from '../../heat/beside.js';
+import { AWAY } from '../../papers.js';
 import { SLOTS } from '../../state.js';
 import { size } from '../../states.js';
 import { label, language, live, phrase, word } from '../../words.js';
@@ -280,21 +281,24 @@ class Diagnose {
       make('ul', { class: 'findings' },
         findings.map((row) => make('li', { 'data-finding': row.code },
           told(row), ' ', code(row.code), cures(row.cure)))),
-      belief?.first_bad ? this.#first(belief.first_bad) : '',
+      belief?.first_bad ? this.#first(belief.first_bad, findings.find((row) => row.derive)?.derive ?? []) : '',
       unseen?.length ? this.#unseen(unseen) : '',
       make('ol', { class: 'cards candidates' }, candidates.map((row, i) => this.#candidate(row, i))));
     this.figure.caption.replaceChildren(phrase('diagnose.caption', { n: datum(searched, 'searched') }));
     this.#draw();
   }
 
-  /* The first number that is not as believed, and a way to it. */
-  #first({ output, index, found, expected }) {
+  /* The first number that is not as believed, and a way to it; addresses: of its steps, as believed and as found. */
+  #first({ output, index, found, expected }, addresses) {
     const text = phrase('diagnose.first',
       { where: code(`${output}[${index}]`), found: datum(found, 'found'), expected: datum(expected, 'expected') });
     const show = () =>
       this.page.store.set({ out: output, at: index.slice(0, -2), cur: [0, 0, ...index].slice(-2) }, { undo: 'cur' });
+    const steps = ['whyExpected', 'whyFound'].flatMap((key, i) => i in addresses ? [' ', make('a', {
+      href: live(() => `${addresses[i]}&format=text&lang=${language()}`), 'data-derive': i, ...AWAY,
+    }, word(`diagnose.${key}`))] : []);
     return make('p', { class: 'hint' }, text, ' ',
-      make('button', { type: 'button', class: 'link', onclick: show }, word('diagnose.cell')));
+      make('button', { type: 'button', class: 'link', onclick: show }, word('diagnose.cell')), steps);
   }
 
   /* What a file that is as expected says nothing about. */

@@ -1,0 +1,14 @@
+/* Styles that only some parts need, which the first load leaves out. */
+import { make } from './dom.js';
+
+const styles = new Map();   /* address: the promise that it is there */
+
+/* Asks for a style, once. */
+export function styled({ href }) {
+  if (!styles.has(href)) {
+    styles.set(href, new Promise((onload, onerror) => {
+      document.head.append(make('link', { rel: 'stylesheet', href, onload, onerror }));
+    }));
+  }
+  return styles.get(href);
+}
