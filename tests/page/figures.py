@@ -70,7 +70,7 @@ def lines_of(page, keys, config, slot, legend):
         rule = answer["configs"][0].get("scaling", {}).get("type", "default")
         return {f"{slot}:{rule}": list(enumerate(map(float, answer["tensors"]["wavelength.0"]["data"])))}
     if view == "properties":
-        answer = ask(page, "/analyze", **{**config, "metrics": ["step"], "outputs": ["step"]})
+        answer = ask(page, "/analyze", **{**without_width(config), "metrics": ["step"], "outputs": ["step"]})
         return {f"{slot}:step": list(enumerate(map(float, answer["tensors"]["step.0"]["data"])))}
     if view == "extrapolate":
         train = int(keys["train"])
@@ -88,10 +88,14 @@ def lines_of(page, keys, config, slot, legend):
     return {}
 
 
+def without_width(config):
+    """`dim`, which the page leaves out for what has none."""
+    return {key: value for key, value in config.items() if key != "dim" or config.get("scheme") != "rope"}
+
+
 def metric(page, config, name, **more):
     """One metric of /analyze."""
-    if config.get("scheme") == "rope":
-        config = {key: value for key, value in config.items() if key != "dim"}  # which the page leaves out for what has none
+    config = without_width(config)
     has_sequence = {"len", "lens", "positions", "grid", "tokens"} & config.keys()
     request = {**({} if has_sequence else {"len": 1}), **config, **more, "metrics": [name], "outputs": [], "digits": 17}
     return ask(page, "/analyze", **request)["results"][0][name]

@@ -77,7 +77,8 @@ class Lines:
             above = [row for other, row in rows.items() if other != series]
             apart = [(x, y) for x, y in points if x in rows[series] and all(abs(row.get(x, math.inf) - rows[series][x]) > 8 for row in above)]
             missing = self.missing(series, apart, 2)
-            assert len(missing) <= (max(marks, 8 + len(apart) / 4) if nth else marks), (series, missing[:5])
+            # of a hundred points of a high picture a steep line beside it covers one
+            assert len(missing) <= (max(marks, 8 + len(apart) / 4) if nth else marks + len(apart) // 100), (series, missing[:5])
 
 
 def share(value, span, scale):
