@@ -405,8 +405,7 @@ static enum pe_status index_by_axis(const struct pe_derive *d, size_t k, unsigne
     bool is_query = pe_same(axis, "query") && f->query.n, is_key = pe_same(axis, "key") && f->key.n;
     if (is_query || is_key) {
         const struct pe_positions *axes = is_query ? seq->q : seq->k;
-        enum pe_status status =
-            find_position(axes, seq->n_axes, is_query ? &f->query : &f->key, k, axis, index, err);
+        enum pe_status status = find_position(axes, seq->n_axes, is_query ? &f->query : &f->key, k, axis, index, err);
         *index += n > axes->n ? n - axes->n : 0; /* class tokens are before the positions of a map */
         return status;
     }

@@ -77,4 +77,3 @@ TEST(an_empty_text_is_no_lack_of_memory)
     text.state = API_TEXT_NO_MEMORY;
     assert_answer(gather(api_reply_text(200, "text/plain", &text)), 503, NULL);
 }
-

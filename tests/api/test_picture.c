@@ -65,4 +65,3 @@ TEST(test_pictures_that_nobody_reads)
         assert_answer(gather(post_to(&small, "/encode", requests[i])), 200, NULL);
     }
 }
-

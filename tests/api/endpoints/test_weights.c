@@ -265,9 +265,6 @@ TEST(without_a_store)
     stored_host.store = &store;
 }
 
-void tests_begin(void)
-{
-    make_file();
-}
+void tests_begin(void) { make_file(); }
 
 void tests_end(void) { api_tensors_free((struct api_tensors *)(uintptr_t)one.tensors); }

@@ -179,4 +179,3 @@ TEST(threads)
     for (int round = 0; round < 4; round++)
         each_answer(check_threads);
 }
-

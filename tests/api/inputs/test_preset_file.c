@@ -91,4 +91,3 @@ TEST(every_allocation_may_fail)
     assert_non_null(kept);
     api_contents_presets.free(kept);
 }
-

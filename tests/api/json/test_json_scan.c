@@ -91,4 +91,3 @@ TEST(test_a_tree_has_its_bound)
     assert_true(arena.n_bytes <= API_TREE_FACTOR * sizeof text + 2 * API_TREE_MIN);
     api_arena_drop(&arena);
 }
-

@@ -64,4 +64,3 @@ TEST(each_field_is_in_the_tag)
         answer_drop(&again);
     }
 }
-
