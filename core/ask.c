@@ -77,7 +77,7 @@ static struct item **place_of(struct pe_ask *ask, const char *path)
     return at;
 }
 
-static void put(struct pe_ask *ask, const char *path, const struct pe_value *value)
+static void put_value(struct pe_ask *ask, const char *path, const struct pe_value *value)
 {
     if (!ask || ask->first.status || check_path(ask, path, &ask->first))
         return;
@@ -132,27 +132,27 @@ struct pe_ask *pe_ask_new(const char *operation)
 void pe_ask_text(struct pe_ask *ask, const char *path, const char *value)
 {
     if (value)
-        put(ask, path, &(struct pe_value){.kind = PE_STRING, .string = value});
+        put_value(ask, path, &(struct pe_value){.kind = PE_STRING, .string = value});
     else
         blame(ask, path, pe_text("the text is NULL"));
 }
 
 void pe_ask_integer(struct pe_ask *ask, const char *path, int64_t value)
 {
-    put(ask, path, &(struct pe_value){.kind = PE_INTEGER, .integer = value});
+    put_value(ask, path, &(struct pe_value){.kind = PE_INTEGER, .integer = value});
 }
 
 void pe_ask_real(struct pe_ask *ask, const char *path, double value)
 {
     if (isfinite(value))
-        put(ask, path, &(struct pe_value){.kind = PE_REAL, .real = value});
+        put_value(ask, path, &(struct pe_value){.kind = PE_REAL, .real = value});
     else
         blame(ask, path, pe_text("the number is not finite"));
 }
 
 void pe_ask_bool(struct pe_ask *ask, const char *path, bool value)
 {
-    put(ask, path, &(struct pe_value){.kind = PE_BOOLEAN, .boolean = value});
+    put_value(ask, path, &(struct pe_value){.kind = PE_BOOLEAN, .boolean = value});
 }
 
 void pe_ask_tensor(struct pe_ask *ask, const char *path, enum pe_dtype dtype, unsigned rank, const uint64_t *shape,
@@ -169,7 +169,7 @@ void pe_ask_tensor(struct pe_ask *ask, const char *path, enum pe_dtype dtype, un
     else {
         for (unsigned i = 0; i < rank; i++)
             value.array.shape[i] = shape[i];
-        put(ask, path, &value);
+        put_value(ask, path, &value);
     }
 }
 

@@ -99,7 +99,7 @@ static const struct pe_value *value_of(const struct trial *t, const char *name)
     return pe_field_find(t->config->model.fields, t->config->model.n, name);
 }
 
-static void add(struct trial *t, const char *name, struct pe_value value)
+static void add_field(struct trial *t, const char *name, struct pe_value value)
 {
     t->fields[t->request.n_fields++] = (struct pe_field){name, value};
 }
@@ -121,8 +121,8 @@ static enum pe_status add_operands(struct trial *t, struct pe_failure *err)
         return pe_no_memory(err);
     struct pe_value zeros = {.kind = PE_ARRAY,
                              .array = {.dtype = PE_F32, .rank = 3, .shape = {heads, 1, head_dim}, .data = t->operand}};
-    add(t, "q", zeros);
-    add(t, "k", zeros);
+    add_field(t, "q", zeros);
+    add_field(t, "k", zeros);
     return PE_OK;
 }
 
@@ -152,7 +152,7 @@ static enum pe_status try_seed(struct trial *t, struct pe_failure *err)
     enum pe_status status = try_again(t, err);
     if (status != PE_INVALID || !t->config->model.scheme->info.inputs || value_of(t, "seed"))
         return status;
-    add(t, "seed", (struct pe_value){.kind = PE_INTEGER, .integer = 0});
+    add_field(t, "seed", (struct pe_value){.kind = PE_INTEGER, .integer = 0});
     status = try_again(t, err);
     t->request.n_fields--;
     return status;
@@ -178,7 +178,7 @@ static enum pe_status plan_it(struct trial *t, const struct pe_request *request,
     *err = (struct pe_failure){.status = PE_OK};
     if (t->request.operation == PE_ATTEND || value_of(t, "grid"))
         return try_seed(t, err);
-    add(t, "len", (struct pe_value){.kind = PE_INTEGER, .integer = 1});
+    add_field(t, "len", (struct pe_value){.kind = PE_INTEGER, .integer = 1});
     status = try_seed(t, err);
     if (status != PE_INVALID || !t->config->model.scheme->has_axes)
         return status;
@@ -186,7 +186,7 @@ static enum pe_status plan_it(struct trial *t, const struct pe_request *request,
         t->request.n_fields--;
         t->grid[n_axes - 2] = t->grid[n_axes - 1] = 2;
         struct pe_tensor sizes = {.dtype = PE_F64, .rank = 1, .shape = {n_axes}, .data = t->grid};
-        add(t, "grid", (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = sizes});
+        add_field(t, "grid", (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = sizes});
         status = try_seed(t, err);
     }
     return status;

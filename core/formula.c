@@ -111,7 +111,7 @@ static void expect(struct tree *t, const char *word)
         t->wrong = t->at;
 }
 
-static int add(struct tree *t, enum kind kind, int first, int second)
+static int add_node(struct tree *t, enum kind kind, int first, int second)
 {
     bool is_full = t->n + 1 >= NODES_MAX; /* a line of ours that is too long */
     if (is_full && !t->wrong)
@@ -131,7 +131,7 @@ static int read_choice(struct tree *t)
     do {
         int term = read_term(t, 0);
         condition = takes(t, "if") ? read_term(t, 0) : 0;
-        int one = add(t, CASE, term, condition);
+        int one = add_node(t, CASE, term, condition);
         if (last)
             t->nodes[last].next = one;
         else
@@ -139,7 +139,7 @@ static int read_choice(struct tree *t)
         last = one;
     } while (!t->wrong && takes(t, ";"));
     expect(t, condition ? ";" : "}"); /* the last has none */
-    return add(t, CHOICE, choice, 0);
+    return add_node(t, CHOICE, choice, 0);
 }
 
 static int read_name(struct tree *t)
@@ -161,7 +161,7 @@ static int read_name(struct tree *t)
         expect(t, kind == ELEMENT ? "]" : ")");
         arguments = first;
     }
-    int at = add(t, kind, arguments, 0);
+    int at = add_node(t, kind, arguments, 0);
     t->nodes[at].name = name;
     t->nodes[at].n = n;
     return at;
@@ -170,7 +170,7 @@ static int read_name(struct tree *t)
 static int read_first(struct tree *t)
 {
     if (takes(t, "-"))
-        return add(t, NEGATIVE, read_term(t, OF_NEGATIVE), 0);
+        return add_node(t, NEGATIVE, read_term(t, OF_NEGATIVE), 0);
     if (takes(t, "{"))
         return read_choice(t);
     if (!takes(t, "("))
@@ -188,7 +188,7 @@ static int read_term(struct tree *t, int least)
         if (operators[i].precedence >= least && takes(t, operators[i].word)) {
             bool is_power = operators[i].kind == POWER;
             int right = read_term(t, is_power ? OF_NEGATIVE : operators[i].precedence + 1);
-            left = add(t, operators[i].kind, left, right);
+            left = add_node(t, operators[i].kind, left, right);
             i = SIZE_MAX; /* the next operator may be any again */
         }
     return left;

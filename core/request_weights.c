@@ -54,8 +54,8 @@ const char *pe_weight_elsewhere(const char *scheme, const struct pe_request *req
     return NULL;
 }
 
-static void add(struct pe_weight_name *names, size_t *n, const struct pe_request *request, const char *scheme,
-                const char *input)
+static void add_name(struct pe_weight_name *names, size_t *n, const struct pe_request *request, const char *scheme,
+                     const char *input)
 {
     assert(*n < PE_WEIGHT_NAMES_MAX);
     names[(*n)++] = (struct pe_weight_name){input, pe_weight_elsewhere(scheme, request, input)};
@@ -68,10 +68,10 @@ static size_t list(const struct pe_scheme *scheme, const struct pe_request *requ
     size_t n = 0;
     for (const struct pe_input_row *row = info->inputs; row && row->name; row++)
         if (pe_weights_takes(row, operation))
-            add(names, &n, request, info->name, row->name);
+            add_name(names, &n, request, info->name, row->name);
     for (const struct pe_input_row *row = operation->info.inputs; row && operation->takes_weight && row->name; row++)
         if (operation->takes_weight(scheme, request, row->name))
-            add(names, &n, request, info->name, row->name);
+            add_name(names, &n, request, info->name, row->name);
     return n;
 }
 

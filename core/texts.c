@@ -58,7 +58,7 @@ const char *pe_translation_find(const struct pe_translation *rows, size_t n, con
     return found;
 }
 
-static const char *find(enum pe_lang lang, const char *english, const char *kind, const char *of)
+static const char *find_text(enum pe_lang lang, const char *english, const char *kind, const char *of)
 {
     for (size_t i = 0; lang == PE_ZH && i < n_joined; i++)
         if (joined[i].english == english)
@@ -69,7 +69,7 @@ static const char *find(enum pe_lang lang, const char *english, const char *kind
     return found ? found : english;
 }
 
-const char *pe_text_in(enum pe_lang lang, const char *english) { return find(lang, english, "", ""); }
+const char *pe_text_in(enum pe_lang lang, const char *english) { return find_text(lang, english, "", ""); }
 
 static _Thread_local enum pe_lang spoken = PE_EN;
 
@@ -81,10 +81,10 @@ const char *pe_text(const char *english) { return pe_text_in(pe_spoken(), englis
 
 const char *pe_label_in(enum pe_lang lang, const struct pe_about *about)
 {
-    return find(lang, about->label, "label: ", about->summary);
+    return find_text(lang, about->label, "label: ", about->summary);
 }
 
 const char *pe_summary_in(enum pe_lang lang, const struct pe_about *about)
 {
-    return find(lang, about->summary, "summary: ", about->label);
+    return find_text(lang, about->summary, "summary: ", about->label);
 }

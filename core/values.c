@@ -217,7 +217,7 @@ struct pe_node *pe_values_root(struct pe_values *values) { return &values->root;
 
 /* ---- Putting ---- */
 
-static struct item *add(struct pe_node *node, const char *name)
+static struct item *add_item(struct pe_node *node, const char *name)
 {
     struct item *item = pe_values_room(node->owner, sizeof *item);
     if (!item)
@@ -234,7 +234,7 @@ static struct item *add(struct pe_node *node, const char *name)
 
 void pe_put_value(struct pe_node *node, const char *name, const struct pe_value *value)
 {
-    struct item *item = add(node, name);
+    struct item *item = add_item(node, name);
     if (item)
         item->value = value ? *value : pe_null();
 }
@@ -295,7 +295,7 @@ void pe_put_integers(struct pe_node *node, const char *name, const int64_t *x, s
 /* Without memory, members of the child are put into its parent: the tree is lost anyway. */
 static struct pe_node *put_node(struct pe_node *node, const char *name, bool is_list)
 {
-    struct item *item = add(node, name);
+    struct item *item = add_item(node, name);
     struct pe_node *child = item ? pe_values_room(node->owner, sizeof *child) : NULL;
     if (!child)
         return node;
@@ -310,7 +310,7 @@ struct pe_node *pe_put_list(struct pe_node *node, const char *name) { return put
 
 /* ---- Finding ---- */
 
-static const struct item *find(const struct pe_node *node, const char *name, size_t n)
+static const struct item *find_item(const struct pe_node *node, const char *name, size_t n)
 {
     for (const struct item *item = node->first; item; item = item->next)
         if (item->name && strncmp(item->name, name, n) == 0 && !item->name[n])
@@ -320,13 +320,13 @@ static const struct item *find(const struct pe_node *node, const char *name, siz
 
 const struct pe_value *pe_node_find(const struct pe_node *node, const char *name)
 {
-    const struct item *item = find(node, name, strlen(name));
+    const struct item *item = find_item(node, name, strlen(name));
     return item && !item->child ? &item->value : NULL;
 }
 
 struct pe_node *pe_node_child(const struct pe_node *node, const char *name)
 {
-    const struct item *item = find(node, name, strlen(name));
+    const struct item *item = find_item(node, name, strlen(name));
     return item ? item->child : NULL;
 }
 
@@ -401,9 +401,9 @@ void pe_put_filled(struct pe_node *node, const char *name, const char *pattern)
             break;
         size_t n = strcspn(++pattern, "}");
         size_t first = strcspn(pattern, ".}");
-        const struct item *item = find(node, pattern, first < n ? first : n);
+        const struct item *item = find_item(node, pattern, first < n ? first : n);
         if (item && first < n && item->child)
-            item = find(item->child, pattern + first + 1, n - first - 1);
+            item = find_item(item->child, pattern + first + 1, n - first - 1);
         if (item)
             append_item(&s, item);
         else

@@ -67,7 +67,7 @@ static bool state_kind(struct api_request *request, struct api_any_names *any, s
     return true;
 }
 
-static bool add(struct api_request *request, struct api_any_names *any, const struct pe_field *field)
+static bool add_tensor(struct api_request *request, struct api_any_names *any, const struct pe_field *field)
 {
     if (field->value.kind != PE_ARRAY)
         return api_fail_at(
@@ -113,11 +113,11 @@ bool api_any_names_take(struct api_request *request, struct api_any_names **out)
         if (field->value.kind != PE_ARRAY || field->value.from_text || (is_field(field->name) && !is_stated))
             continue;
         taken[i] = true;
-        if (!add(request, any, field))
+        if (!add_tensor(request, any, field))
             return false;
     }
     for (size_t i = 0; members && i < any->members.object.n; i++)
-        if (!add(request, any, &any->members.object.fields[i]))
+        if (!add_tensor(request, any, &any->members.object.fields[i]))
             return false;
     api_request_remove(request, taken);
     any->fields = api_arena_array(&request->arena, request->n_fields + any->n + 1, sizeof *any->fields);

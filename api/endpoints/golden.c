@@ -131,7 +131,7 @@ static bool golden_check(struct api_request *request)
 
 /* ---- The answer ---- */
 
-static bool compute(struct api_request *request)
+static bool compute_tensors(struct api_request *request)
 {
     struct giving *g = request->own;
     struct pe_failure err;
@@ -147,7 +147,7 @@ static struct api_reply *golden_build(struct api_request *request)
     request->tagged_as = "/golden";
     request->is_of_machine = scheme->is_of_machine;
     api_compute_name(request, g->text.bytes, g->text.n);
-    if (!request->is_unchanged && !compute(request))
+    if (!request->is_unchanged && !compute_tensors(request))
         return NULL;
     return api_reply_set_scheme(api_compute_reply(request), scheme->name);
 }

@@ -296,7 +296,7 @@ static struct api_reply *store_text(struct putting *p, const struct api_text *te
     return reply;
 }
 
-static struct api_reply *put(struct api_request *request)
+static struct api_reply *put_preset(struct api_request *request)
 {
     struct putting p = {.request = request};
     struct api_text text;
@@ -314,7 +314,7 @@ static struct api_reply *change(struct api_request *request, bool is_put)
         return api_refusal(503, "this server stores no presets");
     if (!check_name(request->path.name, &request->problem))
         return NULL;
-    return is_put ? put(request) : api_stored_remove(request, request->host->presets, api_preset_absent);
+    return is_put ? put_preset(request) : api_stored_remove(request, request->host->presets, api_preset_absent);
 }
 
 struct api_reply *api_preset(struct api_request *request)

@@ -127,7 +127,7 @@ static struct api_reply *get(struct api_request *request)
     return reply;
 }
 
-static struct api_reply *put(struct api_request *request, struct api_tensors *tensors)
+static struct api_reply *put_weights(struct api_request *request, struct api_tensors *tensors)
 {
     const struct api_store *store = request->host->store;
     const struct api_call *call = request->call;
@@ -160,7 +160,7 @@ static struct api_reply *put_named(struct api_request *request)
     struct api_tensors *tensors = n_taken ? api_tensors_parse(call->body, call->body_bytes, problem) : NULL;
     if (n_taken && request->host->take_memory)
         request->host->give_memory(request->host, n_taken);
-    return tensors ? put(request, tensors) : NULL;
+    return tensors ? put_weights(request, tensors) : NULL;
 }
 
 static struct api_reply *delete_named(struct api_request *request)

@@ -68,16 +68,16 @@ static void store(char *dst, uint64_t value, size_t n_bytes)
         dst[i] = (char)(value >> 8 * i & 0xff);
 }
 
-static void put(struct api_text *text, uint64_t value, size_t n_bytes)
+static void put_number(struct api_text *text, uint64_t value, size_t n_bytes)
 {
     char bytes[8];
     store(bytes, value, n_bytes);
     api_text_add(text, bytes, n_bytes);
 }
 
-static void put2(struct api_text *text, uint64_t value) { put(text, value, 2); }
-static void put4(struct api_text *text, uint64_t value) { put(text, value, 4); }
-static void put8(struct api_text *text, uint64_t value) { put(text, value, 8); }
+static void put2(struct api_text *text, uint64_t value) { put_number(text, value, 2); }
+static void put4(struct api_text *text, uint64_t value) { put_number(text, value, 4); }
+static void put8(struct api_text *text, uint64_t value) { put_number(text, value, 8); }
 
 static bool is_long(uint64_t value) { return value >= ZIP64_FROM; }
 
@@ -123,8 +123,8 @@ static void put_descriptor(struct api_text *text, const struct entry *entry)
     size_t width = is_long(entry->bytes) ? 8 : 4;
     put4(text, DESCRIPTOR_SIGNATURE);
     put4(text, 0);
-    put(text, entry->bytes, width);
-    put(text, entry->bytes, width);
+    put_number(text, entry->bytes, width);
+    put_number(text, entry->bytes, width);
 }
 
 /* Sizes and offset take 8 bytes each in the extra field if they do not fit into the header. */

@@ -87,7 +87,7 @@ static bool has(const struct head *h, uint64_t n) { return n <= h->n - h->at; }
 
 static bool need(struct head *h, uint64_t n) { return has(h, n) || fail_cut(h, n); }
 
-static uint64_t take(struct head *h, unsigned n)
+static uint64_t read_number(struct head *h, unsigned n)
 {
     uint64_t x = api_little_endian(h->bytes + h->at, n);
     h->at += n;
@@ -140,7 +140,7 @@ static bool skip_array(struct head *h, bool is_kept)
 {
     if (!need(h, 12))
         return false;
-    uint64_t type = take(h, 4), count = take(h, 8);
+    uint64_t type = read_number(h, 4), count = read_number(h, 8);
     if (type >= API_GGUF_N_TYPES)
         return fail_item(h, "has a type above 12");
     if (type == API_GGUF_ARRAY)
@@ -151,7 +151,7 @@ static bool skip_array(struct head *h, bool is_kept)
         for (uint64_t i = 0; i < count; i++) {
             if (!need(h, 8) || is_left_at(h, i))
                 return false;
-            uint64_t n = take(h, 8);
+            uint64_t n = read_number(h, 8);
             if (!need(h, n))
                 return false;
             h->at += (size_t)n;
@@ -172,7 +172,7 @@ static bool skip_string(struct head *h, bool is_kept)
 {
     if (!need(h, 8))
         return false;
-    uint64_t n = take(h, 8);
+    uint64_t n = read_number(h, 8);
     if (!need(h, n))
         return false;
     if (is_kept && n > STRING_MAX)
@@ -195,7 +195,7 @@ static bool walk_key(struct head *h)
 {
     if (!need(h, 8))
         return false;
-    uint64_t n = take(h, 8);
+    uint64_t n = read_number(h, 8);
     if (!need(h, n))
         return false;
     const char *name = h->bytes + h->at;
@@ -211,7 +211,7 @@ static bool walk_key(struct head *h)
         h->kept[h->n_kept++] = (struct kept){name, (uint32_t)n, hash_of(name, (size_t)n)};
     if (!need(h, 4))
         return false;
-    uint64_t type = take(h, 4);
+    uint64_t type = read_number(h, 4);
     if (type >= API_GGUF_N_TYPES)
         return fail_item(h, "has a type above 12");
     if (type == API_GGUF_STRING)
@@ -259,7 +259,7 @@ static bool walk_keys(struct head *h)
     return true;
 }
 
-static const struct kept *find(const struct head *h, const char *name)
+static const struct kept *find_key(const struct head *h, const char *name)
 {
     for (size_t i = 0; i < h->n_kept; i++)
         if (is_word(h->kept[i].name, h->kept[i].n, name))
@@ -269,7 +269,7 @@ static const struct kept *find(const struct head *h, const char *name)
 
 static bool read_alignment(struct head *h)
 {
-    const struct kept *key = find(h, alignment);
+    const struct kept *key = find_key(h, alignment);
     h->alignment = 32;
     if (!key)
         return true;
@@ -292,9 +292,9 @@ static bool read_header(struct head *h)
     h->at = 4;
     if (!need(h, 20))
         return false;
-    uint64_t version = take(h, 4);
-    h->n_tensors = take(h, 8);
-    h->n_keys = take(h, 8);
+    uint64_t version = read_number(h, 4);
+    h->n_tensors = read_number(h, 8);
+    h->n_keys = read_number(h, 8);
     if (version && (version & 0xffff) == 0)
         return fail(h, "it was written big-endian; convert it on a little-endian machine");
     if (version == 1)
@@ -333,22 +333,22 @@ static bool walk_tensor(struct head *h)
 {
     uint64_t count = 1;
     h->is_cut = !has(h, 8);
-    uint64_t n = h->is_cut ? 0 : take(h, 8);
+    uint64_t n = h->is_cut ? 0 : read_number(h, 8);
     h->is_cut = h->is_cut || n > h->n - h->at || h->n - h->at - n < 4;
     if (h->is_cut)
         return false;
     h->item = h->bytes + h->at;
     h->n_item = (size_t)n;
     h->at += (size_t)n;
-    uint64_t n_dimensions = take(h, 4);
+    uint64_t n_dimensions = read_number(h, 4);
     if (n_dimensions > DIMENSIONS_MAX)
         return fail_item(h, "has more than 4 dimensions");
     h->is_cut = !has(h, 8 * n_dimensions + 12);
     if (h->is_cut)
         return false;
     for (uint64_t d = 0; d < n_dimensions; d++)
-        count = take(h, 8);
-    uint64_t type = take(h, 4), offset = take(h, 8);
+        count = read_number(h, 8);
+    uint64_t type = read_number(h, 4), offset = read_number(h, 8);
     int i = tensor_of(h->item, h->n_item);
     if (i < 0)
         return true;
@@ -389,7 +389,7 @@ static bool check_type(struct head *h, const struct kept *key, unsigned stored)
                     (int)key->n, key->name, type, allowed);
 }
 
-static bool add(struct head *h, const struct kept *key, struct pe_field *fields, size_t *n)
+static bool add_field(struct head *h, const struct kept *key, struct pe_field *fields, size_t *n)
 {
     struct pe_field *field = &fields[*n];
     field->name = api_arena_string(h->arena, key->name, key->n);
@@ -402,11 +402,11 @@ static bool add(struct head *h, const struct kept *key, struct pe_field *fields,
 /* The keys of the architecture with their values, and some others, which the answer names as without effect. */
 static bool add_keys(struct head *h, struct pe_field *fields, size_t *n)
 {
-    const struct kept *named = find(h, architecture);
+    const struct kept *named = find_key(h, architecture);
     size_t n_others = 0;
     if (!named)
         return true;
-    if (!check_type(h, named, PE_GGUF_STRING) || !add(h, named, fields, n))
+    if (!check_type(h, named, PE_GGUF_STRING) || !add_field(h, named, fields, n))
         return false;
     const char *prefix = fields[0].value.string;
     size_t n_prefix = strlen(prefix);
@@ -418,7 +418,7 @@ static bool add_keys(struct head *h, struct pe_field *fields, size_t *n)
         bool is_of_file = is_word(key->name, key->n, architecture) || is_word(key->name, key->n, alignment);
         if (is_of_file || (!row && n_others++ >= OTHERS_MAX))
             continue;
-        if ((row && !check_type(h, key, row->stored)) || !add(h, key, fields, n))
+        if ((row && !check_type(h, key, row->stored)) || !add_field(h, key, fields, n))
             return false;
     }
     return true;

@@ -36,7 +36,7 @@ static void skip_space(struct cursor *c)
 }
 
 /* Skips the character if it comes next. */
-static bool take(struct cursor *c, char expected)
+static bool skip_char(struct cursor *c, char expected)
 {
     skip_space(c);
     if (c->p == c->end || *c->p != expected)
@@ -83,13 +83,13 @@ static bool read_axis(struct cursor *c, uint64_t *axis)
 /* A Python tuple of integers; one alone needs its comma. */
 static bool read_shape(struct cursor *c, struct header *h)
 {
-    if (!take(c, '('))
+    if (!skip_char(c, '('))
         return false;
     bool comma = true;
-    for (h->rank = 0; !take(c, ')'); h->rank++) {
+    for (h->rank = 0; !skip_char(c, ')'); h->rank++) {
         if (!comma || h->rank == PE_RANK_MAX || !read_axis(c, &h->shape[h->rank]))
             return false;
-        comma = take(c, ',');
+        comma = skip_char(c, ',');
     }
     return h->rank != 1 || comma;
 }
@@ -104,7 +104,7 @@ static bool read_order(struct cursor *c, struct header *h)
 static bool read_entry(struct cursor *c, struct header *h)
 {
     char key[16];
-    if (!read_string(c, key, sizeof key) || !take(c, ':'))
+    if (!read_string(c, key, sizeof key) || !skip_char(c, ':'))
         return false;
     bool *has = strcmp(key, "descr") == 0           ? &h->has_descr
                 : strcmp(key, "fortran_order") == 0 ? &h->has_order
@@ -121,9 +121,9 @@ static bool read_entry(struct cursor *c, struct header *h)
 static bool read_dict(struct cursor *c, struct header *h)
 {
     *h = (struct header){0};
-    if (!take(c, '{'))
+    if (!skip_char(c, '{'))
         return false;
-    for (bool comma = true; !take(c, '}'); comma = take(c, ','))
+    for (bool comma = true; !skip_char(c, '}'); comma = skip_char(c, ','))
         if (!comma || !read_entry(c, h))
             return false;
     skip_space(c);

@@ -186,8 +186,8 @@ bool api_fail_preset(const struct api_store *presets, const struct pe_preset_nam
 
 /* ---- In a request ---- */
 
-static bool put(struct api_request *request, struct pe_value *value, const struct api_stored_file *file,
-                struct api_problem *problem)
+static bool put_preset(struct api_request *request, struct pe_value *value, const struct api_stored_file *file,
+                       struct api_problem *problem)
 {
     bool is_held = api_request_hold_file(request, request->presets, file);
     struct pe_preset *preset = is_held ? api_arena_alloc(&request->arena, sizeof *preset) : NULL;
@@ -208,7 +208,8 @@ static bool take_name(const struct api_request *request, const char *asked, stru
     return pe_preset_name(asked, &name, &err) == PE_OK || api_fail_preset(request->presets, &name, &err, problem);
 }
 
-static bool take(struct api_request *request, struct pe_field *fields, size_t n_fields, struct api_problem *problem)
+static bool take_preset(struct api_request *request, struct pe_field *fields, size_t n_fields,
+                        struct api_problem *problem)
 {
     for (size_t i = 0; request->presets && i < n_fields; i++) {
         struct pe_value *value = &fields[i].value;
@@ -221,7 +222,7 @@ static bool take(struct api_request *request, struct pe_field *fields, size_t n_
         struct api_wanted wanted = {.name = value->string, .must_not_block = request->must_not_block};
         enum api_found found = store->find(store->self, &wanted, &file);
         switch (found) {
-        case API_FOUND: return put(request, value, file, problem);
+        case API_FOUND: return put_preset(request, value, file, problem);
         case API_FOUND_LATER: return !(request->is_late = true);
         case API_FOUND_UNKNOWN:
         case API_FOUND_TOO_LARGE:
@@ -235,7 +236,7 @@ static bool take(struct api_request *request, struct pe_field *fields, size_t n_
 
 bool api_preset_find(struct api_request *request, struct api_problem *problem)
 {
-    return take(request, request->fields, request->n_fields, problem);
+    return take_preset(request, request->fields, request->n_fields, problem);
 }
 
 /* The objects are in the request's arena, or in that of the request whose entry it is. */
@@ -245,7 +246,7 @@ bool api_preset_take_within(struct api_request *request, const char *name, const
     for (size_t i = 0; list->kind == PE_LIST && i < list->list.n; i++) {
         const struct pe_value *item = &list->list.items[i];
         if (item->kind != PE_OBJECT ||
-            take(request, (struct pe_field *)(uintptr_t)item->object.fields, item->object.n, problem))
+            take_preset(request, (struct pe_field *)(uintptr_t)item->object.fields, item->object.n, problem))
             continue;
         snprintf(problem->error.pointer, PE_POINTER_MAX, "/%s/%zu/preset", name, i);
         return false;

@@ -98,7 +98,7 @@ static const struct method methods[] = {
 
 enum { N_METHODS = sizeof methods / sizeof *methods };
 
-static const struct method *find(struct api_mcp_message *message)
+static const struct method *find_method(struct api_mcp_message *message)
 {
     const char *names[N_METHODS + 1];
     size_t n = 0;
@@ -166,7 +166,7 @@ static bool mcp_read(struct api_request *request)
         return false;
     if (message->error.code || !message->id)
         return true;
-    own->method = find(message);
+    own->method = find_method(message);
     if (own->method && !own->method->print && find_tool(own))
         own->call.is_refused = !api_mcp_call_read(&own->call);
     return true;

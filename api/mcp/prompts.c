@@ -69,7 +69,7 @@ void api_mcp_prompts_print(struct api_text *text)
     api_text_put(text, "]");
 }
 
-static const struct prompt *find(struct api_mcp_message *message)
+static const struct prompt *find_prompt(struct api_mcp_message *message)
 {
     const char *name = api_mcp_word(message, "name"), *names[N_PROMPTS + 1];
     for (size_t i = 0; i < N_PROMPTS; i++) {
@@ -131,7 +131,7 @@ static bool put_scheme(struct api_text *text, const json_t *arguments, struct ap
 /* The arguments have at most API_MCP_WHOLE_MAX bytes. */
 bool api_mcp_prompt_get(struct api_text *text, struct api_request *request, struct api_mcp_message *message)
 {
-    const struct prompt *p = find(message);
+    const struct prompt *p = find_prompt(message);
     struct api_json_error error;
     if (!p)
         return false;

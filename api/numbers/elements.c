@@ -26,7 +26,7 @@ static unsigned n_lists_at(const struct api_elements *elements, uint64_t i)
     return n;
 }
 
-static char *put(char *dst, char c, unsigned n)
+static char *repeat_char(char *dst, char c, unsigned n)
 {
     while (n-- > 0)
         *dst++ = c;
@@ -93,14 +93,14 @@ static struct run run_at(const struct api_elements *elements, uint64_t i, uint64
 
 static char *open_lists(const struct api_elements *elements, const struct run *run, char *dst)
 {
-    dst = put(dst, ',', run->i > 0);
-    return put(dst, '[', n_lists_at(elements, run->i));
+    dst = repeat_char(dst, ',', run->i > 0);
+    return repeat_char(dst, '[', n_lists_at(elements, run->i));
 }
 
 static char *close_lists(const struct api_elements *elements, const struct run *run, char *dst)
 {
     uint64_t end = run->i + run->n;
-    return put(dst, ']', end == run->row_end ? n_lists_at(elements, end) : 0);
+    return repeat_char(dst, ']', end == run->row_end ? n_lists_at(elements, end) : 0);
 }
 
 size_t api_elements_print(const struct api_elements *elements, const void *src, uint64_t first, size_t n, char *dst)

@@ -21,7 +21,7 @@ struct tensors {
 };
 
 /* A name may occur in several tables (q is in those of rotation and of attention); the first one counts. */
-static void add(struct tensors *tensors, const char *name, const char *shape, enum pe_dtype dtype)
+static void add_tensor(struct tensors *tensors, const char *name, const char *shape, enum pe_dtype dtype)
 {
     for (size_t i = 0; i < tensors->n; i++)
         if (strcmp(tensors->items[i].name, name) == 0)
@@ -43,7 +43,7 @@ static void add_inputs(struct tensors *tensors, const struct api_oip_model *mode
     for (; rows && rows->name; rows++) {
         bool is_weight = !rows->is_operand && rows->operation == PE_ENCODE;
         if (api_oip_can(model, rows->operation) || (is_weight && uses_encoding(model)))
-            add(tensors, rows->name, rows->shape, PE_F32);
+            add_tensor(tensors, rows->name, rows->shape, PE_F32);
     }
 }
 
@@ -51,7 +51,7 @@ static void add_outputs(struct tensors *tensors, const struct pe_scheme_info *sc
 {
     for (; rows && rows->name; rows++)
         if (pe_output_suits(rows, scheme))
-            add(tensors, rows->name, rows->shape, rows->dtype == PE_DTYPE_NONE ? PE_F32 : rows->dtype);
+            add_tensor(tensors, rows->name, rows->shape, rows->dtype == PE_DTYPE_NONE ? PE_F32 : rows->dtype);
 }
 
 /* ---- Writing ---- */
@@ -103,25 +103,25 @@ static struct api_reply *describe(struct api_request *request, const struct word
     if (!api_oip_find(request, &model))
         return NULL;
     inputs.n = 0;
-    add(&inputs, "positions", "n", PE_I64);
+    add_tensor(&inputs, "positions", "n", PE_I64);
     add_inputs(&inputs, &model, model.scheme->inputs);
     if (model.scheme->is_additive && api_oip_can(&model, PE_ENCODE))
-        add(&inputs, "x", "batch,n,dim", PE_F32);
+        add_tensor(&inputs, "x", "batch,n,dim", PE_F32);
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
         if (!api_oip_can(&model, id))
             continue;
         add_inputs(&inputs, &model, pe_operation_at(id)->inputs);
         if (api_operations[id].takes_tokens)
-            add(&inputs, "tokens", "n", PE_DTYPE_NONE);
+            add_tensor(&inputs, "tokens", "n", PE_DTYPE_NONE);
     }
     outputs.n = 0;
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
         for (const struct api_renamed *row = api_operations[id].renamed; api_oip_can(&model, id) && row->name; row++)
-            add(&outputs, row->name, row->shape, PE_F32);
+            add_tensor(&outputs, row->name, row->shape, PE_F32);
     if (api_oip_can(&model, PE_ENCODE)) {
         add_outputs(&outputs, model.scheme, model.scheme->outputs);
         if (model.scheme->is_additive)
-            add(&outputs, "combined", "batch,n,dim", PE_F32);
+            add_tensor(&outputs, "combined", "batch,n,dim", PE_F32);
     }
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
         if (api_oip_can(&model, id))

@@ -34,7 +34,7 @@ static void add_word(struct hash *h, uint64_t word)
 }
 
 /* The last word holds the remaining bytes, padded with zeros; then the number of bytes is added. */
-static void add(struct hash *h, const void *bytes, size_t n)
+static void add_bytes(struct hash *h, const void *bytes, size_t n)
 {
     enum {
         ASK_BYTES = 1 << 22
@@ -57,13 +57,13 @@ static void add(struct hash *h, const void *bytes, size_t n)
 static void add_number(struct hash *h, int64_t x) { add_word(h, (uint64_t)x); }
 
 /* Includes the terminating NUL, so that "ab","c" differs from "a","bc". */
-static void add_string(struct hash *h, const char *s) { add(h, s, strlen(s) + 1); }
+static void add_string(struct hash *h, const char *s) { add_bytes(h, s, strlen(s) + 1); }
 
 static void add_type(struct hash *h, const struct pe_tensor *t)
 {
     add_number(h, (int64_t)t->dtype);
     add_number(h, (int64_t)t->rank);
-    add(h, t->shape, t->rank * sizeof *t->shape);
+    add_bytes(h, t->shape, t->rank * sizeof *t->shape);
 }
 
 static void add_tensor(struct hash *h, const struct pe_tensor *t)
@@ -71,7 +71,7 @@ static void add_tensor(struct hash *h, const struct pe_tensor *t)
     uint64_t n = 0;
     pe_shape_count(t->shape, t->rank, &n);
     add_type(h, t);
-    add(h, t->data, (size_t)n * pe_dtype_size(t->dtype));
+    add_bytes(h, t->data, (size_t)n * pe_dtype_size(t->dtype));
 }
 
 static void add_value(struct hash *h, const struct pe_value *v);
@@ -89,7 +89,7 @@ static void add_value(struct hash *h, const struct pe_value *v)
     case PE_NULL: break;
     case PE_BOOLEAN: add_number(h, v->boolean); break;
     case PE_INTEGER: add_number(h, v->integer); break;
-    case PE_REAL: add(h, &v->real, sizeof v->real); break;
+    case PE_REAL: add_bytes(h, &v->real, sizeof v->real); break;
     case PE_STRING: add_string(h, v->string); break;
     case PE_ARRAY: add_tensor(h, &v->array); break;
     case PE_LIST:
@@ -160,7 +160,7 @@ static void print(struct hash h, char *etag)
 void api_etag_of_bytes(const char *bytes, size_t n, char *etag)
 {
     struct hash h = {0xcbf29ce484222325, 0x84222325cbf29ce4};
-    add(&h, bytes, n);
+    add_bytes(&h, bytes, n);
     print(h, etag);
 }
 
@@ -174,14 +174,14 @@ void api_etag_print(struct api_request *request, const char *config, size_t n)
     add_number(&h, (int64_t)request->operation);
     add_string(&h, request->format->name);
     add_string(&h, request->format->maker ? request->format->maker() : "");
-    add(&h, config, n);
-    add(&h, &fields, sizeof fields);
+    add_bytes(&h, config, n);
+    add_bytes(&h, &fields, sizeof fields);
     if (request->pasted)
         add_string(&h, request->pasted);
     /* Every field of the form except the format; the tag contains the name of the chosen format instead. */
     for (const struct pe_param *row = api_form_params(); row->name; row++)
         if (row->offset != offsetof(struct api_form, format))
-            add(&h, (const char *)&request->form + row->offset, api_form_size(row));
+            add_bytes(&h, (const char *)&request->form + row->offset, api_form_size(row));
     for (size_t i = 0; i < request->form.n_outputs; i++)
         add_string(&h, request->form.outputs[i]);
     if (request->form.has_no_outputs)
@@ -192,7 +192,7 @@ void api_etag_print(struct api_request *request, const char *config, size_t n)
         for (unsigned axis = 0; axis < slice->n_cuts; axis++) {
             const struct pe_cut *cut = &slice->cuts[axis];
             const int64_t numbers[] = {axis, cut->is_index, cut->start, cut->stop, cut->step};
-            add(&h, numbers, sizeof numbers);
+            add_bytes(&h, numbers, sizeof numbers);
         }
     }
     if (endpoint) {
@@ -201,7 +201,7 @@ void api_etag_print(struct api_request *request, const char *config, size_t n)
     }
     for (size_t i = 0; i < request->n_parts; i++) {
         fields = fields_of(request->parts[i]);
-        add(&h, &fields, sizeof fields);
+        add_bytes(&h, &fields, sizeof fields);
     }
     if (request->is_of_machine)
         add_string(&h, pe_machine_fuses() ? "fused" : "");

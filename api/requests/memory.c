@@ -36,7 +36,7 @@ static bool take_more(struct api_request *request, const char *what, uint64_t n,
     return true;
 }
 
-static bool take(struct api_request *request, const char *what, double bytes, struct api_problem *problem)
+static bool take_bytes(struct api_request *request, const char *what, double bytes, struct api_problem *problem)
 {
     return take_more(request, what, whole(bytes), whole(bytes), problem);
 }
@@ -73,7 +73,7 @@ static bool may_grow(void *self, size_t n)
         return true;
     uint64_t more = needed - request->n_read;
     more = more > least ? more : least;
-    if (!take(request, "the request", (double)more, &request->refusal))
+    if (!take_bytes(request, "the request", (double)more, &request->refusal))
         return false;
     request->n_read += more;
     return true;
@@ -86,7 +86,7 @@ static bool begin(struct api_request *request, double bytes)
     uint64_t of_body = request->host->max_body / sizeof(float), of_work = request->host->max_work / API_DRAWN_WORK;
     request->drawing = (struct api_drawing){.max = of_body < of_work ? of_body : of_work,
                                             .max_at_once = request->must_not_block ? API_DRAWN_AT_ONCE : UINT64_MAX};
-    if (!take(request, "reading the body", bytes, &request->problem))
+    if (!take_bytes(request, "reading the body", bytes, &request->problem))
         return false;
     request->n_read = request->n_taken;
     request->arena.may_grow = may_grow;
@@ -161,5 +161,5 @@ bool api_memory_for_answering(struct api_request *request, const struct api_sour
 {
     const struct api_format *format = request->format;
     double bytes = api_source_bytes(source) + (format->is_picture ? picture_bytes(source, format) : 0);
-    return take(request, "making the answer", bytes, &request->problem);
+    return take_bytes(request, "making the answer", bytes, &request->problem);
 }

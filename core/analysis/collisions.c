@@ -69,7 +69,7 @@ static void count_pair(struct search *s, int64_t i, int64_t j)
     s->repeated++;
 }
 
-static void add(struct search *s, size_t i)
+static void add_row(struct search *s, size_t i)
 {
     round_row(s, i, s->here);
     if (has_nan(s->here, s->rows->dim))
@@ -91,7 +91,7 @@ static void search(struct search *s, enum pe_dtype dtype)
     for (size_t p = 0; p < s->n_places; p++)
         s->first[p] = EMPTY;
     for (size_t i = 0; i < s->rows->n && (i % 16 || !pe_is_cancelled()); i++)
-        add(s, i);
+        add_row(s, i);
 }
 
 /* ---- The metric ---- */

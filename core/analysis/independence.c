@@ -118,8 +118,8 @@ static void put_nearest(const struct columns *c, struct pe_node *out)
     }
 }
 
-static void put(struct pe_analysis *study, const struct pe_subject *subject, const struct columns *c,
-                struct pe_node *out)
+static void put_result(struct pe_analysis *study, const struct pe_subject *subject, const struct columns *c,
+                       struct pe_node *out)
 {
     size_t dim = c->rows->dim;
     double largest = c->singular[0], ratio = largest > 0 ? c->singular[dim - 1] / largest : 0;
@@ -159,7 +159,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     if (!status)
         measure(&c, n_values);
     if (!status && !pe_was_cancelled())
-        put(study, subject, &c, out);
+        put_result(study, subject, &c, out);
     pe_free_large(room, numbers * sizeof *room);
     return status;
 }

@@ -366,8 +366,8 @@ static enum pe_status wish_deterministic(struct pe_analysis *study, struct pe_su
 
 /* ---- The cost ---- */
 
-static void add(const struct pe_metric *metric, const struct pe_analysis *study, const struct pe_subject *subject,
-                struct pe_metric_cost *all)
+static void add_cost(const struct pe_metric *metric, const struct pe_analysis *study, const struct pe_subject *subject,
+                     struct pe_metric_cost *all)
 {
     struct pe_metric_cost cost = {0, 0};
     if (!metric->applies(study, subject))
@@ -397,8 +397,8 @@ static double run_work(const struct pe_subject *subject, double n)
 static void wishes_cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
 {
     double numbers = (double)subject->n_rows * (double)subject->dim;
-    add(&pe_metric_unique, study, subject, cost);
-    add(&pe_metric_shift, study, subject, cost);
+    add_cost(&pe_metric_unique, study, subject, cost);
+    add_cost(&pe_metric_shift, study, subject, cost);
     cost->work += (LONGER + 1) * numbers + map_work(subject);
     cost->work += run_work(subject, (double)subject->n / 2) + run_work(subject, LONGER * (double)subject->n);
     cost->bytes = fmax(cost->bytes, numbers / 2 * sizeof(double) + (double)subject->n * 8 * sizeof(double));

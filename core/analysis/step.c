@@ -38,8 +38,8 @@ static const char *const details[] = {
 enum { OF_ROWS, OF_DISTANCES, EQUAL, ALONE };
 
 /* kept: the steps that are numbers, n of them. Returns the detail. */
-static size_t put(const struct pe_subject *subject, const double *step, const double *kept, size_t n,
-                  struct pe_node *out)
+static size_t put_steps(const struct pe_subject *subject, const double *step, const double *kept, size_t n,
+                        struct pe_node *out)
 {
     const struct pe_rows *rows = &subject->rows;
     if (n == 0) {
@@ -87,7 +87,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
             step[n + kept++] = step[i];
     for (size_t i = 0; tensor && i < n; i++)
         tensor[i] = step[i];
-    pe_put_detail(out, study->request->lang, details[put(subject, step, step + n, kept, out)]);
+    pe_put_detail(out, study->request->lang, details[put_steps(subject, step, step + n, kept, out)]);
     free(step);
     return PE_OK;
 }

@@ -173,7 +173,7 @@ static const char *const details[] = {
 };
 enum { OF_ROWS, OF_DISTANCES, ALONE };
 
-static void put(const struct pe_analysis *study, const struct search *s, struct pe_node *out)
+static void put_result(const struct pe_analysis *study, const struct search *s, struct pe_node *out)
 {
     const struct pe_rows *rows = s->rows;
     if (rows->n < 2) {
@@ -230,7 +230,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     struct search s;
     enum pe_status status = search(&s, &subject->rows, is_turned(subject), err);
     if (!status)
-        put(study, &s, out);
+        put_result(study, &s, out);
     close_search(&s);
     return !status && pe_was_cancelled() ? pe_cancelled(err) : status;
 }

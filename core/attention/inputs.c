@@ -84,7 +84,7 @@ static const char *const projection_names[PE_N_PROJECTIONS] = {"w_q", "w_k", "w_
 
 /* ---- Reading ---- */
 
-static const struct pe_field *find(const struct pe_request *request, const char *name, bool *taken)
+static const struct pe_field *find_field(const struct pe_request *request, const char *name, bool *taken)
 {
     for (size_t i = 0; i < request->n_fields; i++)
         if (strcmp(request->fields[i].name, name) == 0) {
@@ -97,7 +97,7 @@ static const struct pe_field *find(const struct pe_request *request, const char 
 static enum pe_status read_x(struct pe_attention *t, const struct pe_request *request, bool *taken,
                              struct pe_failure *err)
 {
-    const struct pe_field *field = find(request, "x", taken);
+    const struct pe_field *field = find_field(request, "x", taken);
     uint64_t count;
     if (!field)
         return PE_OK;
@@ -131,7 +131,7 @@ static enum pe_status read_tensors(struct pe_attention *t, const struct pe_reque
     if (!status)
         status = read_x(t, request, taken, err);
     for (size_t i = 0; !status && i < PE_N_PROJECTIONS; i++) {
-        const struct pe_field *field = find(request, projection_names[i], taken);
+        const struct pe_field *field = find_field(request, projection_names[i], taken);
         if (field)
             status = pe_weights_take(&t->brought.projections[i], field, err);
     }

@@ -43,7 +43,7 @@ struct layout {
     size_t used;
 };
 
-static void *take(struct layout *l, size_t n, size_t size)
+static void *take_room(struct layout *l, size_t n, size_t size)
 {
     char *at = l->base ? l->base + l->used : NULL;
     l->used += (n * size + 63) & ~(size_t)63;
@@ -61,25 +61,25 @@ static void lay_out(const struct pe_plan *plan, struct pe_workspace *workspace, 
     size_t heads_of_unit = pe_attention_batch_inside(t)   ? t->n_batches * t->n_heads
                            : pe_attention_heads_inside(t) ? t->n_heads
                                                           : 1;
-    workspace->k = take(l, serves_as_is(plan, &t->k, false) ? 0 : t->k_len * t->head_dim, size);
+    workspace->k = take_room(l, serves_as_is(plan, &t->k, false) ? 0 : t->k_len * t->head_dim, size);
     size_t panels = t->head_dim ? pe_panels_size(t->k_len, t->head_dim) : 0;
-    workspace->panels = take(l, panels * size > PE_PANELS_BYTES_MAX ? 0 : panels, size);
-    workspace->k_plain = take(l, linear && t->turns ? t->k_len * t->head_dim : 0, size);
-    workspace->v = take(l, !t->wants_output || serves_as_is(plan, &t->v, true) ? 0 : t->k_len * t->v_dim, size);
-    workspace->q = take(l, rows * t->head_dim, size);
-    workspace->q_plain = take(l, linear && t->turns ? rows * t->head_dim : 0, size);
-    workspace->q_biased = take(l, attend && attend->query_bias ? rows * t->head_dim : 0, size);
-    workspace->block = take(l, map, size);
+    workspace->panels = take_room(l, panels * size > PE_PANELS_BYTES_MAX ? 0 : panels, size);
+    workspace->k_plain = take_room(l, linear && t->turns ? t->k_len * t->head_dim : 0, size);
+    workspace->v = take_room(l, !t->wants_output || serves_as_is(plan, &t->v, true) ? 0 : t->k_len * t->v_dim, size);
+    workspace->q = take_room(l, rows * t->head_dim, size);
+    workspace->q_plain = take_room(l, linear && t->turns ? rows * t->head_dim : 0, size);
+    workspace->q_biased = take_room(l, attend && attend->query_bias ? rows * t->head_dim : 0, size);
+    workspace->block = take_room(l, map, size);
     bool has_second = (linear && t->turns) || (t->wants_terms && attend && attend->add_last);
-    workspace->second = take(l, has_second ? map : 0, size);
-    workspace->vector = take(l, biased && attend && attend->bias_at ? t->q_len + t->k_len : 0, sizeof(double));
-    workspace->bias = take(l, biased ? t->k_len : 0, sizeof(double));
-    workspace->near = take(l, biased ? rows + t->k_len : 0, size);
-    workspace->seen = take(l, t->k_len, 1);
-    workspace->entropies = take(l, rows, sizeof(double));
-    workspace->out = take(l, t->wants_output ? rows * heads_of_unit * t->v_dim : 0, size);
-    workspace->tables = take(l, room.tables, size);
-    workspace->scratch = take(l, room.scratch, size);
+    workspace->second = take_room(l, has_second ? map : 0, size);
+    workspace->vector = take_room(l, biased && attend && attend->bias_at ? t->q_len + t->k_len : 0, sizeof(double));
+    workspace->bias = take_room(l, biased ? t->k_len : 0, sizeof(double));
+    workspace->near = take_room(l, biased ? rows + t->k_len : 0, size);
+    workspace->seen = take_room(l, t->k_len, 1);
+    workspace->entropies = take_room(l, rows, sizeof(double));
+    workspace->out = take_room(l, t->wants_output ? rows * heads_of_unit * t->v_dim : 0, size);
+    workspace->tables = take_room(l, room.tables, size);
+    workspace->scratch = take_room(l, room.scratch, size);
 }
 
 static enum pe_status open_workspace(const struct pe_plan *plan, struct pe_workspace *workspace, struct pe_failure *err)

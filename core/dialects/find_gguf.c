@@ -10,7 +10,7 @@ static const struct pe_value *key(const struct pe_explain *ex, enum pe_gguf_key_
     return pe_stated(ex->gguf, name);
 }
 
-static struct pe_finding *add(struct pe_findings *f, enum pe_contradiction_id id, const char *name)
+static struct pe_finding *add_finding(struct pe_findings *f, enum pe_contradiction_id id, const char *name)
 {
     struct pe_finding *finding = pe_finding_add(f, id, "/gguf", name);
     finding->reader = pe_tool_of_files();
@@ -35,9 +35,9 @@ static void find_bases(struct pe_findings *f)
     const struct pe_dialect_kind *full = turning(ex, false), *local = turning(ex, true);
     if ((full || local) && !key(ex, PE_GGUF_FREQ_BASE, name) && !ex->outline->row->is_never_scaled &&
         !pe_words_state_base(ex))
-        add(f, PE_FREQ_BASE_MISSING, name)->taken = pe_config_at((full ? full : local)->own.config, "base");
+        add_finding(f, PE_FREQ_BASE_MISSING, name)->taken = pe_config_at((full ? full : local)->own.config, "base");
     if (local && ex->outline->row->local_base == PE_GGUF_BASE_10000 && !key(ex, PE_GGUF_FREQ_BASE_SWA, name))
-        add(f, PE_FREQ_BASE_SWA_MISSING, name)->taken = pe_config_at(local->own.config, "base");
+        add_finding(f, PE_FREQ_BASE_SWA_MISSING, name)->taken = pe_config_at(local->own.config, "base");
 }
 
 /* ---- Divisors ---- */
@@ -48,7 +48,7 @@ static void find_unread(struct pe_findings *f)
     for (size_t k = 0; k < f->ex->n_text; k++)
         kinds |= (unsigned)f->ex->kinds[k].own.lacks_bytes << k;
     if (kinds)
-        add(f, PE_FACTORS_UNREAD, "tensors")->kinds = kinds;
+        add_finding(f, PE_FACTORS_UNREAD, "tensors")->kinds = kinds;
 }
 
 /* The kind as the rule of those models turns it. */
@@ -91,7 +91,7 @@ static void find_divisors(struct pe_findings *f)
         f->no_memory = true;
         return;
     }
-    struct pe_finding *finding = add(f, PE_DIVISORS_MISSING, "tensors");
+    struct pe_finding *finding = add_finding(f, PE_DIVISORS_MISSING, "tensors");
     finding->is_uncertain = true;
     if (ex->request->is_text)
         finding->pattern =
@@ -128,7 +128,7 @@ static void find_ignored(struct pe_findings *f)
         bool is_pattern = pe_same(pe_gguf_key_at(PE_GGUF_PATTERN)->name, strchr(name, '.') + 1);
         if (is_same || !v)
             continue;
-        struct pe_finding *finding = add(f, is_pattern ? PE_PATTERN_NOT_READ : PE_KEY_NOT_READ, name);
+        struct pe_finding *finding = add_finding(f, is_pattern ? PE_PATTERN_NOT_READ : PE_KEY_NOT_READ, name);
         pe_finding_state(finding, v->kind != PE_LIST && v->kind != PE_ARRAY ? *v : pe_null(), now);
         if (!is_pattern && now.kind == PE_NULL)
             finding->pattern = "llama.cpp does not read {key} for this architecture.";
@@ -144,7 +144,7 @@ static void find_type(struct pe_findings *f)
         factor = key(ex, PE_GGUF_SCALE_LINEAR, name);
     if (!factor || key(ex, PE_GGUF_SCALING_TYPE, type) || pe_value_number(factor) == 1 || pe_value_number(factor) == 0)
         return;
-    pe_finding_state(add(f, PE_TYPE_MISSING, name), *factor, pe_word("linear"));
+    pe_finding_state(add_finding(f, PE_TYPE_MISSING, name), *factor, pe_word("linear"));
 }
 
 static void find_window(struct pe_findings *f)
@@ -152,7 +152,7 @@ static void find_window(struct pe_findings *f)
     char name[PE_GGUF_IGNORED_BYTES];
     const struct pe_value *window = key(f->ex, PE_GGUF_WINDOW, name);
     if (f->ex->outline->row->is_chunked && window && pe_value_number(window) == 0)
-        add(f, PE_LAST_LAYER_STILL, name)->found = *window;
+        add_finding(f, PE_LAST_LAYER_STILL, name)->found = *window;
 }
 
 void pe_find_in_file(struct pe_findings *f)

@@ -14,8 +14,8 @@ struct line {
 };
 
 /* What is longer than a line is cut. */
-static void add(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct line *line, const char *format, ...)
+static void add_text(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_text(struct line *line, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -50,14 +50,14 @@ static void put_kind(const struct pe_explain *ex, const struct pe_dialect_kind *
     enum pe_lang lang = ex->request->lang;
     const char *summary = word(stated, "summary");
     if (!pe_is_among("text|" PE_DIALECT_GENERATOR, kind->part))
-        add(line, "%s, ", kind->part);
-    add(line, "%s", kind->layer_type);
+        add_text(line, "%s, ", kind->part);
+    add_text(line, "%s", kind->layer_type);
     if (kind->layers && ex->n_text > 1) {
         pe_layers_print(kind->layers, kind->n_layers, ranges, sizeof ranges);
         pe_layers_name(ranges, lang, layers);
-        add(line, ", %s", layers);
+        add_text(line, ", %s", layers);
     }
-    add(line, "%s%s", pe_text_in(lang, ": "), *summary ? summary : word(stated, "refused"));
+    add_text(line, "%s%s", pe_text_in(lang, ": "), *summary ? summary : word(stated, "refused"));
 }
 
 /* An error about this tool as it is now, not about an earlier version. */
@@ -73,19 +73,19 @@ static void put_tool(const struct pe_explain *ex, const struct pe_dialect_reader
     enum pe_lang lang = ex->request->lang;
     const char *refusal = pe_tool_refusal(ex, tool);
     if (*refusal) {
-        add(line, pe_text_in(lang, tool->is_unknown ? "%s: not known: %s" : "%s: refuses the model: %s"),
-            tool->reader->label, refusal);
+        add_text(line, pe_text_in(lang, tool->is_unknown ? "%s: not known: %s" : "%s: refuses the model: %s"),
+                 tool->reader->label, refusal);
         return;
     }
     struct line reasons = {.n = 0};
     for (size_t i = 0; !pe_dialect_agrees(ex, tool) && i < findings->list.n; i++)
         if (is_reason(&findings->list.items[i], tool))
-            add(&reasons, "%s%s", reasons.n && lang == PE_EN ? " " : "", word(&findings->list.items[i], "detail"));
+            add_text(&reasons, "%s%s", reasons.n && lang == PE_EN ? " " : "", word(&findings->list.items[i], "detail"));
     if (reasons.n)
-        add(line, pe_text_in(lang, "%s: computes other numbers: %s"), tool->reader->label, reasons.bytes);
+        add_text(line, pe_text_in(lang, "%s: computes other numbers: %s"), tool->reader->label, reasons.bytes);
     else
-        add(line, pe_text_in(lang, pe_dialect_agrees(ex, tool) ? "%s: agrees" : "%s: computes other numbers"),
-            tool->reader->label);
+        add_text(line, pe_text_in(lang, pe_dialect_agrees(ex, tool) ? "%s: agrees" : "%s: computes other numbers"),
+                 tool->reader->label);
 }
 
 static bool is_said(const struct pe_explain *ex, const struct pe_value *finding)
@@ -103,21 +103,21 @@ static void add_value(struct line *line, const struct pe_value *value)
 {
     double number = pe_value_number(value);
     switch (value->kind) {
-    case PE_STRING: add(line, "%s", value->string); break;
-    case PE_BOOLEAN: add(line, "%s", value->boolean ? "true" : "false"); break;
+    case PE_STRING: add_text(line, "%s", value->string); break;
+    case PE_BOOLEAN: add_text(line, "%s", value->boolean ? "true" : "false"); break;
     case PE_OBJECT:
-        add(line, "%s", word(value, "type"));
+        add_text(line, "%s", word(value, "type"));
         if (member(value, "factor"))
-            add(line, " factor %.10g", pe_value_number(member(value, "factor")));
+            add_text(line, " factor %.10g", pe_value_number(member(value, "factor")));
         break;
     case PE_LIST:
         for (size_t i = 0; i < value->list.n; i++) {
-            add(line, "%s", i ? ", " : "[");
+            add_text(line, "%s", i ? ", " : "[");
             add_value(line, &value->list.items[i]);
         }
-        add(line, "]");
+        add_text(line, "]");
         break;
-    default: number == number ? add(line, "%.10g", number) : add(line, "-");
+    default: number == number ? add_text(line, "%.10g", number) : add_text(line, "-");
     }
 }
 
@@ -126,9 +126,9 @@ static void put_changes(const struct pe_value *changes, struct line *line, struc
 {
     for (size_t i = 0; changes && i < changes->list.n; i++) {
         const struct pe_value *change = &changes->list.items[i];
-        add(line, "change %s: %s ", word(change, "layer_type"), word(change, "field"));
+        add_text(line, "change %s: %s ", word(change, "layer_type"), word(change, "field"));
         add_value(line, member(change, "model"));
-        add(line, " -> ");
+        add_text(line, " -> ");
         add_value(line, member(change, "words"));
         end(line, list);
     }
@@ -142,13 +142,13 @@ static void put_defaults(const struct pe_value *defaults, enum pe_lang lang, str
         if (field->value.kind != PE_STRING && !(number == number))
             continue;
         if (line->n == 0)
-            add(line, "%s", pe_text_in(lang, "used by default: "));
+            add_text(line, "%s", pe_text_in(lang, "used by default: "));
         else
-            add(line, ", ");
+            add_text(line, ", ");
         if (field->value.kind == PE_STRING)
-            add(line, "%s %s", field->name, field->value.string);
+            add_text(line, "%s %s", field->name, field->value.string);
         else
-            add(line, "%s %.10g", field->name, number);
+            add_text(line, "%s %.10g", field->name, number);
     }
 }
 
@@ -175,11 +175,11 @@ static void put_all(const struct pe_explain *ex, struct pe_node *list)
         const struct pe_value *finding = &findings->list.items[i];
         if (is_said(ex, finding))
             continue;
-        add(&line, "%s %s: %s", word(finding, "level"), word(finding, "code"), word(finding, "detail"));
+        add_text(&line, "%s %s: %s", word(finding, "level"), word(finding, "code"), word(finding, "detail"));
         end(&line, list);
     }
     for (size_t i = 0; i < notes->list.n; i++) {
-        add(&line, "note: %s", notes->list.items[i].string);
+        add_text(&line, "note: %s", notes->list.items[i].string);
         end(&line, list);
     }
     pe_put_string(list, NULL, word(answer, "detail"));

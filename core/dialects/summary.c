@@ -13,8 +13,8 @@ struct text {
     enum pe_lang lang;
 };
 
-static void add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct text *text, const char *format, ...)
+static void add_text(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_text(struct text *text, const char *format, ...)
 {
     size_t n = strlen(text->bytes);
     va_list arguments;
@@ -42,7 +42,7 @@ static double item(const struct pe_value *config, const char *name, size_t i)
 static void add_numbers(struct text *text, const struct pe_value *config, const char *name, const char *between)
 {
     for (size_t i = 0; i < count(config, name); i++)
-        add(text, "%s%.10g", i ? between : "", item(config, name, i));
+        add_text(text, "%s%.10g", i ? between : "", item(config, name, i));
 }
 
 bool pe_dialect_is_of_grid(const struct pe_value *config)
@@ -71,12 +71,12 @@ static void add_axes(struct text *text, const struct pe_reading *reading)
     bool is_ordered = count(config, "axis_order") == n;
     if (n < 2 || n > 4)
         return;
-    add(text, "%s", pe_text_in(text->lang, "; channels of "));
+    add_text(text, "%s", pe_text_in(text->lang, "; channels of "));
     for (size_t i = 0; i < n; i++) {
         size_t axis = is_ordered ? (size_t)item(config, "axis_order", i) : i;
         const char *name = axis < n ? axis_name(axis, n, reading->style) : "";
-        add(text, "%s%s %.10g", i ? pe_text_in(text->lang, ", ") : "", pe_text_in(text->lang, name),
-            item(config, "axes_dim", axis));
+        add_text(text, "%s%s %.10g", i ? pe_text_in(text->lang, ", ") : "", pe_text_in(text->lang, name),
+                 item(config, "axes_dim", axis));
     }
 }
 
@@ -111,25 +111,25 @@ static void add_channels(struct text *text, const struct pe_reading *reading)
     const struct pe_value *config = reading->config;
     const char *channels = pe_config_word(config, "channels");
     if (*channels)
-        add(text, "; channels %s", channels);
+        add_text(text, "; channels %s", channels);
     if (pe_same(channels, "alternating"))
-        add(text, "%s", pe_text_in(text->lang, ", rows and columns in turn"));
+        add_text(text, "%s", pe_text_in(text->lang, ", rows and columns in turn"));
     if (pe_is_among("pixtral|dinov3|two_axes", channels))
-        add(text, "%s", pe_text_in(text->lang, ", rows before columns"));
+        add_text(text, "%s", pe_text_in(text->lang, ", rows before columns"));
     if (pe_same(channels, "mrope_interleaved") && placement_of(reading->style))
-        add(text, "%s", pe_text_in(text->lang, ", of images, rows, columns"));
+        add_text(text, "%s", pe_text_in(text->lang, ", of images, rows, columns"));
     if (count(config, "mrope_section")) {
-        add(text, "; mrope_section ");
+        add_text(text, "; mrope_section ");
         add_numbers(text, config, "mrope_section", ", ");
     }
     if (count(config, "channel_axis"))
-        add(text, "%s", pe_text_in(text->lang, "; an axis listed for each pair"));
+        add_text(text, "%s", pe_text_in(text->lang, "; an axis listed for each pair"));
     struct pe_value scaling = member(config, "axis_scaling");
     for (size_t i = 0; scaling.kind == PE_LIST && i < scaling.list.n; i++) {
         const struct pe_value *one = &scaling.list.items[i];
         const char *type = pe_config_word(one, "type");
-        add(text, "%s%s %.10g", i ? ", " : "; axis_scaling ", *type ? type : "default",
-            pe_config_number(one, "factor", 1));
+        add_text(text, "%s%s %.10g", i ? ", " : "; axis_scaling ", *type ? type : "default",
+                 pe_config_number(one, "factor", 1));
     }
 }
 
@@ -139,7 +139,7 @@ static void add_list(struct text *text, const struct pe_value *config, const cha
 {
     if (!count(config, name))
         return;
-    add(text, "; %s ", name);
+    add_text(text, "; %s ", name);
     add_numbers(text, config, name, ", ");
 }
 
@@ -154,14 +154,17 @@ static void add_sine_axes(struct text *text, const struct pe_value *config)
     double dim = pe_config_number(config, "dim", 0);
     for (size_t s = 0; s < sizeof styles / sizeof *styles; s++)
         for (unsigned i = 0; i < styles[s].n && pe_same(styles[s].style, style); i++)
-            add(text, "%s%s %.10g", pe_text_in(text->lang, i ? ", " : "; channels of "),
-                pe_text_in(text->lang, axis_name(styles[s].axis[i], styles[s].n, "")), dim * styles[s].eighths[i] / 8);
+            add_text(text, "%s%s %.10g", pe_text_in(text->lang, i ? ", " : "; channels of "),
+                     pe_text_in(text->lang, axis_name(styles[s].axis[i], styles[s].n, "")),
+                     dim * styles[s].eighths[i] / 8);
     if (pe_is_among("axial|multidim", style) && !count(config, "axes_dim"))
-        add(text, "%s", pe_text_in(text->lang, "; equal channels for each axis in order, of an image rows, columns"));
+        add_text(text, "%s",
+                 pe_text_in(text->lang, "; equal channels for each axis in order, of an image rows, columns"));
     if (pe_same(style, "timm"))
-        add(text, "%s", pe_text_in(text->lang, "; sines of rows, of columns, then cosines of rows, of columns"));
+        add_text(text, "%s", pe_text_in(text->lang, "; sines of rows, of columns, then cosines of rows, of columns"));
     if (pe_same(style, "vjepa"))
-        add(text, "%s",
+        add_text(
+            text, "%s",
             pe_text_in(
                 text->lang,
                 "; of an image rows, columns a half each, of a video frames a half, rows, columns a quarter each"));
@@ -174,14 +177,14 @@ static void add_normalisation(struct text *text, const struct pe_value *config)
     struct pe_value normalize = member(config, "normalize");
     if (!pe_same(pe_config_word(config, "style"), "detr"))
         return;
-    add(text, "; temperature %.10g", pe_config_number(config, "temperature", 10000));
+    add_text(text, "; temperature %.10g", pe_config_number(config, "temperature", 10000));
     if (normalize.kind != PE_BOOLEAN || !normalize.boolean)
         return;
-    add(text, "%s", pe_text_in(text->lang, "; divided by the last count + 1e-6, times "));
+    add_text(text, "%s", pe_text_in(text->lang, "; divided by the last count + 1e-6, times "));
     if (scale > 0 && scale != 0x1.921fb54442d18p+2)
-        add(text, "%.10g", scale);
+        add_text(text, "%.10g", scale);
     else
-        add(text, "2π");
+        add_text(text, "2π");
 }
 
 /* A grid whose model names no rule counts from 0. */
@@ -190,10 +193,10 @@ static void add_coordinates(struct text *text, const struct pe_value *config, bo
     const char *coords = pe_config_word(config, "coords");
     bool is_detr = pe_same(pe_config_word(config, "style"), "detr");
     if (*coords || has_axes || is_detr)
-        add(text, "; coords %s", *coords ? coords : is_detr ? "one_based" : "index");
+        add_text(text, "; coords %s", *coords ? coords : is_detr ? "one_based" : "index");
     add_list(text, config, "ref_grid");
     if (*pe_config_word(config, "crop_end"))
-        add(text, "; crop_end %s", pe_config_word(config, "crop_end"));
+        add_text(text, "; crop_end %s", pe_config_word(config, "crop_end"));
     add_list(text, config, "axis_scale");
     add_list(text, config, "axis_divisor");
     add_list(text, config, "axis_shift");
@@ -206,28 +209,30 @@ static void add_window(struct text *text, const struct pe_value *config)
 {
     const char *scheme = pe_config_word(config, "scheme");
     bool is_table = pe_is_among("swin|beit", scheme);
-    add(text, "%s", pe_text_in(text->lang, pe_is_among("swin|swinv2", scheme) ? "; a window of " : "; a grid of "));
+    add_text(text, "%s",
+             pe_text_in(text->lang, pe_is_among("swin|swinv2", scheme) ? "; a window of " : "; a grid of "));
     add_numbers(text, config, "grid", "×");
     if (count(config, "grid") == 2)
-        add(text, "%s", pe_text_in(text->lang, " (rows, columns)"));
+        add_text(text, "%s", pe_text_in(text->lang, " (rows, columns)"));
     if (is_table)
-        add(text, "%s", pe_text_in(text->lang, "; a table of "));
+        add_text(text, "%s", pe_text_in(text->lang, "; a table of "));
     for (size_t a = 0; is_table && a < count(config, "grid"); a++)
-        add(text, "%s%.10g", a ? "×" : "", 2 * item(config, "grid", a) - 1);
+        add_text(text, "%s%.10g", a ? "×" : "", 2 * item(config, "grid", a) - 1);
     if (is_table)
-        add(text, "%s", pe_text_in(text->lang, " distances"));
+        add_text(text, "%s", pe_text_in(text->lang, " distances"));
     if (pe_same(scheme, "beit"))
-        add(text, "%s", pe_text_in(text->lang, " and 3 rows for the class token, which is in front of the grid"));
+        add_text(text, "%s", pe_text_in(text->lang, " and 3 rows for the class token, which is in front of the grid"));
     if (is_table && !count(config, "table_grid"))
-        add(text, "%s", pe_text_in(text->lang, "; table_grid resizes that of another window, bicubic"));
+        add_text(text, "%s", pe_text_in(text->lang, "; table_grid resizes that of another window, bicubic"));
     if (pe_same(scheme, "swinv2"))
-        add(text, "%s",
-            pe_text_in(text->lang, "; a network computes the bias of each distance, so no table is resized"));
+        add_text(text, "%s",
+                 pe_text_in(text->lang, "; a network computes the bias of each distance, so no table is resized"));
     if (pe_same(scheme, "decomposed") && count(config, "grid") == 2)
-        add(text,
-            pe_text_in(text->lang, "; tables rel_h of %.0f rows and rel_w of %.0f; of another length they are resized "
-                                   "linearly"),
-            2 * item(config, "grid", 0) - 1, 2 * item(config, "grid", 1) - 1);
+        add_text(text,
+                 pe_text_in(text->lang,
+                            "; tables rel_h of %.0f rows and rel_w of %.0f; of another length they are resized "
+                            "linearly"),
+                 2 * item(config, "grid", 0) - 1, 2 * item(config, "grid", 1) - 1);
 }
 
 static void add_table(struct text *text, const struct pe_value *config)
@@ -235,27 +240,27 @@ static void add_table(struct text *text, const struct pe_value *config)
     double prefix = pe_config_number(config, "num_prefix", 0), rows = pe_config_number(config, "rows", 0),
            offset = pe_config_number(config, "row_offset", 0);
     if (rows > 0)
-        add(text, pe_text_in(text->lang, ", %.0f rows"), rows);
+        add_text(text, pe_text_in(text->lang, ", %.0f rows"), rows);
     if (offset > 0)
-        add(text, pe_text_in(text->lang, "; positions begin at row %.0f"), offset);
+        add_text(text, pe_text_in(text->lang, "; positions begin at row %.0f"), offset);
     if (prefix > 0)
-        add(text,
-            pe_text_in(text->lang, pe_same(pe_config_word(config, "scheme"), "sinusoidal")
-                                       ? "; rows of zeros in front: %.0f"
-                                       : "; rows in front of the grid: %.0f"),
-            prefix);
+        add_text(text,
+                 pe_text_in(text->lang, pe_same(pe_config_word(config, "scheme"), "sinusoidal")
+                                            ? "; rows of zeros in front: %.0f"
+                                            : "; rows in front of the grid: %.0f"),
+                 prefix);
     if (count(config, "table_grid")) {
-        add(text, "%s", pe_text_in(text->lang, "; a grid of "));
+        add_text(text, "%s", pe_text_in(text->lang, "; a grid of "));
         add_numbers(text, config, "table_grid", "×");
         if (count(config, "table_grid") == 2)
-            add(text, "%s", pe_text_in(text->lang, " (rows, columns)"));
+            add_text(text, "%s", pe_text_in(text->lang, " (rows, columns)"));
     }
     if (*pe_config_word(config, "interpolate"))
-        add(text, pe_text_in(text->lang, "; another grid resizes it, %s"), pe_config_word(config, "interpolate"));
+        add_text(text, pe_text_in(text->lang, "; another grid resizes it, %s"), pe_config_word(config, "interpolate"));
     if (count(config, "grid"))
         add_window(text, config);
     if (count(config, "pretrained_grid")) {
-        add(text, "; pretrained_grid ");
+        add_text(text, "; pretrained_grid ");
         add_numbers(text, config, "pretrained_grid", "×");
     }
 }
@@ -269,37 +274,37 @@ static void add_rotation(struct text *text, const struct pe_reading *reading)
     double factor = pe_config_number(config, "scaling.factor", 0);
     double base = pe_config_number(config, "base", 0); /* 0: frequencies are listed */
     if (base > 0)
-        add(text, ", base %.10g", base);
+        add_text(text, ", base %.10g", base);
     if (*type && !pe_same(type, "default"))
-        add(text, ", %s", type);
+        add_text(text, ", %s", type);
     if (factor > 0)
-        add(text, pe_text_in(text->lang, " factor %.10g"), factor);
-    add(text, ", ");
-    add(text, pe_text_in(text->lang, "%.0f of %.0f channels"), pe_config_number(config, "rotary_dim", 0),
-        pe_config_number(config, "head_dim", 0));
-    add(text, ", %s", pe_config_word(config, "layout"));
+        add_text(text, pe_text_in(text->lang, " factor %.10g"), factor);
+    add_text(text, ", ");
+    add_text(text, pe_text_in(text->lang, "%.0f of %.0f channels"), pe_config_number(config, "rotary_dim", 0),
+             pe_config_number(config, "head_dim", 0));
+    add_text(text, ", %s", pe_config_word(config, "layout"));
     add_axes(text, reading);
     add_channels(text, reading);
     add_coordinates(text, config,
                     count(config, "axes_dim") ||
                         pe_is_among("alternating|pixtral|two_axes", pe_config_word(config, "channels")));
     if (*reading->style)
-        add(text, "; position_style %s", reading->style);
+        add_text(text, "; position_style %s", reading->style);
     if (placement_of(reading->style))
-        add(text, ": %s", pe_text_in(text->lang, placement_of(reading->style)->about));
+        add_text(text, ": %s", pe_text_in(text->lang, placement_of(reading->style)->about));
 }
 
 static void add_other(struct text *text, const struct pe_value *config)
 {
     double dim = pe_config_number(config, "dim", 0), base = pe_config_number(config, "base", 0);
     if (*pe_config_word(config, "style"))
-        add(text, ", style %s", pe_config_word(config, "style"));
+        add_text(text, ", style %s", pe_config_word(config, "style"));
     if (dim > 0)
-        add(text, pe_text_in(text->lang, ", %.0f channels"), dim);
+        add_text(text, pe_text_in(text->lang, ", %.0f channels"), dim);
     if (base > 0)
-        add(text, ", base %.10g", base);
+        add_text(text, ", base %.10g", base);
     if (pe_same(pe_config_word(config, "scheme"), "sinusoidal") && *pe_config_word(config, "layout"))
-        add(text, ", %s", pe_config_word(config, "layout"));
+        add_text(text, ", %s", pe_config_word(config, "layout"));
     add_sine_axes(text, config);
     add_coordinates(text, config, *pe_config_word(config, "style") != '\0');
     add_normalisation(text, config);

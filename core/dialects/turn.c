@@ -62,7 +62,7 @@ static bool is_left(struct both *both)
     return pe_is_cancelled();
 }
 
-static void add(struct both *both, size_t index, double w_a, double g_a, double w_b, double g_b)
+static void add_pair(struct both *both, size_t index, double w_a, double g_a, double w_b, double g_b)
 {
     if ((w_a == w_b && g_a == g_b) || both->n == HEAD_MAX)
         return;
@@ -87,14 +87,14 @@ static void lay_out(const struct pe_turn *a, const struct pe_turn *b, struct bot
     both->n = 0;
     if (are_paired_alike(a, b, false)) {
         for (size_t c = 0; c < a->n; c++)
-            add(both, c, a->w[c], a->factor, b->w[c], b->factor);
+            add_pair(both, c, a->w[c], a->factor, b->w[c], b->factor);
         return;
     }
     int64_t width = a->head_dim > b->head_dim ? a->head_dim : b->head_dim;
     for (int64_t i = 0; i < width; i++) {
         size_t c = pair_of(a, i), d = pair_of(b, i);
-        add(both, (size_t)i, c < a->n ? a->w[c] : 0, c < a->n ? a->factor : 1, d < b->n ? b->w[d] : 0,
-            d < b->n ? b->factor : 1);
+        add_pair(both, (size_t)i, c < a->n ? a->w[c] : 0, c < a->n ? a->factor : 1, d < b->n ? b->w[d] : 0,
+                 d < b->n ? b->factor : 1);
     }
 }
 

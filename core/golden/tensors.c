@@ -20,7 +20,7 @@ static const char *suffix_of(const struct pe_golden *golden, size_t kind, char t
     return text;
 }
 
-static struct pe_golden_tensor *add(struct pe_golden *golden, enum pe_golden_role role, size_t kind)
+static struct pe_golden_tensor *add_tensor(struct pe_golden *golden, enum pe_golden_role role, size_t kind)
 {
     struct pe_golden_tensor *t = &golden->tensors[golden->n_tensors++];
     *t = (struct pe_golden_tensor){.role = role, .kind = kind, .named.tensor.dtype = golden->dtype};
@@ -38,7 +38,7 @@ static bool is_whole(const struct pe_golden_places *places)
 static void add_places(struct pe_golden *golden, enum pe_golden_role role, const char *name,
                        const struct pe_golden_places *places)
 {
-    struct pe_golden_tensor *t = add(golden, role, 0);
+    struct pe_golden_tensor *t = add_tensor(golden, role, 0);
     struct pe_tensor *tensor = &t->named.tensor;
     snprintf(t->name, sizeof t->name, "%s", name);
     tensor->dtype = is_whole(places) ? PE_I64 : PE_F64;
@@ -55,7 +55,7 @@ static uint64_t head_dim_of(const struct pe_golden *golden, size_t kind)
 
 static void add_operand(struct pe_golden *golden, enum pe_golden_role role, char side, size_t kind, const char *suffix)
 {
-    struct pe_golden_tensor *t = add(golden, role, kind);
+    struct pe_golden_tensor *t = add_tensor(golden, role, kind);
     struct pe_tensor *tensor = &t->named.tensor;
     t->side = side;
     snprintf(t->name, sizeof t->name, "%c%s%s", side, role == PE_GOLDEN_ROTATED ? "_out" : "", suffix);
@@ -82,7 +82,7 @@ static void add_kind(struct pe_golden *golden, size_t kind)
     const struct pe_plan *plan = golden->kinds[kind].plan;
     for (size_t i = 0; i < pe_plan_n_outputs(plan); i++) {
         const struct pe_output *output = pe_plan_output(plan, i);
-        struct pe_golden_tensor *t = add(golden, PE_GOLDEN_TABLE, kind);
+        struct pe_golden_tensor *t = add_tensor(golden, PE_GOLDEN_TABLE, kind);
         struct pe_tensor *tensor = &t->named.tensor;
         snprintf(t->name, sizeof t->name, "%.40s%s", output->name, suffix);
         t->output = i;
@@ -154,7 +154,8 @@ static enum pe_status draw(const struct pe_golden *golden, struct pe_golden_tens
     return PE_OK;
 }
 
-static struct pe_golden_tensor *find(const struct pe_golden *golden, enum pe_golden_role role, char side, size_t kind)
+static struct pe_golden_tensor *find_tensor(const struct pe_golden *golden, enum pe_golden_role role, char side,
+                                            size_t kind)
 {
     for (size_t i = 0; i < golden->n_tensors; i++)
         if (golden->tensors[i].role == role && golden->tensors[i].side == side && golden->tensors[i].kind == kind)
@@ -166,7 +167,7 @@ static struct pe_golden_tensor *find(const struct pe_golden *golden, enum pe_gol
 static enum pe_status rotate(struct pe_golden *golden, struct pe_golden_tensor *out, double *values,
                              struct pe_failure *err)
 {
-    struct pe_golden_tensor *in = find(golden, PE_GOLDEN_DRAWN, out->side, golden->has_widths ? out->kind : 0);
+    struct pe_golden_tensor *in = find_tensor(golden, PE_GOLDEN_DRAWN, out->side, golden->has_widths ? out->kind : 0);
     size_t n = (size_t)count_of(&in->named.tensor);
     struct pe_tensor before = in->named.tensor;
     struct pe_plan *plan = NULL;
@@ -189,8 +190,8 @@ static enum pe_status rotate(struct pe_golden *golden, struct pe_golden_tensor *
 
 static enum pe_status rotate_both(struct pe_golden *golden, size_t kind, struct pe_failure *err)
 {
-    struct pe_golden_tensor *q = find(golden, PE_GOLDEN_ROTATED, 'q', kind);
-    struct pe_golden_tensor *k = find(golden, PE_GOLDEN_ROTATED, 'k', kind);
+    struct pe_golden_tensor *q = find_tensor(golden, PE_GOLDEN_ROTATED, 'q', kind);
+    struct pe_golden_tensor *k = find_tensor(golden, PE_GOLDEN_ROTATED, 'k', kind);
     double *values = malloc((2 * (size_t)count_of(&q->named.tensor) + 1) * sizeof *values); /* k has no more heads */
     if (!values)
         return pe_no_memory(err);

@@ -28,14 +28,14 @@ enum { AT_ONCE = 4, STREAMS_MAX = 4 };
 
 typedef uint8_t bytes __attribute__((vector_size(REGISTER)));
 
-static inline bytes take(const char *from)
+static inline bytes load_bytes(const char *from)
 {
     bytes v;
     memcpy(&v, from, sizeof v);
     return v;
 }
 
-static inline void put(char *to, bytes v) { memcpy(to, &v, sizeof v); }
+static inline void store_bytes(char *to, bytes v) { memcpy(to, &v, sizeof v); }
 
 /* Row p < n_streams is at dst + p·apart and reads from src - p·REGISTER; n bytes each, at least a register. What is
  * between the ends is written to aligned places, the ends as whole registers that overlap it. */
@@ -44,23 +44,23 @@ PE_INLINED void copy_rows(const char *src, size_t n, char *dst, size_t apart, in
     bytes r[STREAMS_MAX - 1 + AT_ONCE]; /* the last few before x, then those from x on */
     size_t x = -(uintptr_t)dst % REGISTER;
     for (int p = 0; x && p < n_streams; p++)
-        put(dst + (size_t)p * apart, take(src - p * REGISTER));
+        store_bytes(dst + (size_t)p * apart, load_bytes(src - p * REGISTER));
     for (int k = 1; k < n_streams; k++)
-        r[STREAMS_MAX - 1 - k] = take(src + x - k * REGISTER);
+        r[STREAMS_MAX - 1 - k] = load_bytes(src + x - k * REGISTER);
     for (; x + AT_ONCE * REGISTER <= n; x += AT_ONCE * REGISTER) {
         for (int k = 0; k < AT_ONCE; k++)
-            r[STREAMS_MAX - 1 + k] = take(src + x + k * REGISTER);
+            r[STREAMS_MAX - 1 + k] = load_bytes(src + x + k * REGISTER);
         for (int p = 0; p < n_streams; p++)
             for (int k = 0; k < AT_ONCE; k++)
-                put(dst + (size_t)p * apart + x + k * REGISTER, r[STREAMS_MAX - 1 + k - p]);
+                store_bytes(dst + (size_t)p * apart + x + k * REGISTER, r[STREAMS_MAX - 1 + k - p]);
         for (int k = 1; k < n_streams; k++)
             r[STREAMS_MAX - 1 - k] = r[STREAMS_MAX - 1 + AT_ONCE - k];
     }
     for (; x + REGISTER <= n; x += REGISTER)
         for (int p = 0; p < n_streams; p++)
-            put(dst + (size_t)p * apart + x, take(src + x - p * REGISTER));
+            store_bytes(dst + (size_t)p * apart + x, load_bytes(src + x - p * REGISTER));
     for (int p = 0; x < n && p < n_streams; p++)
-        put(dst + (size_t)p * apart + n - REGISTER, take(src + n - REGISTER - p * REGISTER));
+        store_bytes(dst + (size_t)p * apart + n - REGISTER, load_bytes(src + n - REGISTER - p * REGISTER));
 }
 
 /* As many groups of rows, n_streams registers' worth of them each, as there are from row i on; returns the next row. */
@@ -102,6 +102,6 @@ void PE_KERNEL(pe_lines)(const void *from, size_t step, size_t n_lines, size_t n
             continue;
         }
         for (size_t x = 0; x < n; x += REGISTER)
-            put(to + x, take(line + x));
+            store_bytes(to + x, load_bytes(line + x));
     }
 }

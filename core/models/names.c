@@ -78,7 +78,7 @@ static bool is_hash(const struct word *word)
 
 /* ---- Words ---- */
 
-static void add(struct words *words, const char *text, size_t n, bool drop)
+static void add_word(struct words *words, const char *text, size_t n, bool drop)
 {
     if (n && words->n == WORDS_MAX)
         words->is_full = true;
@@ -101,7 +101,7 @@ static bool add_dropped(struct words *words, const char *text, size_t n)
     bool drops = is_of("quantisation", &word) || is_of("tuning", &word) || is_of("file", &word) || is_hash(&word) ||
                  (!words->n_kept && is_of("maker", &word));
     if (drops)
-        add(words, text, n, true);
+        add_word(words, text, n, true);
     return drops;
 }
 
@@ -123,7 +123,7 @@ static void add_parts(struct words *words, const char *text, size_t n)
 {
     for (size_t i = 0, part; i < n; i += part) {
         part = part_length(text + i, n - i);
-        add(words, text + i, part, false);
+        add_word(words, text + i, part, false);
     }
 }
 
@@ -173,15 +173,15 @@ static void cut_path(const char *text, struct words *parts)
         size_t n = strcspn(text, "/\\?");
         bool is_of_hub = strncmp(text, "models--", 8) == 0;
         for (const char *end; is_of_hub && (end = memmem(text, n, "--", 2)); text = end + 2) {
-            add(parts, text, (size_t)(end - text), true);
+            add_word(parts, text, (size_t)(end - text), true);
             n -= (size_t)(end + 2 - text);
         }
         /* "Qwen_Qwen3-8B.gguf" is a path of two parts. */
         struct word organisation = {text, strcspn(text, "_"), true};
         bool has_two = organisation.n + 1 < n && is_of("organisation", &organisation);
         size_t rest = has_two ? organisation.n + 1 : 0;
-        add(parts, text, has_two ? organisation.n : 0, true);
-        add(parts, text + rest, n - rest, true);
+        add_word(parts, text, has_two ? organisation.n : 0, true);
+        add_word(parts, text + rest, n - rest, true);
         text += n + (text[n] == '/' || text[n] == '\\');
     }
 }
@@ -291,7 +291,7 @@ static void keep(const struct words *words, struct words *kept)
     *kept = (struct words){.n = 0};
     for (size_t i = 0; i < words->n; i++)
         if (!words->at[i].may_drop)
-            add(kept, words->at[i].text, words->at[i].n, false);
+            add_word(kept, words->at[i].text, words->at[i].n, false);
 }
 
 /* How many words from first on begin a name of the preset, of those that are not dropped. */

@@ -113,7 +113,7 @@ static bool copy(const struct over *o, const struct pe_value *object, struct pe_
     return true;
 }
 
-static void add(struct pe_field *to, size_t *n, const char *name, struct pe_value value)
+static void add_member(struct pe_field *to, size_t *n, const char *name, struct pe_value value)
 {
     if (value.kind != PE_NULL && !pe_field_find(to, *n, name))
         to[(*n)++] = (struct pe_field){name, value};
@@ -143,7 +143,7 @@ static enum pe_status fill_flags(struct over *o)
     bool has_ends = stated(o, "yarn-orig-ctx") || stated(o, "yarn-beta-fast") || stated(o, "yarn-beta-slow") ||
                     stated(o, "yarn-ext-factor");
     bool is_yarn = type ? type->kind == PE_STRING && pe_same(type->string, "yarn") : was_yarn;
-    add(o->members, &o->n, "rope-freq-base", at(o, "base", NULL));
+    add_member(o->members, &o->n, "rope-freq-base", at(o, "base", NULL));
     o->keeps_scaling = !type && !has_factor && !(has_ends && was_yarn) && !stated(o, "yarn-attn-factor");
     if (o->keeps_scaling)
         return PE_OK;
@@ -153,17 +153,17 @@ static enum pe_status fill_flags(struct over *o)
                        "file's keys as gguf",
                        rule_of(o));
     if (was_yarn)
-        add(o->members, &o->n, "rope-scaling", pe_word("yarn"));
+        add_member(o->members, &o->n, "rope-scaling", pe_word("yarn"));
     if (!has_factor && (was_yarn || was_linear))
-        add(o->members, &o->n, "rope-scale", at(o, "scaling", "factor"));
+        add_member(o->members, &o->n, "rope-scale", at(o, "scaling", "factor"));
     if (!is_yarn)
         return PE_OK;
-    add(o->members, &o->n, "yarn-orig-ctx", at(o, "scaling", "original_max_position_embeddings"));
+    add_member(o->members, &o->n, "yarn-orig-ctx", at(o, "scaling", "original_max_position_embeddings"));
     if (o->in->length > 0)
-        add(o->members, &o->n, "yarn-orig-ctx", pe_integer(o->in->length));
+        add_member(o->members, &o->n, "yarn-orig-ctx", pe_integer(o->in->length));
     if (was_yarn) {
-        add(o->members, &o->n, "yarn-beta-fast", at(o, "scaling", "beta_fast"));
-        add(o->members, &o->n, "yarn-beta-slow", at(o, "scaling", "beta_slow"));
+        add_member(o->members, &o->n, "yarn-beta-fast", at(o, "scaling", "beta_fast"));
+        add_member(o->members, &o->n, "yarn-beta-slow", at(o, "scaling", "beta_slow"));
     }
     return PE_OK;
 }
@@ -195,39 +195,39 @@ static void fill_overrides(struct over *o)
         struct pe_value scaling = at(o, "scaling", NULL);
         bool has_type =
             pe_field_find(o->inside, o->n_inside, "rope_type") || pe_field_find(o->inside, o->n_inside, "type");
-        add(o->inside, &o->n_inside, "rope_theta", at(o, "base", NULL));
-        add(o->inside, &o->n_inside, "partial_rotary_factor", at(o, "partial_rotary_factor", NULL));
+        add_member(o->inside, &o->n_inside, "rope_theta", at(o, "base", NULL));
+        add_member(o->inside, &o->n_inside, "partial_rotary_factor", at(o, "partial_rotary_factor", NULL));
         for (size_t i = 0; !has_type && scaling.kind == PE_OBJECT && i < scaling.object.n; i++) {
             const struct pe_field *field = &scaling.object.fields[i];
             bool is_type = pe_same(field->name, "type");
             if (o->n_inside < PE_MODEL_FIELDS_MAX && !pe_is_among("convention|divisors|seq_len", field->name))
-                add(o->inside, &o->n_inside, is_type ? "rope_type" : field->name, field->value);
+                add_member(o->inside, &o->n_inside, is_type ? "rope_type" : field->name, field->value);
         }
     }
     for (const struct pe_class_base *row = o->target->bases; row && row->types; row++)
         if (pe_is_among(row->types, o->in->model_type))
-            add(o->inside, &o->n_inside, "rope_theta", pe_real(row->base));
+            add_member(o->inside, &o->n_inside, "rope_theta", pe_real(row->base));
     struct pe_field object = {o->target->inner, {.kind = PE_OBJECT, .object = {.fields = o->inside, .n = o->n_inside}}};
     struct pe_field *to = o->target->outer ? o->outside : o->members;
     size_t *n = o->target->outer ? &o->n_outside : &o->n, room = o->target->outer ? 4 : PE_MODEL_FIELDS_MAX;
     *n = 0;
     to[(*n)++] = object;
     for (size_t i = 0; i < outer->object.n && *n < room; i++)
-        add(to, n, outer->object.fields[i].name, outer->object.fields[i].value);
+        add_member(to, n, outer->object.fields[i].name, outer->object.fields[i].value);
     if (o->in->length > 0)
-        add(to, n, "max_position_embeddings", length);
+        add_member(to, n, "max_position_embeddings", length);
     if (!o->target->outer)
         return;
     o->n = 0;
     o->members[o->n++] =
         (struct pe_field){o->target->outer, {.kind = PE_OBJECT, .object = {.fields = o->outside, .n = o->n_outside}}};
     for (size_t i = 0; i < o->value->object.n && o->n < PE_MODEL_FIELDS_MAX; i++)
-        add(o->members, &o->n, o->value->object.fields[i].name, o->value->object.fields[i].value);
+        add_member(o->members, &o->n, o->value->object.fields[i].name, o->value->object.fields[i].value);
 }
 
 /* ---- Both together ---- */
 
-static void put(struct pe_said_over *in, const char *name, struct pe_value value)
+static void put_field(struct pe_said_over *in, const char *name, struct pe_value value)
 {
     if (in->n < PE_OVER_FIELDS_MAX)
         in->fields[in->n++] = (struct pe_field){name, value};
@@ -328,13 +328,13 @@ static void join(struct over *o)
         bool is_width = pe_same(own->fields[i].name, "head_dim") && is_of_head(o);
         has_scaling |= is_scaling || pe_same(own->fields[i].name, "inv_freq");
         if ((!is_scaling || !o->keeps_scaling) && !is_width)
-            put(in, own->fields[i].name, own->fields[i].value);
+            put_field(in, own->fields[i].name, own->fields[i].value);
     }
     if (!has_scaling && !o->keeps_scaling)
-        put(in, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {.fields = none, .n = 1}});
+        put_field(in, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {.fields = none, .n = 1}});
     for (size_t i = 0; i < in->n_model; i++)
         if (!is_replaced(o, in->model[i].name) || (o->keeps_scaling && pe_same(in->model[i].name, "scaling")))
-            put(in, in->model[i].name, in->model[i].value);
+            put_field(in, in->model[i].name, in->model[i].value);
 }
 
 /* The words, and what the tool takes of the model beside them. */
@@ -347,13 +347,13 @@ static enum pe_status fill(struct over *o)
     case PE_TAKES_FLAGS: return fill_flags(o);
     case PE_TAKES_OVERRIDES: fill_overrides(o); break;
     case PE_TAKES_OPTIONS:
-        add(o->members, &o->n, o->target->inner ? "rope_theta" : "rotary_embedding_base", at(o, "base", NULL));
+        add_member(o->members, &o->n, o->target->inner ? "rope_theta" : "rotary_embedding_base", at(o, "base", NULL));
         o->keeps_scaling = o->target->inner
                                ? !pe_stated(o->value, "rope_scaling")
                                : !pe_stated(o->value, "scale_pos_emb") && !pe_stated(o->value, "scale_alpha_value");
         if (o->target->inner && o->in->length > 0 && !o->keeps_scaling &&
             pe_param_find(o->target->members, "max_position_embeddings"))
-            add(o->members, &o->n, "max_position_embeddings", pe_integer(o->in->length));
+            add_member(o->members, &o->n, "max_position_embeddings", pe_integer(o->in->length));
         break;
     case PE_TAKES_WORDS: break;
     }

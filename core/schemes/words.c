@@ -39,7 +39,7 @@ static const struct pe_other_word fields[] = {
     {"is_causal", "causal"},
 };
 
-static const char *find(const struct pe_other_word *rows, size_t n, const char *word)
+static const char *find_meaning(const struct pe_other_word *rows, size_t n, const char *word)
 {
     for (size_t i = 0; i < n; i++)
         if (strcasecmp(rows[i].word, word) == 0)
@@ -47,6 +47,6 @@ static const char *find(const struct pe_other_word *rows, size_t n, const char *
     return NULL;
 }
 
-const char *pe_scheme_meant(const char *word) { return find(schemes, sizeof schemes / sizeof *schemes, word); }
+const char *pe_scheme_meant(const char *word) { return find_meaning(schemes, sizeof schemes / sizeof *schemes, word); }
 
-const char *pe_field_meant(const char *word) { return find(fields, sizeof fields / sizeof *fields, word); }
+const char *pe_field_meant(const char *word) { return find_meaning(fields, sizeof fields / sizeof *fields, word); }

@@ -65,7 +65,7 @@ static double sum(const struct layout *l, double a, double b)
     return is_float32 ? (double)((float)a + (float)b) : a + b;
 }
 
-static void put(struct layout *l, double t, double h, double w)
+static void put_ids(struct layout *l, double t, double h, double w)
 {
     l->ids[0][l->n] = t;
     l->ids[1][l->n] = h;
@@ -73,7 +73,7 @@ static void put(struct layout *l, double t, double h, double w)
     l->n++;
 }
 
-static void put_flat(struct layout *l, double id) { put(l, id, id, id); }
+static void put_flat(struct layout *l, double id) { put_ids(l, id, id, id); }
 
 /* The largest id of the tokens from first on, in the first n_rows rows. */
 static double largest_from(const struct layout *l, uint64_t first, int n_rows)
@@ -110,9 +110,9 @@ static void put_patch(struct layout *l, const struct pe_segment_block *b, uint64
     double t = sum(l, l->start, frame_time(l->rules, b, i / area));
     double y = (double)(i % area / b->cols), x = (double)(i % b->cols);
     if (l->rules->style == PE_VIDEOROPE)
-        put(l, t, sum(l, t, y - (double)((b->rows - 1) / 2)), sum(l, t, x - (double)((b->cols - 1) / 2)));
+        put_ids(l, t, sum(l, t, y - (double)((b->rows - 1) / 2)), sum(l, t, x - (double)((b->cols - 1) / 2)));
     else
-        put(l, t, sum(l, l->start, y), sum(l, l->start, x));
+        put_ids(l, t, sum(l, l->start, y), sum(l, l->start, x));
 }
 
 static void lay_patches(struct layout *l, const struct pe_segment_block *b, uint64_t first, uint64_t end)

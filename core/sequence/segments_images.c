@@ -29,23 +29,23 @@ struct image_style {
     void (*patch)(const struct picture *p, double t, double y, double x, double *id);
 };
 
-static void put(double *id, double a, double b, double c)
+static void put_ids(double *id, double a, double b, double c)
 {
     id[0] = a;
     id[1] = b;
     id[2] = c;
 }
 
-static void still_text(const struct picture *p, double l, double *id) { (void)p, (void)l, put(id, 0, 0, 0); }
-static void first_text(const struct picture *p, double l, double *id) { (void)p, put(id, l, 0, 0); }
-static void after_first_text(const struct picture *p, double l, double *id) { (void)p, put(id, l + 1, 0, 0); }
-static void side_text(const struct picture *p, double l, double *id) { (void)p, put(id, 0, l, l); }
-static void running_text(const struct picture *p, double l, double *id) { (void)p, put(id, l, l, l); }
+static void still_text(const struct picture *p, double l, double *id) { (void)p, (void)l, put_ids(id, 0, 0, 0); }
+static void first_text(const struct picture *p, double l, double *id) { (void)p, put_ids(id, l, 0, 0); }
+static void after_first_text(const struct picture *p, double l, double *id) { (void)p, put_ids(id, l + 1, 0, 0); }
+static void side_text(const struct picture *p, double l, double *id) { (void)p, put_ids(id, 0, l, l); }
+static void running_text(const struct picture *p, double l, double *id) { (void)p, put_ids(id, l, l, l); }
 
 /* Flux, Kontext: the second image and all after it say on axis 0 which they are. */
 static void flux_patch(const struct picture *p, double t, double y, double x, double *id)
 {
-    (void)t, put(id, p->image, y, x);
+    (void)t, put_ids(id, p->image, y, x);
 }
 
 /* LongCat-Image: rows and columns begin behind 512 tokens of text, an editing pipeline's behind the text it has. */
@@ -53,48 +53,48 @@ static void longcat_patch(const struct picture *p, double t, double y, double x,
 {
     enum { PADDED_TEXT = 512 };
     double first = p->n_images > 1 ? p->n_text : PADDED_TEXT;
-    (void)t, put(id, 1 + p->image, first + y, first + x);
+    (void)t, put_ids(id, 1 + p->image, first + y, first + x);
 }
 
 /* Flux 2: four axes, the last for text; reference images stand ten apart on the first. */
 static void flux2_text(const struct picture *p, double l, double *id)
 {
-    (void)p, put(id, 0, 0, 0);
+    (void)p, put_ids(id, 0, 0, 0);
     id[3] = l;
 }
 static void flux2_patch(const struct picture *p, double t, double y, double x, double *id)
 {
-    (void)t, put(id, 10 * p->image, y, x);
+    (void)t, put_ids(id, 10 * p->image, y, x);
     id[3] = 0;
 }
 
 /* Qwen-Image: rows and columns from the middle, and text from where the largest image ends. */
 static void qwen_text(const struct picture *p, double l, double *id)
 {
-    put(id, p->reach + l, p->reach + l, p->reach + l);
+    put_ids(id, p->reach + l, p->reach + l, p->reach + l);
 }
 static void qwen_patch(const struct picture *p, double t, double y, double x, double *id)
 {
-    put(id, p->image + t, y - (p->h - floor(p->h / 2)), x - (p->w - floor(p->w / 2)));
+    put_ids(id, p->image + t, y - (p->h - floor(p->h / 2)), x - (p->w - floor(p->w / 2)));
 }
 
 /* Lumina 2: images follow the text on the first axis. */
 static void lumina2_patch(const struct picture *p, double t, double y, double x, double *id)
 {
-    (void)t, put(id, p->n_text, y, x);
+    (void)t, put_ids(id, p->n_text, y, x);
 }
 
 /* Z-Image: the same, counted from 1, with the text filled up to a multiple of 32 tokens. */
 static void z_image_patch(const struct picture *p, double t, double y, double x, double *id)
 {
-    (void)t, put(id, 32 * ceil(p->n_text / 32) + 1, y, x);
+    (void)t, put_ids(id, 32 * ceil(p->n_text / 32) + 1, y, x);
 }
 
 /* Ideogram 4: all three axes of images begin at 65536. */
 static void ideogram4_patch(const struct picture *p, double t, double y, double x, double *id)
 {
     enum { FIRST = 65536 };
-    (void)p, (void)t, put(id, FIRST, FIRST + y, FIRST + x);
+    (void)p, (void)t, put_ids(id, FIRST, FIRST + y, FIRST + x);
 }
 
 /* HunyuanImage 3: an image of w·h tokens from token L on is the middle of a square walk: its rows and columns are
@@ -103,9 +103,9 @@ static void hunyuan_patch(const struct picture *p, double t, double y, double x,
 {
     double area = p->w * p->h;
     (void)t;
-    put(id, floor(p->start + (area - p->h) / 2) + y, floor(p->start + (area - p->w) / 2) + x, 0);
+    put_ids(id, floor(p->start + (area - p->h) / 2) + y, floor(p->start + (area - p->w) / 2) + x, 0);
 }
-static void hunyuan_text(const struct picture *p, double l, double *id) { (void)l, put(id, p->start, p->start, 0); }
+static void hunyuan_text(const struct picture *p, double l, double *id) { (void)l, put_ids(id, p->start, p->start, 0); }
 
 static const struct image_style styles[] = {
 #define STYLE(name, n, first_, text_, patch_, ...)                                                                     \

@@ -57,7 +57,7 @@ static bool object_new(struct writer *w, size_t room, struct object *object)
     return object->fields != NULL;
 }
 
-static void add(struct writer *w, struct object *object, const char *name, const struct pe_field *original)
+static void add_copy(struct writer *w, struct object *object, const char *name, const struct pe_field *original)
 {
     struct pe_field *copy = &object->fields[object->n++];
     *copy = (struct pe_field){name, original->value};
@@ -108,7 +108,7 @@ static enum pe_status add_original(struct writer *w, const struct pe_value *rope
     if (!needs)
         return PE_OK;
     if (found)
-        add(w, to, original_name, found);
+        add_copy(w, to, original_name, found);
     else if (rule->original_else > 0)
         add_value(to, original_name, pe_real(rule->original_else));
     else if (rule->original_is_needed)
@@ -130,7 +130,7 @@ static void add_fields(struct writer *w, const struct pe_value *rope, const stru
             !pe_rope_is_unread(w->tool, rule, field->name, w->is_latent, w->is_by_layer) &&
             !(has_ratio && pe_same(field->name, "factor")) &&
             !(w->is_old && pe_is_among(w->tool->unread_before, field->name)))
-            add(w, to, field->name, field);
+            add_copy(w, to, field->name, field);
     }
 }
 
@@ -151,7 +151,7 @@ static void add_inside(struct writer *w, const struct pe_value *rope, const char
 {
     const struct pe_field *inside = stated(rope, name);
     if (inside && find_at(w, rope, name, place) == inside)
-        add(w, to, name, inside);
+        add_copy(w, to, name, inside);
 }
 
 static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, struct pe_value *out)
@@ -176,12 +176,12 @@ static enum pe_status write_rope(struct writer *w, const struct pe_value *rope, 
         rule = w->tool->rules;
         add_value(&to, "rope_type", pe_word(rule->name));
         if (stated(rope, "mrope_section"))
-            add(w, &to, "mrope_section", stated(rope, "mrope_section"));
+            add_copy(w, &to, "mrope_section", stated(rope, "mrope_section"));
     } else {
         if (type && rule->word)
             add_value(&to, "rope_type", pe_word(rule->name));
         else if (type)
-            add(w, &to, "rope_type", type);
+            add_copy(w, &to, "rope_type", type);
         add_fields(w, rope, rule, &to);
         if (rule->has_convention)
             add_value(&to, "convention", pe_word(w->tool->convention));
@@ -235,8 +235,8 @@ static enum pe_status add_attention(struct writer *w, struct object *to, const s
         return pe_no_memory(w->err);
     for (size_t i = 0; i < field->value.object.n; i++)
         if (!pe_is_among(w->tool->unread_attention, field->value.object.fields[i].name))
-            add(w, &inner, field->value.object.fields[i].name, &field->value.object.fields[i]);
-    add(w, to, field->name, field);
+            add_copy(w, &inner, field->value.object.fields[i].name, &field->value.object.fields[i]);
+    add_copy(w, to, field->name, field);
     to->fields[to->n - 1].value = value_of(&inner);
     return PE_OK;
 }
@@ -261,7 +261,7 @@ static enum pe_status write_language(struct writer *w, struct pe_value *out)
         if (is_attention && add_attention(w, &to, field))
             return w->err->status;
         if (!is_moved && !is_attention && !pe_is_among(object_names, field->name))
-            add(w, &to, field->name, field);
+            add_copy(w, &to, field->name, field);
     }
     if (object)
         add_value(&to, object->name, rope);
@@ -288,7 +288,7 @@ static enum pe_status wrap(struct writer *w, const struct pe_value *outer, const
     if (!object_new(w, outer->object.n, &to))
         return pe_no_memory(w->err);
     for (size_t i = 0; i < outer->object.n; i++)
-        add(w, &to, outer->object.fields[i].name, &outer->object.fields[i]);
+        add_copy(w, &to, outer->object.fields[i].name, &outer->object.fields[i]);
     struct pe_value *place = &to.fields[next - outer->object.fields].value;
     if (wrap(w, &next->value, at + 1 + strlen(name), inner, place))
         return w->err->status;

@@ -54,7 +54,7 @@ struct share {
     size_t n;
 };
 
-static real *take(struct share *share, size_t n)
+static real *take_reals(struct share *share, size_t n)
 {
     real *taken = share->at ? share->at + share->n : NULL;
     share->n += (n + 15) / 16 * 16;
@@ -63,18 +63,18 @@ static real *take(struct share *share, size_t n)
 
 static void share_layer(struct share *share, struct kept *kept, size_t rows)
 {
-    kept->in = take(share, rows * D);
-    kept->moments_1 = take(share, rows * 2);
-    kept->normed_1 = take(share, rows * D);
-    kept->qkv = take(share, rows * 3 * D);
-    kept->maxima = take(share, rows * H);
-    kept->sums = take(share, rows * H);
-    kept->attended = take(share, rows * D);
-    kept->between = take(share, rows * D);
-    kept->moments_2 = take(share, rows * 2);
-    kept->normed_2 = take(share, rows * D);
-    kept->inner = take(share, rows * F);
-    kept->active = take(share, rows * F);
+    kept->in = take_reals(share, rows * D);
+    kept->moments_1 = take_reals(share, rows * 2);
+    kept->normed_1 = take_reals(share, rows * D);
+    kept->qkv = take_reals(share, rows * 3 * D);
+    kept->maxima = take_reals(share, rows * H);
+    kept->sums = take_reals(share, rows * H);
+    kept->attended = take_reals(share, rows * D);
+    kept->between = take_reals(share, rows * D);
+    kept->moments_2 = take_reals(share, rows * 2);
+    kept->normed_2 = take_reals(share, rows * D);
+    kept->inner = take_reals(share, rows * F);
+    kept->active = take_reals(share, rows * F);
 }
 
 /* Without a way back all layers use the same room. */
@@ -87,19 +87,19 @@ static void share_out(struct share *share, struct NAME(pe_decoder) * d, size_t r
             share_layer(share, &d->layers[l], rows);
     }
     for (size_t l = 0; l < PE_TRAIN_LAYERS; l++)
-        d->turned[l] = (struct turned){take(share, (size_t)D * 3 * D), take(share, (size_t)D * D),
-                                       take(share, (size_t)D * F), take(share, (size_t)F * D)};
-    d->turned_out = take(share, (size_t)D * V);
-    d->out = take(share, rows * D);
-    d->moments = take(share, rows * 2);
-    d->normed = take(share, rows * D);
-    d->probs = take(share, rows * V);
-    d->gh = take(share, for_gradients ? rows * D : 0);
-    d->grow = take(share, for_gradients ? rows * D : 0);
-    d->gwide = take(share, for_gradients ? rows * F : 0);
-    d->bias = take(share, H * len);
-    d->gbias = take(share, H * len);
-    d->scratch = take(share, PE_TRAIN_SCRATCH(len));
+        d->turned[l] = (struct turned){take_reals(share, (size_t)D * 3 * D), take_reals(share, (size_t)D * D),
+                                       take_reals(share, (size_t)D * F), take_reals(share, (size_t)F * D)};
+    d->turned_out = take_reals(share, (size_t)D * V);
+    d->out = take_reals(share, rows * D);
+    d->moments = take_reals(share, rows * 2);
+    d->normed = take_reals(share, rows * D);
+    d->probs = take_reals(share, rows * V);
+    d->gh = take_reals(share, for_gradients ? rows * D : 0);
+    d->grow = take_reals(share, for_gradients ? rows * D : 0);
+    d->gwide = take_reals(share, for_gradients ? rows * F : 0);
+    d->bias = take_reals(share, H * len);
+    d->gbias = take_reals(share, H * len);
+    d->scratch = take_reals(share, PE_TRAIN_SCRATCH(len));
 }
 
 #if defined(COUNTS_BYTES)
@@ -166,7 +166,7 @@ static void linear_back(size_t rows, size_t n_in, size_t n_out, const real *x, c
     KERNEL(train_add_up)(rows, n_out, gy, gb);
 }
 
-static void add(size_t n, const real *x, real *to)
+static void add_reals(size_t n, const real *x, real *to)
 {
     for (size_t i = 0; i < n; i++)
         to[i] += x[i];
@@ -276,12 +276,12 @@ static void mix(const struct pass *pass, size_t l, size_t first, size_t rows, re
     real *between = kept->between + first * D, *normed = kept->normed_2 + first * D, *inner = kept->inner + first * F;
     real *active = kept->active + first * F;
     linear(rows, D, D, kept->attended + first * D, turned->w_o, v + at->b_o, between);
-    add(rows * D, kept->in + first * D, between);
+    add_reals(rows * D, kept->in + first * D, between);
     KERNEL(train_norm)(rows, between, v + at->norm_2, v + at->norm_2_bias, normed, kept->moments_2 + first * 2);
     linear(rows, D, F, normed, turned->w_1, v + at->b_1, inner);
     KERNEL(train_gelu)(inner, rows * F, active);
     linear(rows, F, D, active, turned->w_2, v + at->b_2, out + first * D);
-    add(rows * D, between, out + first * D);
+    add_reals(rows * D, between, out + first * D);
 }
 
 static void layer_forward(const struct pass *pass, size_t l, real *out)
@@ -360,7 +360,7 @@ static void embed(const struct pass *pass, real *h)
         memcpy(h + r * D, pass->values + pass->at->tok + (size_t)D * batch->tokens[s * (batch->n + 1) + i],
                D * sizeof *h);
         if (added)
-            add(D, added, h + r * D);
+            add_reals(D, added, h + r * D);
     }
 }
 
@@ -369,9 +369,9 @@ static void embed_back(const struct pass *pass, const real *gh)
     const struct pe_batch *batch = pass->batch;
     for (size_t r = 0; r < pass->rows; r++) {
         size_t s = r / batch->n, i = r % batch->n;
-        add(D, gh + r * D, pass->gradients + pass->at->tok + (size_t)D * batch->tokens[s * (batch->n + 1) + i]);
+        add_reals(D, gh + r * D, pass->gradients + pass->at->tok + (size_t)D * batch->tokens[s * (batch->n + 1) + i]);
         if (pass->places->learned == PE_LEARNS_POSITIONS)
-            add(D, gh + r * D, pass->gradients + pass->at->extra + i * D);
+            add_reals(D, gh + r * D, pass->gradients + pass->at->extra + i * D);
     }
 }
 

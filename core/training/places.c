@@ -51,7 +51,7 @@ static const struct pe_trainable trainables[] = {
 
 enum { N_TRAINABLES = sizeof trainables / sizeof *trainables };
 
-static const struct pe_trainable *find(const char *scheme)
+static const struct pe_trainable *find_trainable(const char *scheme)
 {
     for (size_t i = 0; i < N_TRAINABLES; i++)
         if (strcmp(trainables[i].name, scheme) == 0)
@@ -192,7 +192,7 @@ static enum pe_status find_scheme(struct pe_trained_config *config, struct pe_fa
         prefix(config, err);
         return status;
     }
-    config->scheme = find(scheme->name);
+    config->scheme = find_trainable(scheme->name);
     if (config->scheme)
         return PE_OK;
     /* name: the scheme, which may be that of a model. */
@@ -262,7 +262,7 @@ struct task {
     struct pe_failure *err;
 };
 
-static void add(struct task *task, const struct pe_field *fields, size_t n)
+static void add_fields(struct task *task, const struct pe_field *fields, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!has(task->fields, task->n, fields[i].name)) {
@@ -276,10 +276,10 @@ static void gather(struct task *task, const struct pe_field *own, size_t n_own)
 {
     const struct pe_trained_config *config = task->config;
     task->n = 0;
-    add(task, own, n_own);
-    add(task, config->scheme->fixed, config->scheme->n_fixed);
-    add(task, config->overrides, config->n_overrides);
-    add(task, config->fields, config->n_fields);
+    add_fields(task, own, n_own);
+    add_fields(task, config->scheme->fixed, config->scheme->n_fixed);
+    add_fields(task, config->overrides, config->n_overrides);
+    add_fields(task, config->fields, config->n_fields);
 }
 
 static enum pe_status plan_with(struct task *task, enum pe_operation_id operation, const char *output,

@@ -84,7 +84,7 @@ static struct answers_entry **bucket_of(struct answers *answers, uint64_t hash)
     return &answers->buckets[hash % N_BUCKETS];
 }
 
-static struct answers_entry *find(struct answers *answers, const struct call_key *key, uint64_t hash)
+static struct answers_entry *find_entry(struct answers *answers, const struct call_key *key, uint64_t hash)
 {
     struct answers_entry *entry = *bucket_of(answers, hash);
     while (entry && (entry->hash != hash || entry->n_key != key->n || memcmp(entry->key, key->bytes, key->n) != 0))
@@ -144,9 +144,9 @@ static void evict(struct answers *answers, struct answers_entry *entry)
 }
 
 /* Returns the answer of an equal call with one more reference, and marks it as used last. */
-static struct api_reply *take(struct answers *answers, const struct call_key *key, uint64_t hash)
+static struct api_reply *hold_reply(struct answers *answers, const struct call_key *key, uint64_t hash)
 {
-    struct answers_entry *entry = find(answers, key, hash);
+    struct answers_entry *entry = find_entry(answers, key, hash);
     if (!entry || !entry->reply)
         return NULL;
     ring_remove(entry);
@@ -161,7 +161,7 @@ struct api_reply *answers_find(struct answers *answers, const struct api_call *c
         return NULL;
     uint64_t hash = call_key_hash(&key);
     pthread_mutex_lock(&answers->lock);
-    struct api_reply *reply = take(answers, &key, hash);
+    struct api_reply *reply = hold_reply(answers, &key, hash);
     pthread_mutex_unlock(&answers->lock);
     metrics_add(reply ? METRICS_ANSWERS_HITS : METRICS_ANSWERS_MISSES, 1);
     return reply;
@@ -179,7 +179,7 @@ void answers_keep(struct answers *answers, const struct api_call *call, struct a
     entry->reply = reply;
     entry->n_bytes = n_bytes;
     pthread_mutex_lock(&answers->lock);
-    bool is_known = find(answers, &key, entry->hash); /* another loop may have answered it at the same time */
+    bool is_known = find_entry(answers, &key, entry->hash); /* another loop may have answered it at the same time */
     if (!is_known) {
         while (entry->n_bytes > answers->bytes_max - answers->n_bytes)
             evict(answers, answers->ring.newer);
@@ -223,7 +223,7 @@ enum answers_role answers_join(struct answers *answers, const struct api_call *c
         return ANSWERS_ALONE;
     uint64_t hash = call_key_hash(&key);
     pthread_mutex_lock(&answers->lock);
-    struct answers_entry *entry = find(answers, &key, hash);
+    struct answers_entry *entry = find_entry(answers, &key, hash);
     enum answers_role role = entry ? follow(entry, part) : lead(answers, &key, hash, part);
     pthread_mutex_unlock(&answers->lock);
     return role;

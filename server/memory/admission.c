@@ -54,7 +54,7 @@ static void give(atomic_uint_fast64_t *taken, uint64_t n)
 
 /* Adds first, then checks. Two concurrent callers may both be refused where one would have fitted, but they can never
  * both succeed where only one fits. */
-static bool take(atomic_uint_fast64_t *taken, uint64_t n, uint64_t max)
+static bool take_bytes(atomic_uint_fast64_t *taken, uint64_t n, uint64_t max)
 {
     if (n > max)
         return false;
@@ -68,7 +68,7 @@ static bool take(atomic_uint_fast64_t *taken, uint64_t n, uint64_t max)
 /* The same for a client, which also must stay within its share of max. */
 static bool take_share(atomic_uint_fast64_t *taken, enum share share, uint64_t client, uint64_t n, uint64_t max)
 {
-    if (!take(taken, n, max))
+    if (!take_bytes(taken, n, max))
         return false;
     if (shares_take(share, client, n, free_of(taken, max)))
         return true;
@@ -78,11 +78,11 @@ static bool take_share(atomic_uint_fast64_t *taken, enum share share, uint64_t c
 
 /* ---- Memory ---------------------------------------------------------------------------------------------------- */
 
-bool admission_take(uint64_t n_bytes) { return take(&account.memory, n_bytes, account.max_memory); }
+bool admission_take(uint64_t n_bytes) { return take_bytes(&account.memory, n_bytes, account.max_memory); }
 
 bool admission_take_counted(uint64_t n_bytes)
 {
-    bool is_taken = take(&account.memory, n_bytes, account.max_memory);
+    bool is_taken = take_bytes(&account.memory, n_bytes, account.max_memory);
     metrics_add(METRICS_REJECTED_MEMORY, !is_taken && n_bytes <= account.max_memory);
     return is_taken;
 }
@@ -118,7 +118,7 @@ bool admission_take_spare(uint64_t client, uint64_t n_bytes)
 
 bool admission_take_body(uint64_t client, uint64_t n_bytes)
 {
-    if (!take(&account.bodies, n_bytes, most_for_bodies()))
+    if (!take_bytes(&account.bodies, n_bytes, most_for_bodies()))
         return false;
     if (admission_take_for(client, n_bytes))
         return true;

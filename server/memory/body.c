@@ -107,7 +107,7 @@ static uint64_t with_margin(uint64_t n)
     return n < HUGE_PAGE ? n : (n + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 }
 
-static bool take(struct body *body, uint64_t n_needed, uint64_t n_max)
+static bool take_needed(struct body *body, uint64_t n_needed, uint64_t n_max)
 {
     if (n_needed <= body->n_taken)
         return true;
@@ -169,7 +169,7 @@ static bool make_room_for_more(struct body *body, size_t n_needed, uint64_t n_ma
 bool body_add(struct body *body, const char *bytes, size_t n_bytes, uint64_t n_max)
 {
     size_t n_needed = body->n_bytes + n_bytes;
-    if (!make_room_for_more(body, n_needed, n_max) || !take(body, n_needed, n_max))
+    if (!make_room_for_more(body, n_needed, n_max) || !take_needed(body, n_needed, n_max))
         return false;
     memcpy(body->bytes + body->n_bytes, bytes, n_bytes);
     body->n_bytes = n_needed;

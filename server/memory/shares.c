@@ -57,7 +57,7 @@ static struct holder *hold(struct holder **place, uint64_t client)
 }
 
 /* Call these two with the lock held. */
-static bool take(enum share share, uint64_t client, uint64_t n, uint64_t n_free)
+static bool take_share(enum share share, uint64_t client, uint64_t n, uint64_t n_free)
 {
     struct holder **place = place_of(client);
     uint64_t held = held_at(place, share);
@@ -85,7 +85,7 @@ bool shares_take(enum share share, uint64_t client, uint64_t n, uint64_t n_free)
     if (!client || !n)
         return true;
     pthread_mutex_lock(&table.lock);
-    bool is_taken = take(share, client, n, n_free);
+    bool is_taken = take_share(share, client, n, n_free);
     pthread_mutex_unlock(&table.lock);
     return is_taken;
 }
@@ -120,7 +120,7 @@ static struct held_object **place_of_object(enum share share, uint64_t client, c
 static bool take_new(struct held_object **place, struct held_object wanted, uint64_t n_free)
 {
     struct held_object *held = malloc(sizeof *held);
-    if (!held || !take(wanted.share, wanted.client, wanted.n, n_free)) {
+    if (!held || !take_share(wanted.share, wanted.client, wanted.n, n_free)) {
         free(held);
         return false;
     }

@@ -40,7 +40,7 @@ static void skip_space(struct reader *reader)
         reader->at++;
 }
 
-static bool take(struct reader *reader, char c)
+static bool skip_char(struct reader *reader, char c)
 {
     skip_space(reader);
     if (reader->at == reader->end || *reader->at != c)
@@ -140,7 +140,7 @@ static bool read_member(struct reader *reader, config_file_member *member, void 
         return fail(reader, "expected a key in double quotes");
     if (!read_string(reader, key) || !is_new_key(reader, key))
         return false;
-    if (!take(reader, ':'))
+    if (!skip_char(reader, ':'))
         return fail(reader, "expected : after the key \"%.60s\"", key);
     skip_space(reader);
     bool is_string = reader->at < reader->end && *reader->at == '"';
@@ -155,14 +155,14 @@ static bool read_member(struct reader *reader, config_file_member *member, void 
 bool config_file_parse(const char *text, size_t n_bytes, config_file_member *member, void *self, char *error)
 {
     struct reader reader = {.begin = text, .at = text, .end = text + n_bytes, .error = error};
-    if (!take(&reader, '{'))
+    if (!skip_char(&reader, '{'))
         return fail(&reader, "expected {, a JSON object");
-    if (!take(&reader, '}')) {
+    if (!skip_char(&reader, '}')) {
         do {
             if (!read_member(&reader, member, self))
                 return false;
-        } while (take(&reader, ','));
-        if (!take(&reader, '}'))
+        } while (skip_char(&reader, ','));
+        if (!skip_char(&reader, '}'))
             return fail(&reader, "expected , or }");
     }
     skip_space(&reader);

@@ -57,7 +57,7 @@ struct line {
     size_t n, room;
 };
 
-static void put(struct line *line, const char *text, size_t n)
+static void put_bytes(struct line *line, const char *text, size_t n)
 {
     if (n > line->room - line->n)
         n = line->room - line->n;
@@ -65,7 +65,7 @@ static void put(struct line *line, const char *text, size_t n)
     line->n += n;
 }
 
-static void put_text(struct line *line, const char *text) { put(line, text, strlen(text)); }
+static void put_text(struct line *line, const char *text) { put_bytes(line, text, strlen(text)); }
 
 /* Length of the well-formed UTF-8 sequence of two or more bytes at s, 0 if there is none. Surrogates, overlong forms
  * and values past U+10FFFF are not well-formed. */
@@ -94,11 +94,11 @@ static void put_escape(struct line *line, unsigned c)
 static size_t put_quoted_character(struct line *line, const unsigned char *s)
 {
     if (*s == '"' || *s == '\\') {
-        put(line, (char[]){'\\', (char)*s}, 2);
+        put_bytes(line, (char[]){'\\', (char)*s}, 2);
     } else if (*s < 0x20 || *s == 0x7f) {
         put_escape(line, *s);
     } else if (*s < 0x80) {
-        put(line, (const char *)s, 1);
+        put_bytes(line, (const char *)s, 1);
     } else {
         size_t n = utf8_length(s);
         /* Finds characters that are well-formed UTF-8 but unsafe for a terminal or a line reader: C1 controls (U+009B
@@ -112,7 +112,7 @@ static size_t put_quoted_character(struct line *line, const unsigned char *s)
         if (control)
             put_escape(line, control);
         else
-            put(line, n ? (const char *)s : "\xef\xbf\xbd", n ? n : 3);
+            put_bytes(line, n ? (const char *)s : "\xef\xbf\xbd", n ? n : 3);
         return n ? n : 1;
     }
     return 1;
@@ -152,7 +152,7 @@ static void put_count(struct line *line, uint64_t count)
     while (count /= 10);
     for (size_t i = 0; i < n; i++)
         number[i] = reversed[n - 1 - i];
-    put(line, number, n);
+    put_bytes(line, number, n);
 }
 
 static bool is_absent(const struct log_field *field)
@@ -167,21 +167,21 @@ static void put_fields(struct line *line, enum log_format format, const struct l
     for (size_t i = 0; i < n_fields; i++) {
         if (is_absent(&fields[i]))
             continue;
-        put(line, is_json ? ",\"" : " ", is_json ? 2 : 1);
-        put(line, fields[i].name, fields[i].n_name);
-        put(line, is_json ? "\":" : "=", is_json ? 2 : 1);
+        put_bytes(line, is_json ? ",\"" : " ", is_json ? 2 : 1);
+        put_bytes(line, fields[i].name, fields[i].n_name);
+        put_bytes(line, is_json ? "\":" : "=", is_json ? 2 : 1);
         char number[CLOCK_MS_BYTES];
         size_t n_plain = 0;
         switch (fields[i].kind) {
         case LOG_KIND_TEXT:
             n_plain = format == LOG_FORMAT_TEXT ? plain_length(fields[i].text) : 0;
             if (n_plain)
-                put(line, fields[i].text, n_plain);
+                put_bytes(line, fields[i].text, n_plain);
             else
                 put_quoted(line, fields[i].text);
             break;
         case LOG_KIND_COUNT: put_count(line, fields[i].count); break;
-        case LOG_KIND_MS: put(line, number, (size_t)(clock_print_ms(number, fields[i].ns) - number)); break;
+        case LOG_KIND_MS: put_bytes(line, number, (size_t)(clock_print_ms(number, fields[i].ns) - number)); break;
         case LOG_KIND_FLAG: put_text(line, "true"); break;
         }
     }

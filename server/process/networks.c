@@ -129,7 +129,7 @@ static bool network_parse(const char *text, size_t n, struct network *network)
     return memcmp(whole.bytes, network->bytes, sizeof whole.bytes) == 0;
 }
 
-static bool add(struct networks *networks, const char *text, size_t n, char *error, size_t n_error)
+static bool add_network(struct networks *networks, const char *text, size_t n, char *error, size_t n_error)
 {
     if (n == 4 && memcmp(text, "unix", 4) == 0) {
         networks->has_unix = true;
@@ -155,7 +155,7 @@ bool networks_parse(const char *text, struct networks *networks, char *error, si
     *networks = (struct networks){0};
     for (text += strspn(text, between); *text; text += strspn(text, between)) {
         size_t n = strcspn(text, between);
-        if (!add(networks, text, n, error, n_error))
+        if (!add_network(networks, text, n, error, n_error))
             return false;
         text += n;
     }

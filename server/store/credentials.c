@@ -50,7 +50,7 @@ void credentials_wipe(struct credentials *credentials)
 
 /* ---- The environment ------------------------------------------------------------------------------------------- */
 
-static void take(char *dst, size_t room, const char *text)
+static void copy_text(char *dst, size_t room, const char *text)
 {
     if (text && *text)
         snprintf(dst, room, "%s", text);
@@ -76,13 +76,13 @@ static void read_line(struct credentials *now, char *line)
     const char *name = trimmed(line);
     value = trimmed(value);
     if (strcasecmp(name, "aws_access_key_id") == 0)
-        take(now->access_key, sizeof now->access_key, value);
+        copy_text(now->access_key, sizeof now->access_key, value);
     else if (strcasecmp(name, "aws_secret_access_key") == 0)
-        take(now->secret_key, sizeof now->secret_key, value);
+        copy_text(now->secret_key, sizeof now->secret_key, value);
     else if (strcasecmp(name, "aws_session_token") == 0)
-        take(now->session_token, sizeof now->session_token, value);
+        copy_text(now->session_token, sizeof now->session_token, value);
     else if (strcasecmp(name, "region") == 0 || strcasecmp(name, "aws_region") == 0)
-        take(now->region, sizeof now->region, value);
+        copy_text(now->region, sizeof now->region, value);
 }
 
 /* NULL, or why it cannot be read. */
@@ -140,11 +140,11 @@ struct credential_source *credential_source_new(const char *file, char *error)
     pthread_mutex_init(&source->lock, NULL);
     memcpy(source->file, file, n);
     snprintf(source->now.region, sizeof source->now.region, "us-east-1");
-    take(source->now.access_key, sizeof source->now.access_key, getenv("AWS_ACCESS_KEY_ID"));
-    take(source->now.secret_key, sizeof source->now.secret_key, getenv("AWS_SECRET_ACCESS_KEY"));
-    take(source->now.session_token, sizeof source->now.session_token, getenv("AWS_SESSION_TOKEN"));
-    take(source->now.region, sizeof source->now.region, getenv("AWS_DEFAULT_REGION"));
-    take(source->now.region, sizeof source->now.region, getenv("AWS_REGION"));
+    copy_text(source->now.access_key, sizeof source->now.access_key, getenv("AWS_ACCESS_KEY_ID"));
+    copy_text(source->now.secret_key, sizeof source->now.secret_key, getenv("AWS_SECRET_ACCESS_KEY"));
+    copy_text(source->now.session_token, sizeof source->now.session_token, getenv("AWS_SESSION_TOKEN"));
+    copy_text(source->now.region, sizeof source->now.region, getenv("AWS_DEFAULT_REGION"));
+    copy_text(source->now.region, sizeof source->now.region, getenv("AWS_REGION"));
     const char *why = *file ? read_file(source) : NULL;
     if (why)
         snprintf(error, CREDENTIALS_ERROR_BYTES, "--store-credentials %.200s: %s", file, why);

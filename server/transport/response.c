@@ -19,7 +19,7 @@ enum { CHUNKS_BLOCK_BYTES = 64 }; /* of the daemon's own block, which is not use
 static const char id_header[] = "X-Request-Id";
 
 /* Copies both. False: no memory. */
-static bool add(struct MHD_Response *response, const char *name, const char *value)
+static bool add_header(struct MHD_Response *response, const char *name, const char *value)
 {
     return MHD_add_response_header(response, name, value) == MHD_YES;
 }
@@ -46,7 +46,7 @@ static bool add_timing(const struct transport_answer *answer, struct MHD_Respons
         at = print_timing(at, ", compute;dur=", answer->compute_ns);
         print_timing(at, ", encode;dur=", answer->encode_ns);
     }
-    return add(response, "Server-Timing", text);
+    return add_header(response, "Server-Timing", text);
 }
 
 static bool is_last(const struct http_connection *connection)
@@ -59,19 +59,19 @@ static bool add_headers(const struct http_connection *connection, const struct t
 {
     const struct api_reply *reply = answer->reply;
     const char *media_type = api_reply_media_type(reply, answer->path);
-    bool done = !media_type || add(response, "Content-Type", media_type);
+    bool done = !media_type || add_header(response, "Content-Type", media_type);
     for (size_t i = 0; i < reply->n_headers; i++)
-        done = done && add(response, reply->headers[i].name, reply->headers[i].value);
-    done = done && add(response, "X-Content-Type-Options", "nosniff");
+        done = done && add_header(response, reply->headers[i].name, reply->headers[i].value);
+    done = done && add_header(response, "X-Content-Type-Options", "nosniff");
     if (*answer->traceparent)
-        done = done && add(response, "traceparent", answer->traceparent);
+        done = done && add_header(response, "traceparent", answer->traceparent);
     if (is_last(connection))
-        done = done && add(response, "Connection", "close");
-    if (!done || !add(response, id_header, answer->id) || !add_timing(answer, response))
+        done = done && add_header(response, "Connection", "close");
+    if (!done || !add_header(response, id_header, answer->id) || !add_timing(answer, response))
         return false;
     /* A 503 states when to try again; api/ cannot know that, so the server estimates it. */
     bool is_due = reply->status == 503 || reply->status == 429;
-    return !is_due || api_reply_find(reply, "Retry-After") || add(response, "Retry-After", "1");
+    return !is_due || api_reply_find(reply, "Retry-After") || add_header(response, "Retry-After", "1");
 }
 
 /* ---- Heads of cached answers, used again ------------------------------------------------------------------------- */
@@ -137,7 +137,7 @@ static bool set_id(struct cached_head *entry, const char *id)
         return true;
     }
     if (MHD_del_response_header(entry->response, id_header, entry->id) != MHD_YES ||
-        !add(entry->response, id_header, id))
+        !add_header(entry->response, id_header, id))
         return false;
     entry->id = id_of(entry->response);
     return true;

@@ -126,7 +126,7 @@ static bool is_model(const struct pe_target_info *tool, const char *name)
 }
 
 /* A rope object that is None is none: the type "default". Of other words None is what they are without it. */
-static bool add(struct pasting *p, struct call *call, const char *name, const json_t *value)
+static bool add_setting(struct pasting *p, struct call *call, const char *name, const json_t *value)
 {
     struct api_json_error error;
     bool is_options = call->tool->takes == PE_TAKES_OPTIONS || call->tool->form == PE_TARGET_JSON;
@@ -167,7 +167,7 @@ static bool add_members(struct pasting *p, struct call *call, const json_t *obje
                                (int)(call->n < 60 ? call->n : 60), call->name, text + (*text == *PASTED_UNKNOWN));
         } else if (call->n_settings >= room - FIELDS_MAX) {
             return fail_keywords(p, call);
-        } else if (!add(p, call, name, value)) {
+        } else if (!add_setting(p, call, name, value)) {
             return false;
         }
     }
@@ -217,7 +217,7 @@ static bool add_field(struct pasting *p, const struct python *py, struct call *c
     const json_t *value = api_json_load(&p->request->arena, p->json.bytes, p->json.n, JSON_DECODE_ANY, &error);
     if (!value)
         return api_fail_memory(p->problem);
-    return add(p, call, name, value);
+    return add_setting(p, call, name, value);
 }
 
 /* Does the statement, which is no such field, change what is about positions? */

@@ -136,7 +136,7 @@ static bool read_value(struct pasting *p, const char *type, size_t n_type, const
 
 /* ---- Keys ---- */
 
-static struct pasted_key *find(struct pasted_keys *keys, const char *name, size_t n)
+static struct pasted_key *find_key(struct pasted_keys *keys, const char *name, size_t n)
 {
     for (size_t i = 0; i < keys->n; i++)
         if (pasted_is(name, n, keys->at[i].name))
@@ -156,7 +156,7 @@ bool pasted_key_add(struct pasting *p, struct pasted_keys *keys, const char *nam
                     size_t n_type, const char *value, size_t n)
 {
     const char *json;
-    struct pasted_key *key = find(keys, name, n_name);
+    struct pasted_key *key = find_key(keys, name, n_name);
     if (!pasted_key_counts(name, n_name) || (!key && keys->n == PASTED_KEYS_MAX))
         return true;
     if (!read_value(p, type, n_type, value, n, &json))
@@ -178,7 +178,7 @@ bool pasted_key_add(struct pasting *p, struct pasted_keys *keys, const char *nam
 bool pasted_key_replace(struct pasting *p, struct pasted_keys *keys, const char *name, const char *type,
                         const char *value)
 {
-    struct pasted_key *key = find(keys, name, strlen(name));
+    struct pasted_key *key = find_key(keys, name, strlen(name));
     if (!key)
         return pasted_key_add(p, keys, name, strlen(name), type, strlen(type), value, strlen(value));
     return read_value(p, type, strlen(type), value, strlen(value), &key->json);

@@ -292,8 +292,8 @@ bool api_printed_read(struct api_request *request, const char *text, const struc
 
 bool api_takes_prints(const struct api_request *request) { return request->route && request->route->takes_prints; }
 
-static bool take(struct api_request *request, const struct pe_value *const_value, const char *pointer,
-                 struct api_problem *problem)
+static bool read_printed(struct api_request *request, const struct pe_value *const_value, const char *pointer,
+                         struct api_problem *problem)
 {
     struct pe_value *value = (struct pe_value *)(uintptr_t)const_value; /* in the request, or in its arena */
     return value->kind != PE_STRING || api_printed_read(request, value->string, NULL, pointer, value, problem);
@@ -307,13 +307,13 @@ bool api_printed_take(struct api_request *request, struct api_problem *problem)
         bool are_members = strcmp(f->name, "tensors") == 0 && f->value.kind == PE_OBJECT;
         snprintf(pointer, sizeof pointer, "%s", "");
         api_pointer_push(pointer, f->name, strlen(f->name));
-        if (pe_kind_has_name(f->name) && !take(request, &f->value, pointer, problem))
+        if (pe_kind_has_name(f->name) && !read_printed(request, &f->value, pointer, problem))
             return false;
         for (size_t k = 0; are_members && k < f->value.object.n; k++) {
             const char *name = f->value.object.fields[k].name;
             snprintf(pointer, sizeof pointer, "%s", "/tensors");
             api_pointer_push(pointer, name, strlen(name));
-            if (!take(request, &f->value.object.fields[k].value, pointer, problem))
+            if (!read_printed(request, &f->value.object.fields[k].value, pointer, problem))
                 return false;
         }
     }

@@ -32,7 +32,7 @@ static bool is_about_positions(const json_t *config)
     return is || states(config, "head_dim");
 }
 
-static const json_t *find(const json_t *config, unsigned depth, bool *is_nested)
+static const json_t *find_config(const json_t *config, unsigned depth, bool *is_nested)
 {
     json_t *mutable = (json_t *)(uintptr_t)config;
     if (is_about_positions(config))
@@ -42,7 +42,7 @@ static const json_t *find(const json_t *config, unsigned depth, bool *is_nested)
         if (!json_is_object(inner) || strstr(json_object_iter_key(at), "vision") ||
             strstr(json_object_iter_key(at), "audio"))
             continue;
-        const json_t *found = find(inner, depth + 1, is_nested);
+        const json_t *found = find_config(inner, depth + 1, is_nested);
         *is_nested |= found != NULL;
         if (found)
             return found;
@@ -110,7 +110,7 @@ bool pasted_overrides_put(struct pasting *p, struct api_text *json, const char *
         api_text_put(json, word);
         return true;
     }
-    place.config = find(root, 0, &place.is_nested);
+    place.config = find_config(root, 0, &place.is_nested);
     place.config = place.config ? place.config : root;
     if (!find_rope(p, &place))
         return false;

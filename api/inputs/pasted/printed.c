@@ -81,7 +81,7 @@ static const json_t *load(struct pasting *p, const char *text, size_t n, bool *n
 }
 
 /* The first object of the text that JSON or Python reads; its JSON is then in p->json. */
-static const json_t *find(struct pasting *p, const char **begin, const char **end)
+static const json_t *find_object(struct pasting *p, const char **begin, const char **end)
 {
     const struct python py = {.p = p};
     bool no_memory = false;
@@ -164,7 +164,7 @@ static bool put_object(struct pasting *p, const json_t *object)
 bool pasted_object_put(struct pasting *p)
 {
     const char *begin, *end;
-    if (find(p, &begin, &end))
+    if (find_object(p, &begin, &end))
         return pasted_done(p);
     return p->json.state ? pasted_done(p)
                          : pasted_fail(p, "the text between { and } is neither JSON nor a dict of Python");
@@ -173,7 +173,7 @@ bool pasted_object_put(struct pasting *p)
 bool pasted_printed_read(struct pasting *p)
 {
     const char *begin, *end;
-    const json_t *json = find(p, &begin, &end);
+    const json_t *json = find_object(p, &begin, &end);
     if (!json && p->json.state)
         return pasted_done(p);
     if (!json && strstr(p->text, "(rotary_emb)"))

@@ -214,7 +214,7 @@ static const struct pe_param *argument_of(const char *name)
 }
 
 /* The same key at two places with two values contradicts itself. */
-static void take(struct said *s, const char *name, const char *key, const json_t *value)
+static void add_setting(struct said *s, const char *name, const char *key, const json_t *value)
 {
     const json_t *before = given(s, name);
     if (before && !json_equal(before, value) && !s->is_refused) {
@@ -236,7 +236,7 @@ static void take_member(struct said *s, const char *key, const json_t *value)
         name = strcmp(key, renamed[i].theirs) == 0 ? renamed[i].name : name;
     const struct pe_param *argument = argument_of(name);
     if (argument || pasted_is_among(config_names, name, strlen(name)) || pasted_is_among(sizes, name, strlen(name)))
-        take(s, argument ? argument->name : name, key, value);
+        add_setting(s, argument ? argument->name : name, key, value);
     const char *component = strcmp(key, "_component_") == 0 ? json_string_value(value) : NULL;
     if (component && !s->component && strstr(component, ".models.") && !strstr(component, "tokenizer"))
         s->component = component;
@@ -263,7 +263,7 @@ static void walk(struct said *s, const json_t *object, unsigned depth)
     }
 }
 
-static void put(struct api_text *json, const char *name, const json_t *value)
+static void put_member(struct api_text *json, const char *name, const json_t *value)
 {
     char *text = value ? api_json_text(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
     if (value && !text)
@@ -300,10 +300,10 @@ static void put_torchtune(struct said *s)
         return;
     api_text_format(json, "\"class\":\"%s\"", class);
     if (given(s, "head_dim"))
-        put(json, width[0], given(s, "head_dim"));
+        put_member(json, width[0], given(s, "head_dim"));
     else if (heads > 0 && whole > 0 && whole / heads < 65536)
         api_text_format(json, ",\"%s\":%d", width[0], (int)(whole / heads));
-    put(json, "base", given(s, "rope_base"));
+    put_member(json, "base", given(s, "rope_base"));
 }
 
 static void put_config(struct said *s)
@@ -311,7 +311,7 @@ static void put_config(struct said *s)
     s->p->tool = "transformers4";
     for (size_t i = 0; i < s->n; i++)
         if (pasted_is_among(config_names, s->at[i].name, strlen(s->at[i].name)))
-            put(&s->p->json, s->at[i].name, s->at[i].value);
+            put_member(&s->p->json, s->at[i].name, s->at[i].value);
 }
 
 static bool has_arguments(const struct said *s)

@@ -179,7 +179,7 @@ static bool is_of_pairs(const struct pe_tensor *t)
 
 /* ---- Kinds ---- */
 
-static void add(struct pe_kind_guess *out, size_t *n, const char *as, const char *why)
+static void add_guess(struct pe_kind_guess *out, size_t *n, const char *as, const char *why)
 {
     for (size_t i = 0; i < *n; i++)
         if (pe_same(out[i].as, as))
@@ -205,31 +205,31 @@ static size_t by_numbers(const struct pe_tensor *t, struct pe_kind_guess *out, s
     if (s.n == 0)
         return n;
     if (!pe_dtype_is_real(t->dtype)) {
-        add(out, &n, "position_ids", pe_text("integers"));
+        add_guess(out, &n, "position_ids", pe_text("integers"));
         return n;
     }
     if (axes <= 1 && s.is_falling)
-        add(out, &n, "inv_freq", pe_text("numbers that fall, in (0, 1]"));
+        add_guess(out, &n, "inv_freq", pe_text("numbers that fall, in (0, 1]"));
     if (axes <= 1 && s.is_positive && !s.is_falling)
-        add(out, &n, "rope_freqs", pe_text("one axis of positive numbers"));
+        add_guess(out, &n, "rope_freqs", pe_text("one axis of positive numbers"));
     if (is_matrix && s.has_unit_pairs)
-        add(out, &n, "matrix", pe_text("its shape and numbers: matrices of 2×2 that turn"));
+        add_guess(out, &n, "matrix", pe_text("its shape and numbers: matrices of 2×2 that turn"));
     if (t->rank > 2 && s.is_within_one && is_of_pairs(t))
-        add(out, &n, "matrix", pe_text("its shape and numbers: matrices that turn pairs of channels"));
+        add_guess(out, &n, "matrix", pe_text("its shape and numbers: matrices that turn pairs of channels"));
     if (axes > 1 && s.has_unit_pairs)
-        add(out, &n, "freqs_cis", pe_text("its numbers: pairs whose squares add up to 1"));
+        add_guess(out, &n, "freqs_cis", pe_text("its numbers: pairs whose squares add up to 1"));
     if (axes > 1 && s.is_within_one && s.starts_with_ones)
-        add(out, &n, "cos", pe_text("its numbers: at most 1, and 1 in the first row"));
+        add_guess(out, &n, "cos", pe_text("its numbers: at most 1, and 1 in the first row"));
     if (axes > 1 && s.is_within_one && s.starts_with_zeros)
-        add(out, &n, "sin", pe_text("its numbers: at most 1, and 0 in the first row"));
+        add_guess(out, &n, "sin", pe_text("its numbers: at most 1, and 0 in the first row"));
     if (axes > 1 && s.is_within_one)
-        add(out, &n, "cos_sin", pe_text("its numbers: at most 1"));
+        add_guess(out, &n, "cos_sin", pe_text("its numbers: at most 1"));
     if (axes > 1 && !s.is_within_one && s.starts_with_zeros && s.is_positive)
-        add(out, &n, "angles", pe_text("its numbers: 0 in the first row, and no negative ones"));
+        add_guess(out, &n, "angles", pe_text("its numbers: 0 in the first row, and no negative ones"));
     if (axes == 3 && !s.is_within_one)
-        add(out, &n, "bias", pe_text("its shape"));
+        add_guess(out, &n, "bias", pe_text("its shape"));
     if (axes > 1)
-        add(out, &n, "encoding", pe_text("its shape"));
+        add_guess(out, &n, "encoding", pe_text("its shape"));
     return n;
 }
 

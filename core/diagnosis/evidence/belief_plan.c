@@ -9,7 +9,7 @@
 
 /* ---- Its resolved fields ---- */
 
-static void add(struct pe_belief *b, const struct pe_field *field)
+static void add_field(struct pe_belief *b, const struct pe_field *field)
 {
     for (size_t i = 0; i < b->n_fields; i++)
         if (pe_same(b->fields[i].name, field->name))
@@ -45,11 +45,11 @@ static void add_mask(struct pe_diagnosis *d)
     const struct pe_padding *p = &b->padding;
     const char *word = pe_padding_words[p->is_counted ? PE_PADDING_COUNTED : PE_PADDING_SKIPPED];
     const struct pe_value mask = {.kind = PE_ARRAY, .array = p->mask->array};
-    add(b, &(struct pe_field){"attention_mask", mask});
-    add(b, &(struct pe_field){"padding", {.kind = PE_STRING, .string = word}});
-    add(b, &(struct pe_field){"pad_position", {.kind = PE_INTEGER, .integer = (int64_t)p->pad_position}});
+    add_field(b, &(struct pe_field){"attention_mask", mask});
+    add_field(b, &(struct pe_field){"padding", {.kind = PE_STRING, .string = word}});
+    add_field(b, &(struct pe_field){"pad_position", {.kind = PE_INTEGER, .integer = (int64_t)p->pad_position}});
     if (p->offset != 0)
-        add(b, &(struct pe_field){"offset", {.kind = PE_INTEGER, .integer = (int64_t)p->offset}});
+        add_field(b, &(struct pe_field){"offset", {.kind = PE_INTEGER, .integer = (int64_t)p->offset}});
 }
 
 /* The resolved parameters, then what the configuration does not have: the sequence, weights. */
@@ -61,28 +61,28 @@ static void flatten(struct pe_diagnosis *d)
     bool is_map = d->evidence.kind->id == PE_OF_MAPS;
     for (size_t i = 0; i < config->object.n; i++)
         if (is_word_of(d, &config->object.fields[i]))
-            add(b,
-                &(struct pe_field){config->object.fields[i].name, *pe_belief_given(d, config->object.fields[i].name)});
+            add_field(b, &(struct pe_field){config->object.fields[i].name,
+                                            *pe_belief_given(d, config->object.fields[i].name)});
         else if (!is_derived(d, config->object.fields[i].name))
-            add(b, &config->object.fields[i]);
+            add_field(b, &config->object.fields[i]);
     for (size_t i = 0; i < in->n; i++) {
         const char *name = in->fields[i].name;
         bool is_parameter = pe_param_find(in->scheme->info.params, name) || pe_param_find(pe_sequence_rules(), name);
         bool is_of_mask = b->has_mask && !is_map && pe_belief_is_sequence(name);
         if (!is_parameter && !is_of_mask && (i < in->n_own || pe_belief_is_sequence(name)))
-            add(b, &in->fields[i]);
+            add_field(b, &in->fields[i]);
     }
     for (size_t i = 0; i < b->n_asked; i++)
         if (pe_belief_is_sequence(b->asked[i].name) && (!b->has_mask || is_map))
-            add(b, &b->asked[i]);
+            add_field(b, &b->asked[i]);
     if (b->has_mask && !is_map)
         add_mask(d);
     if (b->tensor_layout)
-        add(b, &(struct pe_field){"tensor_layout", {.kind = PE_STRING, .string = b->tensor_layout}});
+        add_field(b, &(struct pe_field){"tensor_layout", {.kind = PE_STRING, .string = b->tensor_layout}});
     if (b->query_scale.is_given)
-        add(b, &(struct pe_field){"query_scale", pe_query_scale_value(&b->query_scale)});
+        add_field(b, &(struct pe_field){"query_scale", pe_query_scale_value(&b->query_scale)});
     if (b->positions && !b->has_mask)
-        add(b, &(struct pe_field){"positions_layout", {.kind = PE_STRING, .string = pe_layout_of(b->positions)}});
+        add_field(b, &(struct pe_field){"positions_layout", {.kind = PE_STRING, .string = pe_layout_of(b->positions)}});
     for (size_t i = 0; b->positions && !b->has_mask && i < b->n_fields; i++)
         if (pe_same(b->fields[i].name, "positions"))
             b->fields[i].value = *b->positions;

@@ -132,7 +132,7 @@ void pe_edit_remove_sequence(const struct pe_diagnosis *d, struct pe_edit *edit)
 
 /* ---- Values in use ---- */
 
-static const struct pe_value *find(const struct pe_field *fields, size_t n, const char *name, size_t length)
+static const struct pe_value *find_value(const struct pe_field *fields, size_t n, const char *name, size_t length)
 {
     for (size_t i = 0; i < n; i++)
         if (strncmp(fields[i].name, name, length) == 0 && fields[i].name[length] == '\0')
@@ -143,12 +143,13 @@ static const struct pe_value *find(const struct pe_field *fields, size_t n, cons
 const struct pe_value *pe_edit_value(const struct pe_diagnosis *d, const struct pe_edit *edit, const char *name)
 {
     size_t length = strcspn(name, ".");
-    const struct pe_value *v = edit ? find(edit->fields, edit->n_fields, name, length) : NULL;
+    const struct pe_value *v = edit ? find_value(edit->fields, edit->n_fields, name, length) : NULL;
     if (!v)
-        v = find(d->belief.fields, d->belief.n_fields, name, length);
+        v = find_value(d->belief.fields, d->belief.n_fields, name, length);
     if (v && name[length] == '.')
-        v = v->kind == PE_OBJECT ? find(v->object.fields, v->object.n, name + length + 1, strlen(name + length + 1))
-                                 : NULL;
+        v = v->kind == PE_OBJECT
+                ? find_value(v->object.fields, v->object.n, name + length + 1, strlen(name + length + 1))
+                : NULL;
     return v && v->kind != PE_NULL ? v : NULL;
 }
 

@@ -113,8 +113,8 @@ static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_failure *err
     return found ? PE_OK : pe_fail(err, "", "there is no tensor to explain; send one of %s", pe_text(WAYS));
 }
 
-static enum pe_status take(struct pe_diagnosis *d, const char *name, struct pe_tensor *tensor, bool *is_text,
-                           const struct pe_print **print, struct pe_failure *err)
+static enum pe_status take_tensor(struct pe_diagnosis *d, const char *name, struct pe_tensor *tensor, bool *is_text,
+                                  const struct pe_print **print, struct pe_failure *err)
 {
     char pointer[24] = "/";
     uint64_t n;
@@ -144,7 +144,7 @@ static enum pe_status take_operands(struct pe_diagnosis *d, struct pe_failure *e
         if (!field(d, name))
             return pe_fail(err, pointer, "%s is missing; %s are explained with q and k, before rotation", name,
                            e->kind->tensors[0]);
-        if (take(d, name, &e->operands[i], &e->operand_is_text[i], &prints[i], err) ||
+        if (take_tensor(d, name, &e->operands[i], &e->operand_is_text[i], &prints[i], err) ||
             pe_printed_is_whole(prints[i], name, err))
             return err->status;
     }
@@ -196,7 +196,7 @@ static enum pe_status check_alike(const struct pe_evidence *e, struct pe_failure
     return e->n_tensors > 1 ? check_same(&e->tensors[0], names[0], &e->tensors[1], names[1], err) : PE_OK;
 }
 
-static enum pe_status see(struct pe_evidence *e, struct pe_failure *err)
+static enum pe_status see_tensors(struct pe_evidence *e, struct pe_failure *err)
 {
     enum pe_status status = e->kind->view ? e->kind->view(e, err) : PE_OK;
     for (size_t t = 1; !status && e->kind->view && t < e->n_tensors; t++)
@@ -245,9 +245,9 @@ enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_failure *err)
     struct pe_evidence *e = &d->evidence;
     enum pe_status status = choose_kind(d, err);
     if (!status && e->kind->input)
-        status = take(d, e->kind->input, &e->input, &e->input_is_text, &e->printed.input, err);
+        status = take_tensor(d, e->kind->input, &e->input, &e->input_is_text, &e->printed.input, err);
     for (size_t t = 0; !status && e->kind->tensors[t]; t++, e->n_tensors++)
-        status = take(d, e->kind->tensors[t], &e->tensors[t], &e->is_text[t], &e->printed.of[t], err);
+        status = take_tensor(d, e->kind->tensors[t], &e->tensors[t], &e->is_text[t], &e->printed.of[t], err);
     if (!status && e->kind->id == PE_OF_MAPS)
         status = take_operands(d, err);
     if (!status)
@@ -255,7 +255,7 @@ enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_failure *err)
     if (!status)
         status = check_alike(e, err);
     if (!status)
-        status = see(e, err);
+        status = see_tensors(e, err);
     if (status)
         return status;
     set_rows(e);

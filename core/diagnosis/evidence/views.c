@@ -25,8 +25,8 @@ static enum pe_status refuse(const struct pe_evidence *e, const char *needed, st
 }
 
 /* Sees the tensor as n_tensors tables, whose rows are axes begin … end-1; the caller sets the steps. */
-static void see(struct pe_evidence *e, size_t n_tensors, unsigned begin, unsigned end, uint64_t columns,
-                const char *form)
+static void see_tables(struct pe_evidence *e, size_t n_tensors, unsigned begin, unsigned end, uint64_t columns,
+                       const char *form)
 {
     const struct pe_tensor sent = e->tensors[0];
     struct pe_tensor table = {.dtype = sent.dtype, .data = sent.data};
@@ -51,7 +51,7 @@ static enum pe_status view_rows(struct pe_evidence *e, struct pe_failure *err)
     if ((is_list && n != 1) || columns > PE_HEAD_DIM_MAX)
         return refuse(e, is_list ? "[rotary_dim/2]" : "[n, rotary_dim/2], or [n, rotary_dim] with each angle twice",
                       err);
-    see(e, 1, 0, t->rank - 1, columns, is_list ? "pairs" : NULL);
+    see_tables(e, 1, 0, t->rank - 1, columns, is_list ? "pairs" : NULL);
     return PE_OK;
 }
 
@@ -68,7 +68,7 @@ enum pe_status pe_view_freqs_cis(struct pe_evidence *e, struct pe_failure *err)
     const struct pe_tensor *t = &e->tensors[0];
     if (!ends_with_twos(t, 1))
         return refuse(e, "[n, rotary_dim/2, 2], or complex [n, rotary_dim/2]", err);
-    see(e, 2, 0, t->rank - 2, t->shape[t->rank - 2], "complex");
+    see_tables(e, 2, 0, t->rank - 2, t->shape[t->rank - 2], "complex");
     e->view.row_step *= e->view.col_step = 2;
     e->view.first[1] = 1;
     return PE_OK;
@@ -81,7 +81,7 @@ enum pe_status pe_view_matrix(struct pe_evidence *e, struct pe_failure *err)
         return pe_view_whole_matrix(e, err);
     if (!ends_with_twos(t, 2))
         return refuse(e, "[n, rotary_dim/2, 2, 2], or [n, head_dim, head_dim]", err);
-    see(e, 4, 0, t->rank - 3, t->shape[t->rank - 3], "matrix");
+    see_tables(e, 4, 0, t->rank - 3, t->shape[t->rank - 3], "matrix");
     e->view.row_step *= e->view.col_step = 4;
     const uint64_t first[] = {0, 2, 3, 1}; /* cos, sin, cos, -sin */
     memcpy(e->view.first, first, sizeof first);
@@ -113,7 +113,7 @@ static void see_stack(struct pe_evidence *e, unsigned first)
     const struct pe_tensor *t = &e->tensors[0];
     uint64_t n;
     pe_shape_count(t->shape + first + 1, t->rank - first - 1, &n);
-    see(e, 2, first + 1, t->rank - 1, t->shape[t->rank - 1], NULL);
+    see_tables(e, 2, first + 1, t->rank - 1, t->shape[t->rank - 1], NULL);
     e->view.first[1] = n;
 }
 
@@ -121,7 +121,7 @@ static void see_concat(struct pe_evidence *e)
 {
     const struct pe_tensor *t = &e->tensors[0];
     uint64_t pairs = t->shape[t->rank - 1] / 2;
-    see(e, 2, 0, t->rank - 1, pairs, "concat");
+    see_tables(e, 2, 0, t->rank - 1, pairs, "concat");
     e->view.row_step *= 2;
     e->view.first[1] = pairs;
 }

@@ -110,7 +110,7 @@ static enum pe_status check(const struct matrices *m, const struct pe_whole *w, 
 /* ---- The view ---- */
 
 /* The four numbers of pair 0 of the first matrix: cos, sin, cos, -sin. */
-static void see(struct pe_evidence *e, const struct pe_whole *w)
+static void see_pairs(struct pe_evidence *e, const struct pe_whole *w)
 {
     const struct pe_tensor sent = e->tensors[0];
     uint64_t d = sent.shape[sent.rank - 1], apart = w->is_half ? w->n_pairs : 1, at = w->offset * (d + 1);
@@ -143,7 +143,7 @@ enum pe_status pe_view_whole_matrix(struct pe_evidence *e, struct pe_failure *er
     whole.is_half = !pe_same(whole.layout, "interleaved");
     enum pe_status status = check(&m, &whole, err);
     if (!status)
-        see(e, &whole);
+        see_pairs(e, &whole);
     return status;
 }
 

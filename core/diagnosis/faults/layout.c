@@ -185,7 +185,7 @@ static double distance(const struct sides *s, size_t j, size_t a)
 }
 
 /* The channel of y that is channel j of x and is not used yet; n: none. Among equal ones the channel itself. */
-static size_t find(const struct sides *s, const struct number *sorted, const bool *used, size_t j)
+static size_t find_channel(const struct sides *s, const struct number *sorted, const bool *used, size_t j)
 {
     size_t low = 0, best = s->n;
     double least = used[j] ? 2 : distance(s, j, j), x = s->x[j];
@@ -212,7 +212,7 @@ static bool match(const struct sides *s, const struct number *sorted, bool *used
 {
     bool is_whole = true, is_moved = false;
     for (size_t j = 0; is_whole && j < s->n && !(j % 64 == 0 && pe_is_cancelled()); j++) {
-        size_t a = find(s, sorted, used, j);
+        size_t a = find_channel(s, sorted, used, j);
         is_whole = a < s->n;
         if (is_whole)
             used[a] = true;

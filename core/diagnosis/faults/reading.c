@@ -17,7 +17,7 @@
 enum { HEADS_READ = 4 };
 enum { ROWS_BETWEEN = 32 }; /* between two questions whether to go on: rows may have thousands of channels */
 
-static void put(struct pe_reading *r, size_t k, size_t i, double re, double im, double weight)
+static void put_number(struct pe_reading *r, size_t k, size_t i, double re, double im, double weight)
 {
     r->re[k * r->n + i] = (float)re;
     r->im[k * r->n + i] = (float)im;
@@ -185,7 +185,7 @@ static bool read_rotated(struct pe_reading *r, const struct pe_model *m)
         for (size_t c = 0; c < rot.n_pairs; c++) {
             double w = z[3 * c + 2], re = w > 0 ? z[3 * c] / w : 0, im = w > 0 ? z[3 * c + 1] / w : 0;
             straighten(m, is_backward, &re, &im);
-            put(r, c, i, re, im, w / (double)heads);
+            put_number(r, c, i, re, im, w / (double)heads);
         }
         if (i % ROWS_BETWEEN == 0 && pe_is_cancelled())
             return false;
@@ -230,8 +230,8 @@ static bool read_tables(struct pe_reading *r, const struct pe_model *m)
         read_row(m, 1, row, 0, r->n_waves, sines);
         for (size_t k = 0; k < r->n_waves; k++) {
             straighten(m, is_backward, &cosines[k], &sines[k]);
-            put(r, k, i, cosines[k], sines[k],
-                cosines[k] != 0 || sines[k] != 0 ? weight_of(m, row) : 0); /* 0: nothing is known */
+            put_number(r, k, i, cosines[k], sines[k],
+                       cosines[k] != 0 || sines[k] != 0 ? weight_of(m, row) : 0); /* 0: nothing is known */
         }
         if (i % ROWS_BETWEEN == 0 && pe_is_cancelled())
             return false;
@@ -258,7 +258,7 @@ static bool read_lone(struct pe_reading *r, const struct pe_model *m)
             double sent = (double)r->re[k * r->n + i], other = (double)r->im[k * r->n + i], share = other / length;
             double re = table ? other : sent, im = table ? sent : other;
             straighten(m, is_backward, &re, &im);
-            put(r, k, i, re, im, share * share * weight_of(m, shown_row(m, r->n, i)));
+            put_number(r, k, i, re, im, share * share * weight_of(m, shown_row(m, r->n, i)));
         }
     }
     free(room);
@@ -290,7 +290,7 @@ static bool read_angles(struct pe_reading *r, const struct pe_model *m)
         uint64_t row = shown_row(m, r->n, i);
         read_row(m, 0, row, 0, r->n_waves, angles);
         for (size_t k = 0; k < r->n_waves; k++)
-            put(r, k, i, cos(sign * angles[k]), sin(sign * angles[k]), weight_of(m, row));
+            put_number(r, k, i, cos(sign * angles[k]), sin(sign * angles[k]), weight_of(m, row));
         if (i % ROWS_BETWEEN == 0 && pe_is_cancelled())
             return false;
     }
@@ -307,7 +307,7 @@ static bool fill_ladder(struct pe_reading *r, const struct pe_model *m)
         r->error[k] = fmax(4 * u, 0x1p-22) * fabs(x);
         r->mean_weight[k] = 1;
         for (size_t i = 0; i < r->n; i++)
-            put(r, k, i, cos((double)i * x), sin((double)i * x), isfinite(x));
+            put_number(r, k, i, cos((double)i * x), sin((double)i * x), isfinite(x));
     }
     return true;
 }
@@ -345,7 +345,7 @@ static bool read_encoding(struct pe_reading *r, const struct pe_model *m)
             read_row(m, 0, row, j, 1, &x[0]);
             if (sine != SIZE_MAX)
                 read_row(m, 0, row, sine, 1, &x[1]);
-            put(r, k, i, sign * x[0], sign * x[1], sine != SIZE_MAX ? weight_of(m, row) : 0);
+            put_number(r, k, i, sign * x[0], sign * x[1], sine != SIZE_MAX ? weight_of(m, row) : 0);
         }
         k++;
     }

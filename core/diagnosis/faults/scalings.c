@@ -25,7 +25,7 @@ struct scalings {
 
 static struct scalings *scalings_of(const struct pe_diagnosis *d) { return d->cached; }
 
-static void add(struct scalings *s, const struct scaling *one)
+static void add_scaling(struct scalings *s, const struct scaling *one)
 {
     if (s->n < s->room) {
         s->list[s->n++] = *one;
@@ -76,7 +76,8 @@ static void add_rule(const struct pe_diagnosis *d, struct scalings *s, const str
     bool is_tried = rule->tried == PE_TRIED || (believed && rule->tried == PE_TRIED_IF_BELIEVED);
     for (size_t i = 0; is_tried && i < n_f; i++)
         for (size_t j = 0; j < n_l; j++)
-            add(s, &(struct scaling){.of_believed_type = believed, .rule = rule, .factor = f[i], .length = l[j]});
+            add_scaling(s,
+                        &(struct scaling){.of_believed_type = believed, .rule = rule, .factor = f[i], .length = l[j]});
 }
 
 /* ---- One field of the believed object changed ---- */
@@ -85,7 +86,8 @@ static const double shares[][2] = {{0.5, 0}, {1, 1}, {2, 0}, {4, 0}}; /* seq_len
 
 static void add_copy(struct scalings *s, const char *member, double value, bool is_flag)
 {
-    add(s, &(struct scaling){.of_believed_type = true, .member = member, .value = value, .is_boolean = is_flag});
+    add_scaling(s,
+                &(struct scaling){.of_believed_type = true, .member = member, .value = value, .is_boolean = is_flag});
 }
 
 static void add_trial(const struct pe_diagnosis *d, struct scalings *s, const struct pe_scaling_trial *t)
@@ -140,8 +142,8 @@ static void add_layer(const struct pe_diagnosis *d, struct scalings *s, const st
     const struct pe_value *scheme = field(layer, "scheme"), *scaling = field(layer, "scaling");
     bool is_rope = scheme && scheme->kind == PE_STRING && pe_same(scheme->string, "rope");
     if (is_rope && scaling && scaling->kind == PE_OBJECT && width_of(layer) == pe_edit_real(d, NULL, "rotary_dim", -1))
-        add(s,
-            &(struct scaling){.whole = scaling, .base = number(field(layer, "base"), 10000), .preset = preset->name});
+        add_scaling(s, &(struct scaling){
+                           .whole = scaling, .base = number(field(layer, "base"), 10000), .preset = preset->name});
 }
 
 static void add_presets(const struct pe_diagnosis *d, struct scalings *s)

@@ -38,7 +38,7 @@ struct products {
     size_t n;
 };
 
-static void add(struct products *sum, const double *found, const double *expected, const double *use, size_t n)
+static void add_products(struct products *sum, const double *found, const double *expected, const double *use, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(found[i]) || !isfinite(expected[i]) || (use && use[i] == 0))
@@ -72,7 +72,7 @@ static bool sum_products(struct pe_diagnosis *d, struct pe_edit *edit, bool only
         pe_model_fill(m, p->t, p->row, p->col0, p->n, s->expected + p->at);
         if (only_rotated)
             pe_rotated_channels(m, p->col0, p->n, s->phase + p->at);
-        add(sum, s->found + p->at, s->expected + p->at, only_rotated ? s->phase + p->at : NULL, p->n);
+        add_products(sum, s->found + p->at, s->expected + p->at, only_rotated ? s->phase + p->at : NULL, p->n);
         if (i + 1 == s->n_first && are_unlike(sum, FIRST_ALIKE))
             break;
     }

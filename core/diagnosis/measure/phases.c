@@ -18,7 +18,7 @@ struct shares {
 };
 
 /* By how much of the angle the phase may be wrong; an error at an angle of 0 is no share of it. */
-static void add(struct shares *s, double error, double angle, double noise)
+static void add_error(struct shares *s, double error, double angle, double noise)
 {
     const double turn = 2 * PI, angles[N_SHARES] = {fabs(angle), angle - turn * floor(angle / turn)};
     if (error > noise)
@@ -37,7 +37,7 @@ static struct shares measure(const struct pe_reading *r, const struct pe_profile
             double angle = believed->x[believed->axis[c] * r->n + i] * believed->w[c];
             double phase = atan2((double)r->im[at], (double)r->re[at]);
             if (r->weight[at] > 0)
-                add(&s, fabs(pe_wrap(phase - angle)), angle, noise / sqrt((double)r->weight[at]));
+                add_error(&s, fabs(pe_wrap(phase - angle)), angle, noise / sqrt((double)r->weight[at]));
         }
     return s;
 }

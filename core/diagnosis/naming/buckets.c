@@ -142,8 +142,8 @@ static bool find_shape(struct pe_diagnosis *d, const struct pe_edit *edit, const
 static const struct pe_relation of_farthest = {&pe_fault_max_distance_other, 1, NULL, NULL},
                                 of_count = {PE_OF_ROLE(ANY_FIELD), 1, NULL, NULL};
 
-static void add(struct pe_diagnosis *d, const struct pe_relation *relation, int64_t found, const char *field,
-                struct pe_part *parts, size_t *n)
+static void add_part(struct pe_diagnosis *d, const struct pe_relation *relation, int64_t found, const char *field,
+                     struct pe_part *parts, size_t *n)
 {
     struct pe_named *named = pe_part_add(d, relation, (double)found, 0, parts, n);
     if (named)
@@ -164,8 +164,8 @@ size_t pe_relate_buckets(struct pe_diagnosis *d, const struct pe_edit *edit, con
     if (found.two_sides != believed.two_sides)
         parts[n++] = (struct pe_part){&pe_fault_bidirectional_other, 0};
     if (found.count != believed.count)
-        add(d, &of_count, found.count, "num_buckets", parts, &n);
+        add_part(d, &of_count, found.count, "num_buckets", parts, &n);
     if (found.farthest != believed.farthest)
-        add(d, &of_farthest, found.farthest, "max_distance", parts, &n);
+        add_part(d, &of_farthest, found.farthest, "max_distance", parts, &n);
     return n;
 }

@@ -81,7 +81,7 @@ struct scores {
 
 static bool is_near(const struct scores *s, double x, double y) { return fabs(x - y) <= s->measured.error * fabs(y); }
 
-static void add(struct scores *s, const struct pe_fault *fault)
+static void add_part(struct scores *s, const struct pe_fault *fault)
 {
     if (s->n < PE_PARTS_MAX)
         s->parts[s->n++] = (struct pe_part){fault, 0};
@@ -161,9 +161,9 @@ static void relate_form(struct scores *s)
     double first = pe_position_at(s->d->belief.plan->seq.q, 0);
     for (size_t i = 0; i < PE_N_OPERANDS; i++)
         if (form->sides[i])
-            add(s, &of_side[form->sides[i]][i]);
+            add_part(s, &of_side[form->sides[i]][i]);
     if (form->is_tiled)
-        add(s, &tiled);
+        add_part(s, &tiled);
     struct pe_named *moved = form->moved != 0 ? add_named(s, &of_place, first + form->moved, first, NULL) : NULL;
     if (moved)
         moved->apply = move_queries;
@@ -184,7 +184,7 @@ static bool relate_bias(struct scores *s)
         return true;
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
         if (fabs(s->measured.bias - factors[i]) <= 1e-3 * fmax(fabs(factors[i]), 1e-2)) {
-            add(s, &of_bias[i]);
+            add_part(s, &of_bias[i]);
             return true;
         }
     return false;
@@ -194,7 +194,7 @@ static void relate_cap(struct scores *s)
 {
     double believed = pe_edit_real(s->d, s->edit, "softcap", (double)NAN), found = s->measured.cap;
     if (isnan(found) && !isnan(believed))
-        add(s, &pe_fault_softcap_missing);
+        add_part(s, &pe_fault_softcap_missing);
     if (!isnan(found) && found != believed)
         add_named(s, &of_cap, pe_shortest_decimal(found, fmax(1e-3, 16 * s->measured.error)), believed, "softcap");
 }
@@ -220,7 +220,7 @@ static void relate_sinks(struct scores *s)
         return;
     struct pe_named *named = are_believed ? NULL : pe_part_add(s->d, &extra, (double)NAN, (double)NAN, s->parts, &s->n);
     if (are_believed)
-        add(s, &pe_fault_sinks_missing);
+        add_part(s, &pe_fault_sinks_missing);
     else if (named)
         named->apply = set_sinks;
 }

@@ -323,7 +323,8 @@ static size_t sort_likely(const struct result *all, enum pe_recipe *order)
     return n;
 }
 
-static void put(const struct pe_diagnosis *d, const struct result *all, bool is_ladder_, struct pe_node *root)
+static void put_arithmetic(const struct pe_diagnosis *d, const struct result *all, bool is_ladder_,
+                           struct pe_node *root)
 {
     enum pe_recipe order[PE_N_KNOWN_RECIPES], one = named(all);
     const char *chain = chain_of(all);
@@ -391,7 +392,7 @@ enum pe_status pe_answer_arithmetic(struct pe_diagnosis *d, const struct pe_answ
     err->status = PE_OK;
     bool is_done = open_table(d, &a->candidates[0], &t, err) && compare(d, &t, &all, err);
     if (is_done)
-        put(d, &all, is_ladder(&t), root);
+        put_arithmetic(d, &all, is_ladder(&t), root);
     close_table(&t);
     return is_done ? PE_OK : d->no_memory ? pe_no_memory(err) : err->status;
 }

@@ -80,7 +80,7 @@ static const double *found_of(const struct pe_sample *s, const struct pe_model *
     return s->settled;
 }
 
-static void add(const struct pe_sample *s, const struct pe_model *m, struct look look, struct pe_tally *tally)
+static void add_pieces(const struct pe_sample *s, const struct pe_model *m, struct look look, struct pe_tally *tally)
 {
     if (look.first == look.end)
         return;
@@ -133,12 +133,12 @@ struct pe_score pe_evaluate(struct pe_diagnosis *d, const struct pe_model *model
     bool narrow = is_ladder ? pe_model_is_cast(model) : is_narrow && is_wider(e, s->expected, s->n_first_numbers);
     struct pe_judge judge = pe_judge_of(e, narrow);
     pe_tally_init(&tally, &judge);
-    add(s, model, first, &tally);
+    add_pieces(s, model, first, &tally);
     struct pe_score score = {.max_error = tally.max_error, .first_error = tally.max_error, .verdict = PE_NO_FIT};
     if (is_hopeless(&tally))
         return score;
     fill(s, model, rest);
-    add(s, model, rest, &tally);
+    add_pieces(s, model, rest, &tally);
     score.max_error = tally.max_error;
     score.verdict = pe_tally_verdict(&tally);
     score.bits = tally.bits;

@@ -145,8 +145,8 @@ struct line {
     size_t n;
 };
 
-static void add(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct line *line, const char *format, ...)
+static void add_text(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_text(struct line *line, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -163,22 +163,22 @@ static void add_config(struct line *line, const struct pe_value *config)
     static const char *const numbers[] = {"dim", "num_heads", "num_buckets", "max_distance", "base"};
     const char *scaling = pe_config_word(config, "scaling.type");
     double factor = pe_config_number(config, "scaling.factor", 1), share = pe_config_number(config, "share", 1);
-    add(line, "%s", pe_config_word(config, "scheme"));
+    add_text(line, "%s", pe_config_word(config, "scheme"));
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (*pe_config_word(config, words[i]))
-            add(line, ", %s", pe_config_word(config, words[i]));
+            add_text(line, ", %s", pe_config_word(config, words[i]));
     if (share != 1)
-        add(line, ", rotary_dim %.0f", pe_config_number(config, "rotary_dim", 0));
+        add_text(line, ", rotary_dim %.0f", pe_config_number(config, "rotary_dim", 0));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!isnan(pe_config_number(config, numbers[i], (double)NAN)))
-            add(line, ", %s %.10g", numbers[i], pe_config_number(config, numbers[i], 0));
+            add_text(line, ", %s %.10g", numbers[i], pe_config_number(config, numbers[i], 0));
     bool is_scaled = *scaling && strcmp(scaling, "default") != 0;
     if (is_scaled)
-        add(line, ", %s", scaling);
+        add_text(line, ", %s", scaling);
     if (is_scaled && factor != 1)
-        add(line, " \xc3\x97 %.10g", factor);
+        add_text(line, " \xc3\x97 %.10g", factor);
     if (pe_config_number(config, "direction", 1) < 0)
-        add(line, ", direction -1");
+        add_text(line, ", direction -1");
 }
 
 void pe_answer_summary(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node)
@@ -188,11 +188,11 @@ void pe_answer_summary(struct pe_diagnosis *d, const struct pe_candidate *c, str
     const struct pe_value *offset = pe_edit_value(d, &c->edit, "offset");
     add_config(&line, pe_plan_config(c->model->plan));
     if (offset && offset->kind == PE_INTEGER && offset->integer != 0)
-        add(&line, ", offset %lld", (long long)offset->integer);
+        add_text(&line, ", offset %lld", (long long)offset->integer);
     for (size_t i = 0; i < c->n_presets && i < SHOWN; i++)
-        add(&line, "%s%s", i ? ", " : ": ", c->presets[i]);
+        add_text(&line, "%s%s", i ? ", " : ": ", c->presets[i]);
     if (c->n_presets > SHOWN)
-        add(&line, ", \xe2\x80\xa6");
+        add_text(&line, ", \xe2\x80\xa6");
     pe_put_string(node, "summary", line.text);
 }
 

@@ -115,7 +115,7 @@ static bool are_apart(const struct probe *p, const double *a, const double *b)
     return false;
 }
 
-static void add(struct probe *p, const char *code, int surprise, uint64_t signature)
+static void add_hypothesis(struct probe *p, const char *code, int surprise, uint64_t signature)
 {
     p->codes[p->n] = code;
     p->surprises[p->n] = surprise;
@@ -156,7 +156,7 @@ static enum pe_status try_one(struct probe *p, size_t fault, size_t choice)
         if (!is_known(p, code, k.surprise, signature)) {
             fill(p, m, row_of(p, p->n));
             if (are_apart(p, row_of(p, 0), row_of(p, p->n)))
-                add(p, code, k.surprise, signature);
+                add_hypothesis(p, code, k.surprise, signature);
         }
     }
     pe_model_free(m);
@@ -425,7 +425,7 @@ enum pe_status pe_probe_state(struct pe_diagnosis *d, struct pe_failure *err)
         status = open_probe(&p, p.room);
     if (!status) {
         fill(&p, d->belief.model, row_of(&p, 0));
-        add(&p, "as_believed", INT32_MIN, pe_model_signature(d->belief.model));
+        add_hypothesis(&p, "as_believed", INT32_MIN, pe_model_signature(d->belief.model));
         status = gather(&p);
     }
     if (!status) {

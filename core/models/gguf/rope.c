@@ -300,7 +300,7 @@ static enum pe_status read_tensor(const struct pe_gguf_reader *r, enum pe_gguf_t
     return PE_OK;
 }
 
-static void add(struct pe_gguf_reader *r, size_t *n, const char *name, struct pe_value value)
+static void add_member(struct pe_gguf_reader *r, size_t *n, const char *name, struct pe_value value)
 {
     r->out->scaling[(*n)++] = (struct pe_field){name, value};
 }
@@ -311,9 +311,9 @@ static void add_list(struct pe_gguf_reader *r, size_t *n, const char *name, cons
 {
     for (uint64_t i = 0; factor != 1 && i < list->n; i++)
         kept[i] = pe_real_at(list, i) * factor;
-    add(r, n, name,
-        factor != 1 ? pe_list_of(kept, list->n)
-                    : (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = list->array});
+    add_member(r, n, name,
+               factor != 1 ? pe_list_of(kept, list->n)
+                           : (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = list->array});
 }
 
 /* Which list is used depends on the allocated context, which is by default that of the file. */
@@ -330,12 +330,12 @@ static enum pe_status add_longrope(struct pe_gguf_reader *r, size_t *n, const st
     }
     if (pe_gguf_count(r, PE_GGUF_CONTEXT, &context) || pe_gguf_original(r, &lengths.original))
         return r->err->status;
-    add(r, n, "type", pe_word("longrope"));
-    add(r, n, "convention", pe_word("ggml"));
+    add_member(r, n, "type", pe_word("longrope"));
+    add_member(r, n, "convention", pe_word("ggml"));
     if (lengths.original > 0)
-        add(r, n, "original_max_position_embeddings", pe_real(lengths.original));
+        add_member(r, n, "original_max_position_embeddings", pe_real(lengths.original));
     if (context > 0)
-        add(r, n, "seq_len", pe_real((double)context));
+        add_member(r, n, "seq_len", pe_real((double)context));
     add_list(r, n, "short_factor", &lists[1], s->factor, kept);
     add_list(r, n, "long_factor", &lists[0], s->factor, kept + lists[0].n);
     return PE_OK;
@@ -344,22 +344,22 @@ static enum pe_status add_longrope(struct pe_gguf_reader *r, size_t *n, const st
 static void add_rule(struct pe_gguf_reader *r, size_t *n, const struct scaling *s, const struct pe_reals *divisors)
 {
     bool is_linear = !s->ramps && s->factor != 1;
-    add(r, n, "type", pe_word(s->ramps ? "yarn" : is_linear ? "linear" : "default"));
+    add_member(r, n, "type", pe_word(s->ramps ? "yarn" : is_linear ? "linear" : "default"));
     if (s->ramps || is_linear || divisors->n)
-        add(r, n, "convention", pe_word("ggml"));
+        add_member(r, n, "convention", pe_word("ggml"));
     if (s->ramps || is_linear)
-        add(r, n, "factor", pe_real(s->factor));
+        add_member(r, n, "factor", pe_real(s->factor));
     if (s->ramps) {
         if (s->original > 0)
-            add(r, n, "original_max_position_embeddings", pe_real(s->original));
-        add(r, n, "beta_fast", pe_real(s->beta_fast));
-        add(r, n, "beta_slow", pe_real(s->beta_slow));
+            add_member(r, n, "original_max_position_embeddings", pe_real(s->original));
+        add_member(r, n, "beta_fast", pe_real(s->beta_fast));
+        add_member(r, n, "beta_slow", pe_real(s->beta_slow));
         if (s->ext != 1)
-            add(r, n, "extrapolation_factor", pe_real(s->ext));
-        add(r, n, "attention_factor", pe_real(attention_of(r, s).hi));
+            add_member(r, n, "extrapolation_factor", pe_real(s->ext));
+        add_member(r, n, "attention_factor", pe_real(attention_of(r, s).hi));
     }
     if (divisors->n)
-        add(r, n, "divisors", (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = divisors->array});
+        add_member(r, n, "divisors", (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = divisors->array});
 }
 
 static enum pe_status put_rule(struct pe_gguf_reader *r, const struct scaling *s, int64_t pairs)
@@ -385,7 +385,7 @@ static enum pe_status put_rule(struct pe_gguf_reader *r, const struct scaling *s
         add_rule(r, &n, s, &divisors);
     }
     if (row->has_softmax_factor && softmax_of(r, s) != 1)
-        add(r, &n, "softmax_scale_factor", pe_real(softmax_of(r, s)));
+        add_member(r, &n, "softmax_scale_factor", pe_real(softmax_of(r, s)));
     pe_hf_put(r->out, "scaling", pe_object(r->out->scaling, n));
     if (!s->ramps && attention_of(r, s).hi != 1)
         pe_hf_put_number(r->out, "attention_factor", attention_of(r, s).hi);

@@ -35,7 +35,7 @@ static double at(const struct keys *k, const char *path, double otherwise)
 
 static double f32(double x) { return (double)(float)x; }
 
-static void put(struct keys *k, enum pe_gguf_key_id id, struct pe_value value)
+static void put_key(struct keys *k, enum pe_gguf_key_id id, struct pe_value value)
 {
     enum { NAME_MAX_BYTES = 96 };
     char *name = pe_values_room(k->values, NAME_MAX_BYTES);
@@ -47,11 +47,11 @@ static void put(struct keys *k, enum pe_gguf_key_id id, struct pe_value value)
     k->fields[k->n++] = (struct pe_field){name, value};
 }
 
-static void put_count(struct keys *k, enum pe_gguf_key_id id, double x) { put(k, id, pe_integer((int64_t)x)); }
+static void put_count(struct keys *k, enum pe_gguf_key_id id, double x) { put_key(k, id, pe_integer((int64_t)x)); }
 
-static void put_real(struct keys *k, enum pe_gguf_key_id id, double x) { put(k, id, pe_real(f32(x))); }
+static void put_real(struct keys *k, enum pe_gguf_key_id id, double x) { put_key(k, id, pe_real(f32(x))); }
 
-static void put_word(struct keys *k, enum pe_gguf_key_id id, const char *word) { put(k, id, pe_word(word)); }
+static void put_word(struct keys *k, enum pe_gguf_key_id id, const char *word) { put_key(k, id, pe_word(word)); }
 
 /* n numbers, stored as f32. */
 static double *room(struct keys *k, size_t n)
@@ -71,8 +71,8 @@ static int64_t *room_of_counts(struct keys *k, size_t n)
 
 static void put_counts(struct keys *k, enum pe_gguf_key_id id, const int64_t *counts, size_t n)
 {
-    put(k, id,
-        (struct pe_value){.kind = PE_ARRAY, .array = {.dtype = PE_I64, .rank = 1, .shape = {n}, .data = counts}});
+    put_key(k, id,
+            (struct pe_value){.kind = PE_ARRAY, .array = {.dtype = PE_I64, .rank = 1, .shape = {n}, .data = counts}});
 }
 
 static void put_tensor(struct keys *k, enum pe_gguf_tensor which, const double *numbers, size_t n)

@@ -21,7 +21,7 @@ struct line {
     bool is_full;
 };
 
-static void put(struct line *line, const char *text)
+static void put_text(struct line *line, const char *text)
 {
     size_t n = strlen(text);
     line->is_full |= line->used + n + 1 > line->room;
@@ -61,12 +61,12 @@ static void put_layers(struct line *line, const struct pe_hf_layers *layers, con
         snprintf(count, sizeof count, pe_text(" (%zu layers)"), n);
     else
         snprintf(count, sizeof count, pe_text(" (%zu of %zu%s"), n, layers->n, n ? ": " : ")");
-    put(line, count);
+    put_text(line, count);
     if (layers->are_stacks || !n)
         return;
     pe_layers_print(indices, n, runs, sizeof runs);
-    put(line, runs);
-    put(line, ")");
+    put_text(line, runs);
+    put_text(line, ")");
 }
 
 static void put_scaling(struct line *line, const struct pe_value *scaling)
@@ -74,11 +74,11 @@ static void put_scaling(struct line *line, const struct pe_value *scaling)
     char text[96];
     const struct pe_value *type = pe_stated(scaling, "type"), *factor = pe_stated(scaling, "factor");
     snprintf(text, sizeof text, ", %.24s", type && type->kind == PE_STRING ? type->string : "scaling");
-    put(line, text);
+    put_text(line, text);
     if (!factor || (factor->kind != PE_INTEGER && factor->kind != PE_REAL))
         return;
     snprintf(text, sizeof text, " factor %.10g", pe_value_number(factor));
-    put(line, text);
+    put_text(line, text);
 }
 
 static void put_field(struct line *line, const struct pe_field *field)
@@ -100,7 +100,7 @@ static void put_field(struct line *line, const struct pe_field *field)
                  pe_real_at(&(struct pe_reals){v->array, 2}, 1));
     else
         return;
-    put(line, text);
+    put_text(line, text);
 }
 
 /* The scheme, base and scaling, and what else differs. */
@@ -109,11 +109,11 @@ static void put_positions(struct line *line, const struct pe_model_fields *field
     const struct pe_value *scheme = pe_field_find(fields->fields, fields->n, "scheme");
     const struct pe_value *others = pe_field_find(other->fields, other->n, "scheme");
     if (strcmp(scheme->string, "none") == 0) {
-        put(line, pe_text("no positions"));
+        put_text(line, pe_text("no positions"));
         return;
     }
     bool comparable = pe_value_same(scheme, others);
-    put(line, scheme->string);
+    put_text(line, scheme->string);
     for (size_t i = 0; i < fields->n; i++) {
         const struct pe_field *field = &fields->fields[i];
         const struct pe_value *value = comparable ? pe_field_find(other->fields, other->n, field->name) : NULL;
@@ -136,17 +136,17 @@ static void describe(struct difference *difference, size_t k, const struct pe_mo
     struct line line = {difference->lines, sizeof difference->lines - sizeof more, start, false};
     struct pe_value all = pe_object(fields->fields, fields->n), others = pe_object(other->fields, other->n);
     difference->differ = difference->differ || !pe_value_same(&all, &others);
-    put(&line, "\n\"");
-    put(&line, kind);
-    put(&line, "\"");
+    put_text(&line, "\n\"");
+    put_text(&line, kind);
+    put_text(&line, "\"");
     put_layers(&line, difference->layers, kind);
-    put(&line, ": ");
+    put_text(&line, ": ");
     put_positions(&line, fields, other);
     if (line.is_full) {
         line.text[start] = '\0';
         line = (struct line){difference->lines, sizeof difference->lines, start, false};
         if (!strstr(difference->lines, more))
-            put(&line, more);
+            put_text(&line, more);
     }
 }
 
@@ -179,7 +179,7 @@ void pe_hf_name_kinds(const struct pe_hf_layers *layers, struct pe_failure *err)
 {
     struct line names = {err->layer_types, sizeof err->layer_types, 0, false};
     for (size_t k = 0; k < layers->n_kinds; k++) {
-        put(&names, k ? "|" : "");
-        put(&names, layers->kinds[k]);
+        put_text(&names, k ? "|" : "");
+        put_text(&names, layers->kinds[k]);
     }
 }

@@ -189,7 +189,7 @@ static void add_all_rows(void)
 
 static char texts[1 << 14], *text_end = texts; /* those that are put together */
 
-static void put(const char *text, size_t n)
+static void put_bytes(const char *text, size_t n)
 {
     size_t left = (size_t)(texts + sizeof texts - 1 - text_end);
     n = n < left ? n : left;
@@ -197,7 +197,7 @@ static void put(const char *text, size_t n)
     text_end += n;
 }
 
-static void put_word(const char *text) { put(text, strlen(text)); }
+static void put_word(const char *text) { put_bytes(text, strlen(text)); }
 
 /* "yarn", "yarn and longrope", "linear, ntk and yarn" from bits. */
 static const char *names_of(unsigned used, const char *comma, const char *last_comma, char *out, size_t room)
@@ -268,7 +268,7 @@ static const char *filled(const char *text, enum pe_lang lang)
 {
     const char *start = text_end, *brace;
     for (; (brace = strchr(text, '{')); text = strchr(brace, '}') + 1) {
-        put(text, (size_t)(brace - text));
+        put_bytes(text, (size_t)(brace - text));
         for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
             if (strncmp(brace, marks[i].mark, strlen(marks[i].mark)) == 0)
                 (marks[i].has ? put_names : put_clauses)(&marks[i], lang);

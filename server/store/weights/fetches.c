@@ -31,7 +31,7 @@
 /* ---- The queue; all with the lock ------------------------------------------------------------------------------ */
 
 /* NULL: the name is not to be read. */
-static struct fetch *find(const struct weights *w, const char *name)
+static struct fetch *find_fetch(const struct weights *w, const char *name)
 {
     struct fetch *fetch = w->fetches;
     while (fetch && strcmp(fetch->name, name) != 0)
@@ -40,7 +40,7 @@ static struct fetch *find(const struct weights *w, const char *name)
 }
 
 /* NULL: no memory. */
-static struct fetch *add(struct weights *w, const char *name)
+static struct fetch *add_fetch(struct weights *w, const char *name)
 {
     struct fetch *fetch = calloc(1, sizeof *fetch), **at = &w->fetches;
     if (!fetch)
@@ -204,7 +204,7 @@ static enum api_found look(struct weights *w, const char *name)
 {
     struct busy busy;
     pthread_mutex_lock(&w->lock);
-    bool looks = w->n_readers == READERS_MAX && !find(w, name);
+    bool looks = w->n_readers == READERS_MAX && !find_fetch(w, name);
     pthread_mutex_unlock(&w->lock);
     if (!looks || !weights_busy_try(w, &busy, name))
         return API_FOUND_LATER;
@@ -220,9 +220,9 @@ enum api_found weights_fetch(struct weights *w, const char *name, bool *is_fresh
     if (looked != API_FOUND_LATER)
         return looked;
     pthread_mutex_lock(&w->lock);
-    struct fetch *fetch = find(w, name);
+    struct fetch *fetch = find_fetch(w, name);
     if (!fetch)
-        fetch = add(w, name);
+        fetch = add_fetch(w, name);
     enum api_found found = API_FOUND_UNKNOWN;
     if (fetch) {
         *is_fresh = !fetch->is_begun;
@@ -238,8 +238,8 @@ enum api_found weights_fetch(struct weights *w, const char *name, bool *is_fresh
 void weights_fetch_listed(struct weights *w, const struct store_entry *entry, uint64_t since)
 {
     pthread_mutex_lock(&w->lock);
-    struct fetch *fetch = find(w, entry->name);
-    if (!fetch && (fetch = add(w, entry->name))) {
+    struct fetch *fetch = find_fetch(w, entry->name);
+    if (!fetch && (fetch = add_fetch(w, entry->name))) {
         fetch->is_listed = true;
         fetch->since = since;
         memcpy(fetch->version, entry->version, sizeof fetch->version);
