@@ -166,11 +166,9 @@ static bool put_vector(const struct pe_diagnosis *d, const struct pe_candidate *
                        struct address *a)
 {
     const struct pe_evidence *e = &d->evidence;
-    struct pe_edit plain;
     double vector[VECTOR_MAX];
     const struct pe_plan *plan = c->model->plan;
-    pe_edit_init(&plain);
-    if (memcmp(&plain.transforms, &c->edit.transforms, sizeof plain.transforms) != 0 || e->row_len > VECTOR_MAX ||
+    if (pe_are_transformed(&c->edit.transforms) || e->row_len > VECTOR_MAX ||
         e->dtype != PE_F32 || plan->seq.n_axes != 1 || pe_edit_value(d, &c->edit, "query_scale"))
         return false;
     pe_evidence_input(e, bad->row, vector);

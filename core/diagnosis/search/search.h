@@ -287,6 +287,8 @@ void pe_answer_findings(struct pe_diagnosis *d, const struct pe_answer *a, struc
 /* What a candidate changes, in words: detail and detail_zh of its faults. */
 void pe_answer_detail(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
 
+/* unseen.c: is something done to the numbers of a plan that no request has? */
+bool pe_are_transformed(const struct pe_transforms *t);
 /* derived.c: the member derive of a finding, where both numbers have a derivation. */
 void pe_answer_derive(const struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node);
 

@@ -31,7 +31,7 @@ struct look {
 
 /* ---- Here ---- */
 
-static bool are_transformed(const struct pe_transforms *t)
+bool pe_are_transformed(const struct pe_transforms *t)
 {
     return t->channels.order || t->recipe || t->sinusoid || t->inverted || t->sin_cos_swapped || t->negated ||
            t->transposed || !isnan(t->wrapped_from) || t->scaled != 1 || !isnan(t->mask_value) || t->n_axes ||
@@ -228,7 +228,7 @@ static enum outcome try_one(struct look *l, size_t fault, size_t choice, bool is
     struct pe_candidate c = {.explanation.h = {.n = 1, .fault = {(uint16_t)fault}, .choice = {(uint16_t)choice}}};
     struct pe_failure err;
     enum outcome outcome = NO_CHANGE;
-    bool applies = pe_hypothesis_apply(l->d, &c.explanation.h, &c.edit) && !are_transformed(&c.edit.transforms);
+    bool applies = pe_hypothesis_apply(l->d, &c.explanation.h, &c.edit) && !pe_are_transformed(&c.edit.transforms);
     enum pe_status status = applies ? pe_model_new(l->d, &c.edit, &c.model, &err) : PE_INVALID;
     if (c.edit.failed || status == PE_NO_MEMORY)
         l->status = PE_NO_MEMORY;
