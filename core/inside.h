@@ -333,6 +333,9 @@ struct pe_scheme_info {
     const char *example; /* a whole request as JSON text, whose status is 200 */
     const char *picture; /* other fields of a PE_ENCODE request whose first output shows the scheme as a heat map,
                             "len=64&dim=64"; NULL: it has no such output */
+    const char *worked;  /* other fields of a request for the steps of one number, as small as shows the formula:
+                            "dim=8&position=3&channel=3"; percent-encoded; the example of core/schemes/SCHEMES.md */
+    const char *traps;   /* in what implementations differ or fail without a refusal: sentences of that page */
     const struct pe_param *params;       /* end with .name = NULL, like the two below */
     const struct pe_output_row *outputs; /* of PE_ENCODE */
     const struct pe_input_row *inputs;   /* tensors of requests, NULL if none */

@@ -23,7 +23,7 @@ TEST(descriptors_are_complete)
 {
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         const struct pe_scheme_info *info = pe_scheme_at(s);
-        assert_true(info->name && info->family && info->paper && info->example);
+        assert_true(info->name && info->family && info->paper && info->example && info->worked && info->traps);
         assert_ptr_equal(pe_scheme_find(info->name), info);
         assert_rows(info->params);
         for (const struct pe_output_row *row = info->outputs; row->name; row++)

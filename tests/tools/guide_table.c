@@ -1,78 +1,199 @@
-/* Prints tables of guides from their rows, as Markdown: guide_table schemes, formulas, metrics, or the members of an
+/* Prints tables of guides from their rows, as Markdown: guide_table schemes, sections, metrics, or the members of an
  * answer: analysis, diagnosis, experiments. */
 #include "api/endpoints/endpoints.h"
+#include "core/posenc.h"
 
+#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Schemes -------------------------------------------------------------------------------------------------- */
 
+static void print_schemes(void)
+{
+    puts("| scheme | family | what |\n|---|---|---|");
+    for (size_t i = 0; i < pe_n_schemes(); i++) {
+        const struct pe_scheme_info *info = pe_scheme_at(i);
+        printf("| [`%s`](#%s) | %s | %s |\n", info->name, info->name, info->family, info->about.summary);
+    }
+}
+
+/* The column behind what has been printed of a paragraph, whose lines end at WIDTH_MAX. */
+enum { WIDTH_MAX = 120 };
+
+static size_t put_word(const char *word, size_t column)
+{
+    bool fits = column + 1 + strlen(word) <= WIDTH_MAX;
+    printf("%s%s", column == 0 ? "" : fits ? " " : "\n", word);
+    return column && fits ? column + 1 + strlen(word) : strlen(word);
+}
+
+static void print_paragraph(const char *text)
+{
+    char word[256];
+    size_t column = 0;
+    for (; *text; text += strspn(text, " ")) {
+        size_t n = strcspn(text, " ");
+        snprintf(word, sizeof word, "%.*s", (int)n, text);
+        column = put_word(word, column);
+        text += n;
+    }
+    puts("");
+}
+
 static void print_outputs(const struct pe_output_row *outputs)
 {
     for (size_t i = 0; outputs[i].name; i++)
-        printf("%s`%s` `[%s]`%s%s%s", i ? "<br>" : "", outputs[i].name, outputs[i].shape, outputs[i].when ? ", " : "",
-               outputs[i].when ? outputs[i].when : "", outputs[i].on_request ? ", on request" : "");
+        printf("%s`%s` `[%s]`%s%s%s", i ? "; " : "\n**Outputs**: ", outputs[i].name, outputs[i].shape,
+               outputs[i].when ? ", " : "", outputs[i].when ? outputs[i].when : "",
+               outputs[i].on_request ? ", on request" : "");
+    puts(outputs[0].name ? "." : "\n**Outputs**: none of its own; it is computed from queries and keys.");
 }
 
 /* A default is shown where it is constant: a number, a word, true or false. */
-static void print_fallback(const struct pe_param *row)
+static void print_fallback(const struct pe_param *row, char text[64])
 {
     bool unset = row->fallback != row->fallback;
+    *text = '\0';
     if (row->type == PE_T_WORD)
-        printf(" %s", row->words[unset ? 0 : (int)row->fallback]);
+        snprintf(text, 64, " %s", row->words[unset ? 0 : (int)row->fallback]);
     else if (row->type == PE_T_BOOL)
-        printf(" %s", row->fallback != 0 ? "true" : "false");
+        snprintf(text, 64, " %s", row->fallback != 0 ? "true" : "false");
     else if ((row->type == PE_T_INT || row->type == PE_T_REAL) && !unset)
-        printf(" %.10g", row->fallback);
+        snprintf(text, 64, " %.10g", row->fallback);
 }
 
 static void print_params(const struct pe_param *params)
 {
+    char fallback[64], word[256];
+    fputs("\n**Parameters** (default):\n", stdout);
+    size_t column = 0;
     for (size_t i = 0; params[i].name; i++) {
-        printf("%s`%s`", i ? ", " : "", params[i].name);
-        print_fallback(&params[i]);
+        print_fallback(&params[i], fallback);
+        snprintf(word, sizeof word, "`%s`%s%s", params[i].name, fallback, params[i + 1].name ? "," : ".");
+        column = put_word(word, column);
     }
+    puts("");
 }
 
-static void print_schemes(void)
+/* ---- A number at work ----------------------------------------------------------------------------------------- */
+
+/* The answer of a GET, as the service gives it. Ends the program if it is no JSON of status 200. */
+static json_t *ask(const char *address)
 {
-    puts("| scheme | family | what | outputs | parameters (default) | paper |\n|---|---|---|---|---|---|");
-    for (size_t i = 0; i < pe_n_schemes(); i++) {
-        const struct pe_scheme_info *info = pe_scheme_at(i);
-        printf("| `%s` | %s | %s | ", info->name, info->family, info->about.summary);
-        print_outputs(info->outputs);
-        printf(" | ");
-        print_params(info->params);
-        printf(" | %s |\n", info->paper);
+    static char body[1 << 16];
+    struct pe_reply *reply = pe_call("GET", address, NULL, NULL, 0, 0, 0);
+    size_t n = 0;
+    for (ptrdiff_t got; reply && (got = pe_reply_read(reply, body + n, sizeof body - n)) > 0;)
+        n += (size_t)got;
+    json_t *answer = reply && pe_reply_status(reply) == 200 ? json_loadb(body, n, 0, NULL) : NULL;
+    if (!answer) {
+        fprintf(stderr, "guide_table: %s: %.*s\n", address, (int)n, body);
+        exit(1);
+    }
+    pe_reply_free(reply);
+    return answer;
+}
+
+/* A longer number with ten digits. */
+static void shorten(const char *value, char text[32])
+{
+    if (strlen(value) > 12)
+        snprintf(text, 32, "%.10g", strtod(value, NULL));
+    else
+        snprintf(text, 32, "%s", value);
+}
+
+static const char *text_of(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text ? text : "";
+}
+
+static void print_number(const json_t *number)
+{
+    char *index = json_dumps(json_object_get(number, "index"), JSON_COMPACT | JSON_ENCODE_ANY);
+    char *value = json_dumps(json_object_get(number, "value"), JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+    printf("%s%s = %s\n", text_of(number, "tensor"), index, value);
+    free(index);
+    free(value);
+}
+
+/* A step a line: its symbol with its value, and behind these its formula with numbers. */
+static void print_steps(const json_t *steps)
+{
+    enum { COLUMN = 26 };
+    char value[32], left[128];
+    size_t i;
+    json_t *step;
+    json_array_foreach(steps, i, step)
+    {
+        const char *text = text_of(step, "text"), *symbol = text_of(step, "symbol");
+        shorten(text_of(step, "value"), value);
+        snprintf(left, sizeof left, *value ? "%s = %s" : "%s", symbol, value);
+        size_t column = 0;
+        for (const char *c = left; *c; c++)
+            column += ((unsigned char)*c & 0xc0) != 0x80;
+        bool says_more = *text && strcmp(text, value) != 0;
+        printf("%s%*s%s\n", left, says_more ? (int)(column < COLUMN ? COLUMN - column : 1) : 0, "",
+               says_more ? text : "");
     }
 }
 
-/* ---- Formulas ------------------------------------------------------------------------------------------------- */
+static void print_worked(const struct pe_scheme_info *info)
+{
+    char address[512];
+    snprintf(address, sizeof address, "/derive?scheme=%s&%s", info->name, info->worked);
+    json_t *answer = ask(address);
+    printf("\n**One number**, with ten digits of each step:\n\n```sh\ncurl 'localhost:8080%s&format=text'\n```\n\n"
+           "```text\n",
+           address);
+    print_steps(json_object_get(answer, "steps"));
+    print_number(json_object_get(answer, "number"));
+    puts("```");
+    json_decref(answer);
+}
+
+/* ---- Sections ------------------------------------------------------------------------------------------------- */
 
 static void print_piece(void *to, const char *bytes, size_t n) { fwrite(bytes, 1, n, to); }
 
-static void print_lines(const char *title, const struct pe_formula_line *lines)
+static void print_lines(const struct pe_formula_line *lines)
 {
-    printf("\n**%s**\n\n", title);
-    for (; lines->line; lines++) {
+    for (puts(""); lines->line; lines++) {
         fputs("- `", stdout);
         pe_formula_print(lines->line, PE_PLAIN, print_piece, stdout);
         printf("`: %s\n", lines->says);
     }
 }
 
-static void print_formulas(void)
+static void print_section(const struct pe_scheme_info *info)
 {
-    for (size_t i = 0; pe_formula_symbols[i].line; i++)
-        printf("%s`%s`: %s", i ? "; " : "Symbols that no line defines are ", pe_formula_symbols[i].line,
-               pe_formula_symbols[i].says);
-    puts(".");
+    printf("\n### %s\n\n**%s**: %s.\n", info->name, info->about.label, info->about.summary);
+    print_lines(info->formula);
+    print_worked(info);
+    puts("\n**Traps**:");
+    print_paragraph(info->traps);
+    if (info->picture)
+        printf("\n**Picture**: [a heat map](http://localhost:8080/encode?scheme=%s&%s&format=png).\n", info->name,
+               info->picture);
+    print_outputs(info->outputs);
+    print_params(info->params);
+    printf("\n**Paper**: %s.\n", info->paper);
+}
+
+static void print_sections(void)
+{
+    puts("Symbols that no line defines:\n");
+    for (const struct pe_formula_line *symbol = pe_formula_symbols; symbol->line; symbol++)
+        printf("- `%s`: %s\n", symbol->line, symbol->says);
     for (size_t i = 0; i < pe_n_schemes(); i++)
-        print_lines(pe_scheme_at(i)->name, pe_scheme_at(i)->formula);
+        print_section(pe_scheme_at(i));
+    puts("\n### Scalings\n\nRules of the parameter `scaling` of the rotary schemes.");
     for (size_t i = 0; i < pe_n_scalings(); i++) {
-        char title[64];
-        snprintf(title, sizeof title, "scaling: %s", pe_scaling_formula(i).name);
-        print_lines(title, pe_scaling_formula(i).lines);
+        printf("\n**scaling: %s**\n", pe_scaling_formula(i).name);
+        print_lines(pe_scaling_formula(i).lines);
     }
 }
 
@@ -160,7 +281,7 @@ int main(int n, char **words)
         const char *name;
         void (*print)(void);
         const struct pe_member *rows;
-    } tables[] = {{"schemes", print_schemes, NULL},          {"formulas", print_formulas, NULL},
+    } tables[] = {{"schemes", print_schemes, NULL},          {"sections", print_sections, NULL},
                   {"metrics", print_metrics, NULL},          {"analysis", NULL, pe_analysis_members},
                   {"diagnosis", NULL, pe_diagnosis_members}, {"experiments", NULL, api_live_members}};
     for (size_t i = 0; n == 2 && i < sizeof tables / sizeof *tables; i++)
@@ -171,6 +292,6 @@ int main(int n, char **words)
                 print_members(tables[i].rows);
             return 0;
         }
-    fputs("usage: guide_table schemes|formulas|metrics|analysis|diagnosis|experiments\n", stderr);
+    fputs("usage: guide_table schemes|sections|metrics|analysis|diagnosis|experiments\n", stderr);
     return 2;
 }

@@ -135,6 +135,10 @@ const struct pe_scheme pe_scheme_binary = {
             .formula = formula,
             .example = "{\"scheme\":\"binary\",\"len\":8,\"dim\":8}",
             .picture = "len=64&dim=6",
+            .worked = "dim=8&position=5&channel=5",
+            .traps = "Neighbours may differ in every digit, as 7 and 8 do, so codes that are far apart may be "
+                     "of positions that are near. The number of digits is set by the configuration; one that "
+                     "followed from the length would change the code of a position.",
             .params = params,
             .outputs = outputs,
             .is_additive = true,

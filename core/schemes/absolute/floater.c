@@ -281,6 +281,10 @@ const struct pe_scheme pe_scheme_floater = {
             .formula = formula,
             .example = "{\"scheme\":\"floater\",\"len\":8,\"dim\":16,\"seed\":0}",
             .picture = "len=64&dim=64&seed=0&std=0.1&dt=0.05",
+            .worked = "dim=2&hidden=2&seed=0&std=0.5&dt=0.1&substeps=1&position=1&channel=1",
+            .traps = "The method that torchdiffeq calls rk4 is Kutta's 3/8 rule, not the classic tableau. "
+                     "Time is the last input of both layers, so their weights have a column more than the "
+                     "state.",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,

@@ -611,6 +611,10 @@ const struct pe_scheme pe_scheme_fourier = {
             .formula = formula,
             .example = "{\"scheme\":\"fourier\",\"len\":8,\"num_freqs\":4}",
             .picture = "style=perceiver&len=128&num_bands=32",
+            .worked = "num_freqs=4&position=3&channel=3",
+            .traps = "NeRF's paper multiplies angles by π and leaves the coordinates out; its code does "
+                     "neither (`multiply_pi`, `include_input`). Perceiver spreads the indices of a grid over "
+                     "[-1, 1], but takes positions that are listed as such coordinates already.",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,

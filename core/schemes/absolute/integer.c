@@ -144,6 +144,9 @@ const struct pe_scheme pe_scheme_integer = {
             .formula = formula,
             .example = "{\"scheme\":\"integer\",\"len\":8,\"dim\":4}",
             .picture = "len=64&dim=16",
+            .worked = "dim=4&len=8&normalize=length&position=3&channel=1",
+            .traps = "The plain number grows without bound and soon outweighs the embeddings that it is added "
+                     "to. Divided by the length, one position has another number in each sequence.",
             .params = params,
             .outputs = outputs,
             .is_additive = true,

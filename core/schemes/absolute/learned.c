@@ -951,6 +951,10 @@ const struct pe_scheme pe_scheme_learned = {
             .formula = formula,
             .example = "{\"scheme\":\"learned\",\"len\":8,\"dim\":16,\"seed\":0}",
             .picture = "len=64&dim=64&seed=0",
+            .worked = "dim=8&seed=0&position=3&channel=1",
+            .traps = "A table ends: a position without a row is refused, or `out_of_range` states what it is. "
+                     "OPT, BART and RoBERTa leave out the first two rows (`row_offset`). A resized table "
+                     "depends on the kernel: the cubic of torch has a = -0.75, its antialiased one -0.5.",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,

@@ -53,6 +53,9 @@ const struct pe_scheme pe_scheme_none = {
             .formula = formula,
             .example = "{\"scheme\":\"none\",\"len\":8,\"dim\":16}",
             .picture = "len=64&dim=64",
+            .worked = "dim=8&position=3&channel=1",
+            .traps = "Without a mask, attention cannot distinguish two orders of the same tokens. A causal "
+                     "mask alone can: each query sees another number of keys.",
             .params = params,
             .outputs = outputs,
             .is_additive = true,

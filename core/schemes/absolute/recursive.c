@@ -202,6 +202,9 @@ const struct pe_scheme pe_scheme_recursive = {
             .formula = formula,
             .example = "{\"scheme\":\"recursive\",\"len\":8,\"dim\":16,\"seed\":0}",
             .picture = "len=64&dim=64&seed=0&std=0.2",
+            .worked = "dim=2&seed=0&std=0.5&position=2&channel=1",
+            .traps = "No row has a closed formula: row p takes p steps of the network, and an error in one "
+                     "row is carried into all later ones.",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,

@@ -759,6 +759,11 @@ const struct pe_scheme pe_scheme_sinusoidal = {
             .formula = formula,
             .example = "{\"scheme\":\"sinusoidal\",\"len\":8,\"dim\":16}",
             .picture = "len=128&dim=128",
+            .worked = "dim=8&position=3&channel=3",
+            .traps = "Libraries differ in the order of the columns (`layout`, `flip_sin_to_cos`), in the "
+                     "divisor of the exponent (`freq_shift` is 1 in fairseq and Whisper), in the last column "
+                     "of an odd width (`odd`) and in the order of the axes of a grid (`style`). The shape is "
+                     "the same in each case, so only the numbers show it.",
             .params = params,
             .outputs = outputs,
             .is_additive = true,

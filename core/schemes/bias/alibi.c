@@ -327,6 +327,11 @@ const struct pe_scheme pe_scheme_alibi = {
             .formula = formula,
             .example = "{\"scheme\":\"alibi\",\"num_heads\":2,\"len\":4}",
             .picture = "len=64&causal=true",
+            .worked = "num_heads=8&head=1&query=5&key=2",
+            .traps = "If the number of heads is no power of two, the further slopes are the odd terms of the "
+                     "sequence for twice as many heads. fairseq, MPT and BLOOM add slope·k in place of the "
+                     "distance (`form`), which softmax makes equal under a causal mask only. Falcon "
+                     "multiplies the bias by the softmax scale too (`bias_scaled`).",
             .params = params,
             .outputs = outputs,
         },

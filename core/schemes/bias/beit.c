@@ -39,6 +39,10 @@ const struct pe_scheme pe_scheme_beit = {
             .formula = formula,
             .example = "{\"scheme\":\"beit\",\"grid\":[3,4],\"num_heads\":2,\"seed\":0}",
             .picture = "grid=6,6&outputs=index",
+            .worked = "grid=2,2&num_heads=2&seed=0&index=1,4,1",
+            .traps = "The class token is the first token, but its three rows are the last of the table: from "
+                     "it to patches, from patches to it, and to itself. Another grid resizes the rows of "
+                     "patches only.",
             .params = pe_window_params,
             .outputs = pe_window_outputs,
             .inputs = inputs,

@@ -205,6 +205,10 @@ const struct pe_scheme pe_scheme_fire = {
             .formula = formula,
             .example = "{\"scheme\":\"fire\",\"num_heads\":2,\"len\":4,\"seed\":0}",
             .picture = "len=64&seed=0&std=1&causal=true",
+            .worked = "num_heads=2&hidden=2&init_l=4&seed=2&std=1&head=1&query=5&key=2",
+            .traps = "The distance is divided by the query's own position, so one distance has another bias "
+                     "in each row: the bias cannot be stored as a vector of distances. Queries before the "
+                     "threshold (`init_l`) are divided as if they were there.",
             .params = params,
             .outputs = pe_bias_outputs,
             .inputs = inputs,

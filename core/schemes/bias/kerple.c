@@ -226,6 +226,9 @@ const struct pe_scheme pe_scheme_kerple = {
             .formula = formula,
             .example = "{\"scheme\":\"kerple\",\"num_heads\":2,\"r1\":[1,0.5],\"r2\":[1,0.1],\"len\":4}",
             .picture = "len=64",
+            .worked = "num_heads=2&r1=1,0.5&r2=1,0.1&head=1&query=5&key=2",
+            .traps = "`r2` is a scale inside the logarithm of `kind` log, but the exponent of `kind` power, "
+                     "where 1 gives ALiBi.",
             .params = params,
             .outputs = pe_bias_outputs,
         },

@@ -256,6 +256,9 @@ const struct pe_scheme pe_scheme_sandwich = {
             .formula = formula,
             .example = "{\"scheme\":\"sandwich\",\"num_heads\":2,\"bar_dim\":16,\"len\":4}",
             .picture = "len=64",
+            .worked = "num_heads=2&bar_dim=4&head=1&query=5&key=2",
+            .traps = "A sum of cosines does not fall steadily: a farther key may have a larger bias than a "
+                     "nearer one. Heads differ in a factor only.",
             .params = params,
             .outputs = pe_bias_outputs,
         },

@@ -34,6 +34,10 @@ const struct pe_scheme pe_scheme_swin = {
             .formula = formula,
             .example = "{\"scheme\":\"swin\",\"grid\":[7,7],\"num_heads\":3,\"seed\":0}",
             .picture = "grid=7,7&outputs=index",
+            .worked = "grid=2,2&num_heads=2&seed=0&index=1,3,0",
+            .traps = "Height and width exchanged give a table of the same size, with the rows in another "
+                     "order. The mask between the regions of a shifted window (-100 in Microsoft's code) is "
+                     "not part of the bias.",
             .params = pe_window_params,
             .outputs = pe_window_outputs,
             .inputs = inputs,

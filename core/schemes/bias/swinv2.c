@@ -269,6 +269,10 @@ const struct pe_scheme pe_scheme_swinv2 = {
             .formula = formula,
             .example = "{\"scheme\":\"swinv2\",\"grid\":[4,4],\"num_heads\":3,\"seed\":0,\"std\":1.0}",
             .picture = "grid=8,8&seed=0&std=1",
+            .worked = "grid=2,2&num_heads=2&hidden=2&seed=2&std=1&index=1,3,0",
+            .traps = "Coordinates are relative to the window of the pretraining (`pretrained_grid`), not to "
+                     "the window in use. At its end they are log2(9)/3 = 1.0566, not 1. The model's attention "
+                     "has a learned scale of cosines (`logit_scale`) in place of the softmax scale.",
             .params = params,
             .outputs = pe_window_outputs,
             .inputs = inputs,

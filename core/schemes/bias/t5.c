@@ -424,6 +424,11 @@ const struct pe_scheme pe_scheme_t5 = {
             .formula = formula,
             .example = "{\"scheme\":\"t5\",\"num_heads\":2,\"len\":4,\"seed\":0}",
             .picture = "len=64&outputs=buckets",
+            .worked = "num_heads=2&seed=0&head=1&query=20&key=3",
+            .traps = "Encoders have half of the buckets for keys after the query, decoders have all of them "
+                     "for keys before it (`bidirectional`); the table has the same shape. Where the logarithm "
+                     "is a whole number, rounding decides the bucket, and libraries differ. "
+                     "The model's logits are not divided by √head_dim: its `softmax_scale` is 1.",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,

@@ -42,6 +42,9 @@ const struct pe_scheme pe_scheme_conformer = {
             .formula = formula,
             .example = "{\"scheme\":\"conformer\",\"len\":4,\"num_heads\":2,\"head_dim\":4}",
             .picture = "len=64&num_heads=4&head_dim=16",
+            .worked = "num_heads=2&head_dim=4&len=4&index=1,1",
+            .traps = "Sines and cosines alternate, where Transformer-XL and XLNet have all sines first: "
+                     "weights of one do not fit the other.",
             .params = params,
             .outputs = pe_rel_sin_outputs,
             .inputs = inputs,

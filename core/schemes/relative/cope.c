@@ -153,6 +153,11 @@ const struct pe_scheme pe_scheme_cope = {
             .formula = formula,
             .example = "{\"scheme\":\"cope\",\"npos_max\":3,\"q\":[[1,0],[0,1]],\"k\":[[1,0],[0,1]],\"seed\":0,"
                        "\"causal\":true}",
+            .worked = "npos_max=3&q=%5B%5B1,0%5D,%5B0,1%5D%5D&"
+                      "k=%5B%5B1,1%5D,%5B0,1%5D%5D&seed=0&std=1&causal=true&tensor=scores&query=1&key=0",
+            .traps = "A position is counted from queries and keys, so there is no table to store, and a "
+                     "hidden key does not count: another mask gives other positions. Counts from `npos_max` - "
+                     "1 on share the last vector.",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,

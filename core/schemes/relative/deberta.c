@@ -645,6 +645,11 @@ const struct pe_scheme pe_scheme_deberta = {
             .formula = formula,
             .example = "{\"scheme\":\"deberta\",\"len\":6,\"position_buckets\":4,\"max_relative_positions\":8}",
             .picture = "len=64&position_buckets=16&max_relative_positions=64",
+            .worked = "position_buckets=4&max_relative_positions=8&query=6&key=1",
+            .traps = "The softmax scale counts the terms: 1/√(3·head_dim) with both. Position to content has "
+                     "the same row as content to position in every released code, where equation 4 of the "
+                     "paper has that of the opposite distance. Microsoft's code clamps distances first "
+                     "(`clamp_first`), transformers does not.",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,

@@ -279,6 +279,9 @@ const struct pe_scheme pe_scheme_decomposed = {
             .formula = formula,
             .example = "{\"scheme\":\"decomposed\",\"grid\":[2,3]}",
             .picture = "grid=6,6",
+            .worked = "grid=2,3&query=5&key=1",
+            .traps = "The query is scaled in the product with the key, and not in those with the two tables. "
+                     "A table of another length than 2h - 1 is resized linearly.",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,

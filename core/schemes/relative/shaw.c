@@ -392,6 +392,11 @@ const struct pe_scheme pe_scheme_shaw = {
             .formula = formula,
             .example = "{\"scheme\":\"shaw\",\"len\":6,\"max_relative\":2}",
             .picture = "len=32",
+            .worked = "query=7&key=1",
+            .traps = "The distance is key minus query in tensor2tensor and NEZHA, query minus key in BERT of "
+                     "transformers (`direction`, `table_style`): the same table with its rows reversed. "
+                     "Values have a table of their own, `rel_v`, without which scores are right and outputs "
+                     "are not.",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,

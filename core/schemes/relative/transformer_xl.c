@@ -45,6 +45,10 @@ const struct pe_scheme pe_scheme_transformer_xl = {
             .formula = formula,
             .example = "{\"scheme\":\"transformer_xl\",\"len\":4,\"mem_len\":2,\"num_heads\":2,\"head_dim\":4}",
             .picture = "len=64&num_heads=4&head_dim=16",
+            .worked = "num_heads=2&head_dim=4&len=4&index=1,1",
+            .traps = "All sines precede all cosines, and rows go down from the largest distance. The "
+                     "published code multiplies with all distances and then shifts each row, which leaves "
+                     "invalid values above the diagonal: they are right only under its causal mask.",
             .params = params,
             .outputs = pe_rel_sin_outputs,
             .inputs = inputs,

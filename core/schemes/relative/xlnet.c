@@ -52,6 +52,9 @@ const struct pe_scheme pe_scheme_xlnet = {
             .formula = formula,
             .example = "{\"scheme\":\"xlnet\",\"len\":4,\"num_heads\":2,\"head_dim\":4}",
             .picture = "len=64&num_heads=4&head_dim=16",
+            .worked = "num_heads=2&head_dim=4&len=4&index=1,1",
+            .traps = "The table begins one distance above the largest that occurs, so a row is not at the "
+                     "place that Transformer-XL has it. Distances are clamped on both sides.",
             .params = params,
             .outputs = pe_rel_sin_outputs,
             .inputs = inputs,

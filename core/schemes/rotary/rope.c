@@ -86,6 +86,12 @@ const struct pe_scheme pe_scheme_rope = {
             .formula = formula,
             .example = "{\"scheme\":\"rope\",\"len\":8,\"head_dim\":16}",
             .picture = "len=128&head_dim=128&outputs=cos",
+            .worked = "head_dim=8&position=3&pair=1",
+            .traps = "The paper and Meta's code pair neighbours, transformers pairs the first half with the "
+                     "second (`layout`). A wrong layout keeps shapes and norms, so nothing fails, but scores "
+                     "are wrong. The exponent's divisor is `rotary_dim`, which is not `head_dim` where only a "
+                     "part of the head is rotated. Angles computed in float32 or bfloat16 lose digits as the "
+                     "position grows.",
             .params = params,
             .outputs = outputs,
             .inputs = pe_rotary_inputs,

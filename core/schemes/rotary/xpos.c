@@ -199,6 +199,11 @@ const struct pe_scheme pe_scheme_xpos = {
             .formula = formula,
             .example = "{\"scheme\":\"xpos\",\"len\":8,\"head_dim\":16}",
             .picture = "len=128&head_dim=128&outputs=scale",
+            .worked = "head_dim=8&tensor=scale&position=3&pair=1",
+            .traps = "Keys have the reciprocal of the queries' scale, so queries and keys cannot share one "
+                     "table. For keys after the query the ratio grows beyond 1: use it causally. torchscale "
+                     "and lucidrains centre the scale at different positions (`center`); the angles count "
+                     "from 0 in both.",
             .params = params,
             .outputs = outputs,
             .inputs = pe_rotary_inputs,
