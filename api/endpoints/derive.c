@@ -144,7 +144,7 @@ static struct api_reply *derive_build(struct api_request *request)
     struct pe_derive *derive = NULL;
     struct pe_derive_request core = {.fields = request->fields,
                                      .n_fields = request->n_fields,
-                                     .dtype = (enum pe_dtype)request->form.dtype,
+                                     .dtype = pe_answer_dtype(request->form.dtype),
                                      .max_work = (double)request->host->max_work,
                                      .lang = request->lang,
                                      .caller_fields = api_form_names,

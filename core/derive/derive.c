@@ -126,7 +126,7 @@ static double next_to(enum pe_dtype dtype, double x, bool above)
         return nextafter(x, most);
     if (dtype == PE_F32)
         return (double)nextafterf((float)x, (float)most);
-    /* 16 bits: by doubling steps from the smallest that there are */
+    /* 16 bits or 8: by doubling steps from the smallest that there are */
     for (double step = 0x1p-140; isfinite(least); step *= 2) {
         double far = pe_round_to(dtype, above ? x + step : x - step);
         if (far != x)
@@ -335,11 +335,12 @@ static void put_detail(const struct pe_derive *d, const struct pe_number_place *
     double cost;
     size_t worst = find_loss(d, place, exact, rounded, &cost);
     char text[PE_DECIMAL_MAX];
-    if (worst == SIZE_MAX || dd_sub(last(rounded), last(exact)).hi == 0) {
+    if (worst == SIZE_MAX || !isfinite(last(rounded).hi) || dd_sub(last(rounded), last(exact)).hi == 0) {
         pe_put_null(node, "lost");
         pe_put_detail(node, d->request->lang,
-                      has_errors(exact, rounded) ? "{recipe} gives the exact number: its roundings cost it nothing."
-                                                 : "{recipe} gives the exact number: no step is rounded.");
+                      !isfinite(last(rounded).hi)  ? "{recipe} overflows on the way: its number is not finite."
+                      : has_errors(exact, rounded) ? "{recipe} gives the exact number: its roundings cost it nothing."
+                                                   : "{recipe} gives the exact number: no step is rounded.");
         return;
     }
     struct pe_node *lost = pe_put_object(node, "lost");

@@ -183,7 +183,7 @@ def test_the_peer_trains_the_same_decoder(scheme):
     from peer_training import Training, plain
     asked = {"task": "local", "steps": 20, "train_len": 24, "eval_len": 40, "seed": 3}
     losses, found = Training(scheme, **asked).run()
-    expected, (evaluation,) = plain.experiment({"scheme": scheme}, **asked)
+    expected, _, (evaluation,) = plain.experiment({"scheme": scheme}, **asked)
     assert losses == pytest.approx(expected, abs=1e-3)
     assert found == pytest.approx({name: evaluation[name] for name in found}, abs=1e-3)
 

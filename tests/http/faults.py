@@ -215,7 +215,7 @@ def answer_of(client, request):
         status, _, body = client.answer()
         if b"/mcp " in request[:20] and MEMORY in body:
             status = 503  # by the tool's result, or by the message
-        return status, re.sub(rb'"stored_at":"[^"]*"|seconds\\*":[-+.0-9e]+|in [.0-9]+ s', b"", body)
+        return status, re.sub(rb'"stored_at":"[^"]*"|seconds\\*":(?:[-+.0-9e]+|\[[^]]*\])|in [.0-9]+ s', b"", body)
     except TimeoutError:
         raise
     except (AssertionError, ValueError, OSError):

@@ -139,7 +139,7 @@ ROUTES = {
 
 # The same of a tool; a path: as its route.
 TOOLS = {**{path[1:]: path for path in ("/encode", "/rotate", "/attention", "/analyze", "/diagnose", "/check", "/explain", "/translate")},
-         "picture": ("--max-work", TABLE), "experiment": "/experiments", "schemes": None, "presets": None}
+         "picture": ("--max-work", TABLE), "experiment": "/experiments", "schemes": None, "presets": None, "derive": "/derive"}
 
 
 def tool_law(tool):

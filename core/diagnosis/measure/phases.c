@@ -14,13 +14,14 @@ enum { OF_ANGLE, OF_TURN, N_SHARES };
 
 struct shares {
     double most[N_SHARES], farthest; /* of the error; the largest error */
-    size_t n;
+    size_t n, n_wrong;
 };
 
 /* By how much of the angle the phase may be wrong; an error at an angle of 0 is no share of it. */
 static void add_error(struct shares *s, double error, double angle, double noise)
 {
     const double turn = 2 * PI, angles[N_SHARES] = {fabs(angle), angle - turn * floor(angle / turn)};
+    s->n_wrong += error > noise;
     if (error > noise)
         for (int i = 0; i < N_SHARES; i++)
             s->most[i] = fmax(s->most[i], (error - noise) / angles[i]);
@@ -50,7 +51,7 @@ static const char *type_of(double share)
 
 bool pe_changed_phases(struct pe_numbers *s, struct pe_changed *out)
 {
-    enum { LEAST = 64, CLEAR = 16 };
+    enum { LEAST = 64, CLEAR = 16, SHARE = 16 }; /* single numbers that are wrong are no rounding */
     const struct pe_model *model = s->d->belief.model;
     struct pe_profile believed = {.n_rows = 0};
     const struct pe_reading *r = pe_wave_count(model) ? pe_read_waves(s->d, model) : NULL;
@@ -60,7 +61,8 @@ bool pe_changed_phases(struct pe_numbers *s, struct pe_changed *out)
     struct shares shares = measure(r, &believed, noise);
     pe_profile_drop(&believed);
     s->work += 32 * (double)s->n;
-    if (pe_is_cancelled() || shares.n < LEAST || shares.farthest < CLEAR * noise || !type_of(shares.most[OF_ANGLE]))
+    if (pe_is_cancelled() || shares.n < LEAST || shares.farthest < CLEAR * noise || SHARE * shares.n_wrong < shares.n ||
+        !type_of(shares.most[OF_ANGLE]))
         return false;
     bool is_of_turn = type_of(shares.most[OF_TURN]);
     double share = shares.most[is_of_turn ? OF_TURN : OF_ANGLE];

@@ -28,7 +28,8 @@ static void put_text(struct address *a, const char *text)
             a->is_broken = true;
             return;
         }
-        a->n += (size_t)sprintf(a->text + a->n, strchr(plain, *text) ? "%c" : "%%%02X", (unsigned char)*text);
+        a->n += (size_t)snprintf(a->text + a->n, sizeof a->text - a->n, strchr(plain, *text) ? "%c" : "%%%02X",
+                                 (unsigned char)*text);
     }
 }
 
@@ -39,11 +40,11 @@ static void put_name(struct address *a, const char *name)
         a->is_broken = true;
         return;
     }
-    a->n += (size_t)sprintf(a->text + a->n, "%s", a->n ? "&" : start);
+    a->n += (size_t)snprintf(a->text + a->n, sizeof a->text - a->n, "%s", a->n ? "&" : start);
     put_text(a, name);
     a->is_broken |= a->n + 2 > sizeof a->text;
     if (!a->is_broken)
-        a->n += (size_t)sprintf(a->text + a->n, "=");
+        a->n += (size_t)snprintf(a->text + a->n, sizeof a->text - a->n, "=");
 }
 
 static void put_reals(struct address *a, const struct pe_reals *list)
@@ -168,8 +169,8 @@ static bool put_vector(const struct pe_diagnosis *d, const struct pe_candidate *
     const struct pe_evidence *e = &d->evidence;
     double vector[VECTOR_MAX];
     const struct pe_plan *plan = c->model->plan;
-    if (pe_are_transformed(&c->edit.transforms) || e->row_len > VECTOR_MAX ||
-        e->dtype != PE_F32 || plan->seq.n_axes != 1 || pe_edit_value(d, &c->edit, "query_scale"))
+    if (pe_are_transformed(&c->edit.transforms) || e->row_len > VECTOR_MAX || e->dtype != PE_F32 ||
+        plan->seq.n_axes != 1 || pe_edit_value(d, &c->edit, "query_scale"))
         return false;
     pe_evidence_input(e, bad->row, vector);
     const struct pe_value input = pe_list_of(vector, e->row_len), tensor = pe_word(e->kind->tensors[0]),

@@ -70,7 +70,7 @@ def test_refused_before_anything_is_made():
     with start_server("--max-analysis", "27000000", "--workers", "1") as server:
         before = server.memory("VmRSS")
         for asked, words in (({"scheme": "sinusoidal", "dim": 64, "len": 16384, "metrics": ["bounds"]}, ("--max-analysis", "2.77e+07", "2.7e+07")),
-                             ({"scheme": "sinusoidal", "dim": 64, "len": 2**40, "metrics": ["bounds"]}, ("16384", "1099511627776"))):
+                             ({"scheme": "sinusoidal", "dim": 64, "len": 2**40, "metrics": ["bounds"]}, ("131072", "1099511627776"))):
             taken = []
             for _ in range(5):
                 begun = server.processor()
