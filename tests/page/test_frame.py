@@ -10,7 +10,7 @@ from selenium.webdriver.common.keys import Keys
 from browser import DROP, PASTE, fragment, until
 from looks import CHINESE, STRAY
 
-LISTED = ["gallery", "walk", "table", "curves", "rotate", "attention", "bias", "distance", "multimodal", "trajectory", "scaling", "explain", "properties", "extrapolate", "diagnose", "experiment", "docs", "server", "weights"]
+LISTED = ["gallery", "walk", "table", "curves", "rotate", "attention", "bias", "distance", "multimodal", "trajectory", "models", "scaling", "explain", "properties", "extrapolate", "diagnose", "experiment", "docs", "server", "weights"]
 VIEWS = [*LISTED, "story"]  # of stories the navigation has each by its name
 ALONE = {"gallery", "walk", "weights", "docs", "server", "story"}  # no configurations beside them
 ROPE = {"scheme": "rope", "head_dim": 32, "len": 64}
@@ -53,7 +53,7 @@ def test_navigation_links_keep_the_configurations(open_page):
 SEEN = """return [...document.querySelectorAll(arguments[0])].filter((link) => !link.hidden).map((link) => {
   const { left, right, top, bottom } = link.getBoundingClientRect();
   return left >= 0 && right <= innerWidth && link.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2)); })"""
-GROUPS = {"learn": ["gallery", "walk"], "see": ["table", "curves", "rotate", "attention", "bias", "distance", "multimodal", "trajectory"], "compare": ["scaling", "explain", "properties", "extrapolate"],
+GROUPS = {"learn": ["gallery", "walk"], "see": ["table", "curves", "rotate", "attention", "bias", "distance", "multimodal", "trajectory"], "compare": ["models", "scaling", "explain", "properties", "extrapolate"],
           "diagnose": ["diagnose"], "train": ["experiment"], "service": ["docs", "server", "weights"]}
 ROW = "return [...document.querySelectorAll('.nav-views > a')].filter((link) => !link.hidden).map((link) => link.dataset.view ?? link.dataset.story)"
 
