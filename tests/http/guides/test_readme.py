@@ -191,7 +191,7 @@ def test_the_picture_printed_is_the_picture_given(server):
 
 def test_the_derivation_printed_is_the_one_given(server):
     """The steps of a number, line by line."""
-    path = next(re.search(r"localhost:8080(/derive[^']*)'", c)[1] for c in CURLS if "/derive?" in c)
+    path = next(re.search(r"localhost:8080(/derive[^']*)'", c)[1] for c in CURLS if "/derive?preset=" in c)
     assert server.get(path).body.decode() in blocks("text")
 
 
