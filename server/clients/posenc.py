@@ -47,7 +47,7 @@ import numpy as np
 
 __version__ = "VERSION"
 __tracebackhide__ = True  # pytest shows the line of the test that failed, and the sentence
-__all__ = ["Client", "Tensors", "Diagnosis", "Explanation", "Entry", "Translation", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "assert_matches", "probe", "watch", "check_conversion", "check_rows", "explain", "translate", "read_gguf", "schemes", "presets", "where"]
+__all__ = ["Client", "Tensors", "Diagnosis", "Explanation", "Entry", "Translation", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "golden", "derive", "assert_matches", "probe", "watch", "check_conversion", "check_rows", "explain", "translate", "read_gguf", "schemes", "presets", "where"]
 
 SAFETENSORS = "application/vnd.safetensors"
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?", "F8_E4M3": "u1", "F8_E5M2": "u1"}
@@ -1816,6 +1816,10 @@ def golden(preset=None, **request):
     return _client().golden(preset, **request)
 
 
+def derive(**request):
+    return _client().derive(**request)
+
+
 def assert_matches(fn, **request):
     return _client().assert_matches(fn, **request)
 
@@ -1853,6 +1857,6 @@ def presets(name=None):
     return _client().presets(name)
 
 
-for _function in (encode, rotate, attention, analyze, diagnose, check, golden, assert_matches, probe, watch, check_conversion, explain, translate, schemes, presets):
+for _function in (encode, rotate, attention, analyze, diagnose, check, golden, derive, assert_matches, probe, watch, check_conversion, explain, translate, schemes, presets):
     _function.__doc__ = getattr(Client, _function.__name__).__doc__
 del _function
