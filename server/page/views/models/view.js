@@ -106,7 +106,8 @@ class Models {
     this.#showCursor();
   }
 
-  #called(slot) { return live(() => String(label(this.page.calledBy(slot)))); }
+  /* Texts are written again after their configuration has gone: until they are gone too. */
+  #called(slot) { return live(() => String(label(this.page.calledBy(slot) ?? { name: slot }))); }
 
   /* ---- drawing ---- */
 
