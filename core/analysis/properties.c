@@ -8,8 +8,8 @@
  * is yes, no or not defined, with the number that decided it.
  *
  * On a grid, half and eight times as many positions are those of its first axis; linear asks for a matrix for one step
- * along each axis, fitted to three quarters of the cells and judged on the others; n-dimensional is asked of the grid's
- * own rows. */
+ * along each axis, fitted to three quarters of the cells and judged on the others, and is not defined where it is not
+ * found and the grid has too few cells to fix it; n-dimensional is asked of the grid's own rows. */
 #include "core/analysis/analysis.h"
 #include "core/kernels/kernels.h"
 
@@ -204,15 +204,18 @@ static bool is_judged(const struct pe_sequence *seq, size_t i)
 
 enum { FITTED_DIM_MAX = 2048 };
 #define FIT_CUT 1e-12
+#define STEP_HOLDS 1e-6 /* of the largest number */
 
 /* The largest residual, on the judged cells, of the matrix that moves the others by one along this axis. NaN: there are
- * none. a, b: by columns, of at most all cells; m: [dim, dim], x by rows. */
+ * none. is_open: it is large, and fewer cells were fitted than the matrix has columns. a, b: by columns, of at most all
+ * cells; m: [dim, dim], x by rows. */
 static enum pe_status fit_axis(const struct pe_subject *subject, unsigned axis, double *a, double *b, double *m,
-                               double *value, struct pe_failure *err)
+                               double *value, bool *is_open, struct pe_failure *err)
 {
     const struct pe_sequence *seq = &subject->plan->seq;
     const struct pe_rows *rows = &subject->rows;
     size_t dim = rows->dim, n_fitted = 0, at = 0, next;
+    double most = (double)NAN;
     for (size_t i = 0; i < rows->n; i++)
         n_fitted += next_cell(seq, axis, i) && !is_judged(seq, i);
     if (!n_fitted)
@@ -228,14 +231,17 @@ static enum pe_status fit_axis(const struct pe_subject *subject, unsigned axis, 
     enum pe_status status = pe_least_squares(n_fitted, dim, dim, a, b, FIT_CUT, m, err);
     for (size_t i = 0; !status && i < rows->n && (i % 16 || !pe_is_cancelled()); i++)
         for (size_t c = 0; c < dim && (next = next_cell(seq, axis, i)) && is_judged(seq, i); c++)
-            *value = fmax(*value,
-                          fabs(rows->at[next * dim + c] - pe_kernels()->dot_f64(m + c * dim, rows->at + i * dim, dim)));
+            most = fmax(most,
+                        fabs(rows->at[next * dim + c] - pe_kernels()->dot_f64(m + c * dim, rows->at + i * dim, dim)));
+    *value = fmax(*value, most);
+    *is_open |= n_fitted < dim && most > STEP_HOLDS * rows->largest;
     return status;
 }
 
 static enum pe_status fit_axes(const struct pe_subject *subject, double *value, struct pe_failure *err)
 {
     size_t dim = subject->rows.dim, n = subject->rows.n;
+    bool is_open = false;
     enum pe_status status = PE_OK;
     if (dim > FITTED_DIM_MAX)
         return PE_OK;
@@ -243,8 +249,9 @@ static enum pe_status fit_axes(const struct pe_subject *subject, double *value, 
     if (!a)
         return pe_no_memory(err);
     for (unsigned axis = 0; !status && axis < subject->plan->seq.n_grid && !pe_was_cancelled(); axis++)
-        status = fit_axis(subject, axis, a, a + n * dim, a + 2 * n * dim, value, err);
+        status = fit_axis(subject, axis, a, a + n * dim, a + 2 * n * dim, value, &is_open, err);
     pe_free_large(a, (2 * n + dim) * dim * sizeof *a);
+    *value = is_open ? (double)NAN : *value;
     return status;
 }
 
@@ -263,7 +270,7 @@ static enum pe_status wish_linear(struct pe_analysis *study, struct pe_subject *
         status = pe_shift_of(subject, 1, &value, err);
     if (largest > 0)
         value /= largest;
-    *wish = (struct wish){.value = value, .holds = value < 1e-6};
+    *wish = (struct wish){.value = value, .holds = value < STEP_HOLDS};
     return status;
 }
 
