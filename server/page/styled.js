@@ -9,6 +9,7 @@ export function styled({ href }) {
     styles.set(href, new Promise((onload, onerror) => {
       document.head.append(make('link', { rel: 'stylesheet', href, onload, onerror }));
     }));
+    styles.get(href).catch(() => styles.delete(href));   /* the next who needs it asks again */
   }
   return styles.get(href);
 }

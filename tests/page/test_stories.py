@@ -28,8 +28,8 @@ ROWS = rows.rows("figures", "put", "pick", "change")
 # Links within the text of a story, in their order.
 LINKS = {
     "designing": ["https://fleetwood.dev/posts/you-could-have-designed-SOTA-positional-encoding"],
-    "sin-and-cos": ["#view=rotate", "#view=story&story=designing", "#view=story&story=absolute-relative"],
-    "absolute-relative": ["#view=extrapolate", "#view=experiment", "#view=story&story=three-encodings"],
+    "sin-and-cos": ['#view=table&a={"scheme":"sinusoidal","dim":64,"len":128}&cur=37,12&why=a', "#view=rotate", "#view=story&story=designing", "#view=story&story=absolute-relative"],
+    "absolute-relative": ["#view=extrapolate", '#view=table&a={"scheme":"t5","len":128}&out=buckets&cur=91,0&why=a', "#view=experiment", "#view=story&story=three-encodings"],
 }
 
 # A figure of a story is what has a button back and a link onward.

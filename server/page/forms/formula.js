@@ -2,7 +2,6 @@
  * them: asked for when it is opened. */
 import { get } from '../ask.js';
 import { code, make, math, served } from '../dom.js';
-import { styled } from '../styled.js';
 import { language, live, word } from '../words.js';
 
 const asked = new Map();   /* name of a scheme: its answer */
@@ -69,7 +68,7 @@ export class Formula {
     if (!this.element.open || !this.scheme || wanted === this.#shown) return;
     this.#shown = wanted;
     try {
-      const [answer] = await Promise.all([formulaOf(this.scheme), styled(new URL('./formula.css', import.meta.url))]);
+      const answer = await formulaOf(this.scheme);
       if (wanted === this.#shown) this.#write(answer);
     } catch (error) {
       this.#shown = '';

@@ -477,8 +477,7 @@ export class HeatMap {
   async #openWhy() {
     busy.begin();
     try {
-      const { Why, ready } = await import('./why.js');
-      await ready();
+      const { Why } = await import('./why.js');
       if (!this.whyAsked || this.#why) return;
       this.#why = new Why(this.slot, { close: () => this.explain(), again: () => this.refresh() });
       this.figure.element.querySelector('.figure-stage').append(this.#why.element);

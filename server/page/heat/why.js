@@ -5,11 +5,7 @@ import { code, columns, make, mark, name, scrolling, served, table } from '../do
 import { printed, printedIn } from '../draw/numbers.js';
 import { datum } from '../figure.js';
 import { tool } from '../icons.js';
-import { styled } from '../styled.js';
 import { language, phrase, rewrite, word } from '../words.js';
-
-/* Their look is there. */
-export const ready = () => styled(new URL('./why.css', import.meta.url));
 
 const NOT_OF_NUMBER = ['outputs', 'format', 'data', 'slice', 'reduce'];
 
