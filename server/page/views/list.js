@@ -7,7 +7,7 @@ import { styled } from '../styled.js';
 
 const look = () => styled(new URL('./views.css', import.meta.url));
 const view = (group, name, load, more) => ({
-  group, name, load: () => Promise.all([load(), look()]).then(([module]) => module), ...more,
+  group, name, load: async () => (await Promise.all([load(), look()]))[0], ...more,
 });
 const alone = true;
 const difference = true;
