@@ -2,19 +2,19 @@
  * texts are `view.NAME` and `view.NAME.lead`. A new view is one row here and a file or a folder beside this. `group`:
  * the question under which the navigation has it, `group.NAME`; `alone`: no configurations are beside it; `difference`:
  * it shows b - a; `silent`: it shows itself what configurations differ in, or compares no tables; `story`: the one that
- * explains it; `plain`: it is shown without the look of the others, which the first load leaves out. */
+ * explains it. With a view comes the look of all; the gallery needs none, so the first load leaves it out. */
 import { styled } from '../styled.js';
 
 const look = () => styled(new URL('./views.css', import.meta.url));
 const view = (group, name, load, more) => ({
-  group, name, load: more.plain ? load : () => Promise.all([load(), look()]).then(([module]) => module), ...more,
+  group, name, load: async () => (await Promise.all([load(), look()]))[0], ...more,
 });
 const alone = true;
 const difference = true;
 const silent = true;
 
 export const views = [
-  view('learn', 'gallery', () => import('./gallery/view.js'), { alone, plain: true }),
+  view('learn', 'gallery', null, { alone, load: () => import('./gallery/view.js') }),
   view('learn', 'walk', () => import('./walk.js'), { alone }),
   view('learn', 'story', () => import('./story.js'), { alone }),
   view('see', 'table', () => import('./table/view.js'), { difference, story: 'introduction' }),

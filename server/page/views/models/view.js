@@ -1,7 +1,7 @@
 /* The view `models`: two models, chosen by name, over one picture: a column of both against position on one axis, their
  * difference below it, and the wavelength of each pair. Where they part stands above (views/parting.js). */
 import { Chart } from '../../chart.js';
-import { code, make, name } from '../../dom.js';
+import { code, make } from '../../dom.js';
 import { extent, roomy } from '../../draw/axes.js';
 import { shortDatum } from '../../figure.js';
 import { PresetChoice } from '../../forms/sources.js';
@@ -122,7 +122,7 @@ class Models {
     both.draw(series, { ...picture, yLabel: live(() => `${output}, ${axisName(axis)} ${col}`),
       yRange: roomy(extent(series.map((line) => line.y))) });
     const y = differenceOf(lines);
-    difference.draw([{ id: `b-a:${col}`, name: name('b − a').textContent, color: () => colorOfSlot('b-a'), x, y }],
+    difference.draw([{ id: `b-a:${col}`, name: 'b − a', color: () => colorOfSlot('b-a'), x, y }],
       { ...picture, yLabel: word('curves.difference') });
     for (const chart of [both, difference]) chart.figure.drawn();
     this.update(this.page.store.state);
