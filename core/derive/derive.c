@@ -80,14 +80,14 @@ const struct pe_member pe_derive_members[] = {
 
 /* ---- Numbers as text ---- */
 
-/* The fewest digits that are read as x, a number of this dtype. */
+/* As JSON has it: the fewest digits that are read as x, a number of this dtype; of one byte, as a double. */
 static void print_shortest(enum pe_dtype dtype, double x, char out[PE_DECIMAL_MAX])
 {
     enum { MOST = 17 };
     for (unsigned n = 1; n <= MOST; n++) {
         pe_dd_print(dd(x), n, out);
         double back = strtod(out, NULL);
-        if ((dtype == PE_F64 ? back : pe_round_to(dtype, back)) == x)
+        if ((dtype == PE_F64 || pe_dtype_size(dtype) == 1 ? back : pe_round_to(dtype, back)) == x)
             return;
     }
 }
