@@ -324,6 +324,17 @@ static void divide(const struct block *b)
 
 /* ---- The block ---- */
 
+/* From products to scores, but for what add_last adds. */
+static void add_bias_and_mask(const struct block *b)
+{
+    if (b->t->fields.softcap_after_bias)
+        add_biases(b);
+    cap(b);
+    if (!b->t->fields.softcap_after_bias)
+        add_biases(b);
+    hide(b, -(double)INFINITY);
+}
+
 static void finish(const struct block *b)
 {
     const struct pe_attend *attend = b->plan->scheme->attend;
@@ -331,12 +342,7 @@ static void finish(const struct block *b)
         divide(b);
         return;
     }
-    if (b->t->fields.softcap_after_bias)
-        add_biases(b);
-    cap(b);
-    if (!b->t->fields.softcap_after_bias)
-        add_biases(b);
-    hide(b, -(double)INFINITY);
+    add_bias_and_mask(b);
     if (attend && attend->add_last && b->first < b->end) {
         struct pe_rows rows = rows_of(b);
         attend->add_last(&rows);
@@ -437,12 +443,7 @@ static double last_of_pair(struct block *b, size_t j)
 {
     find_reach(b);
     multiply(b);
-    if (b->t->fields.softcap_after_bias)
-        add_biases(b);
-    cap(b);
-    if (!b->t->fields.softcap_after_bias)
-        add_biases(b);
-    hide(b, -(double)INFINITY);
+    add_bias_and_mask(b);
     double before = pe_number(b->a, number_at(b, 0, 0), j);
     struct pe_rows rows = rows_of(b);
     b->plan->scheme->attend->add_last(&rows);

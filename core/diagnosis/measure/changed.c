@@ -166,7 +166,7 @@ static bool are_in_steps(struct pe_numbers *s, struct pe_changed *out)
     return false;
 }
 
-/* 0, or a number that has the belief no more than this tensor: a buffer that was filled and never written. */
+/* A buffer that was filled with one number and never written. */
 static bool is_constant(struct pe_numbers *s, struct pe_changed *out)
 {
     for (size_t i = 1; i < s->n; i++)

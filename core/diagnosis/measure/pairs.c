@@ -43,7 +43,7 @@ static void find_pairs(struct pairs *p)
     }
 }
 
-/* Calls of one number each: the terms of channel `which` of pair k. The cosines and sines of its row are in out. */
+/* The terms of channel `which` of pair k; `out` has the cosine and the sine of each pair at its row. */
 static void terms_of(const struct pairs *p, size_t row, size_t k, int which, double *x)
 {
     size_t i = p->first[k], j = p->second[k], at = row * p->s->n_cols;
